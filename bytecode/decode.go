@@ -9,10 +9,10 @@ import (
 // maxExtended is the maximum number of EXTENDED_ARG before an instruction: an argument has four bytes.
 const maxExtended = 3
 
-// Decode turns a code object into instructions of the dialect. Code that CPython's compiler could not have
-// written (unknown opcodes, jumps between instructions, arguments out of range, code that runs off its end) is
-// an error that wraps ErrMalformed; so is code with specialized opcodes, which PyCode_GetCode never returns. An
-// unsupported version is an error that wraps ErrVersion.
+// Decode turns a code object into instructions of the dialect. It returns an error that wraps ErrMalformed for code
+// that CPython's compiler could not have written (unknown opcodes, jumps into the middle of an instruction, arguments
+// out of range, code that runs off its end), and for specialized opcodes, which PyCode_GetCode never returns. For an
+// unsupported version the error wraps ErrVersion.
 func Decode(raw *Raw, v Version) (*Code, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -43,7 +43,7 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 	return code, nil
 }
 
-// checkHeader checks the counts that bound everything else.
+// checkHeader checks the counts that other checks rely on.
 func checkHeader(c *Code) error {
 	switch {
 	case c.FirstLine < 0 || c.FirstLine > math.MaxInt32 || c.NumConsts < 0:
@@ -64,7 +64,8 @@ type decoder struct {
 	code  *Code
 
 	block []Instruction // backing array of code.Instructions: one allocation
-	// per code unit: 1 + index of the instruction that starts there (with its EXTENDED_ARGs), 0: none
+	// starts has, for each code unit, 1 + the index of the instruction that starts there (with its EXTENDED_ARGs), or
+	// 0 if none does.
 	starts []int32
 
 	lines   lineReader
@@ -99,7 +100,7 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// count returns the maximum number of instructions, so that none moves while the list grows.
+// count returns the maximum number of instructions. With this capacity, no instruction moves while the list grows.
 func (d *decoder) count() int {
 	n := 0
 	for unit := 0; unit < len(d.starts); {
@@ -112,7 +113,7 @@ func (d *decoder) count() int {
 	return n
 }
 
-// instructions fills block and starts. A jump's index holds its target's code unit until jumps runs.
+// instructions fills block and starts. Until jumps runs, the index field of a jump holds its target's code unit.
 func (d *decoder) instructions() error {
 	start := -1 // code unit where the current instruction began: at its first EXTENDED_ARG or PRECALL
 	extended, extendedArg := 0, 0
@@ -170,8 +171,8 @@ func (d *decoder) instructions() error {
 	return nil
 }
 
-// checkUnit makes the checks on an opcode alone: that it exists, that its caches are complete and empty, and
-// that a CALL follows its PRECALL.
+// checkUnit checks that an opcode exists, that its inline caches are complete and empty, and that a PRECALL is followed
+// by its CALL.
 func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) error {
 	if form.Real == opcode.INVALID || form.Real == opcode.CACHE {
 		return malformed("opcode %d at %d", d.raw.Code[2*unit], unit)
@@ -227,8 +228,8 @@ func (d *decoder) jumps() error {
 	return nil
 }
 
-// regions gives each instruction its handler: one region per row of the table, so that equal rows stay separate
-// and Lower writes them back unchanged.
+// regions sets the handler of each instruction. There is one region per row of the table, so that equal rows stay
+// separate and Lower writes them back unchanged.
 func (d *decoder) regions(entries []ExceptionEntry) error {
 	regions := make([]ExceptionRegion, len(entries))
 	for i, e := range entries {
@@ -248,7 +249,7 @@ func (d *decoder) regions(entries []ExceptionEntry) error {
 	return nil
 }
 
-// checkArg checks an argument against the range of what it indexes.
+// checkArg checks that an argument is in the range of its kind.
 func (c *Code) checkArg(op opcode.Op, arg int) error {
 	limit := math.MaxInt32
 	index := arg

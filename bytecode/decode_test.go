@@ -11,7 +11,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// checkDis compares Disassemble and Decode with what dis said of the code object.
+// checkDis compares the results of Disassemble and Decode with dis's listing of the code object.
 func checkDis(t testing.TB, d *dumped) {
 	rows, err := Disassemble(&d.Raw, py311)
 	require.NoError(t, err, "%v", d)
@@ -20,7 +20,7 @@ func checkDis(t testing.TB, d *dumped) {
 	for i := range rows {
 		row := rows[i]
 		byOffset[row.Offset] = &rows[i]
-		row.Target = 0 // dis has it in argval, which the dump leaves out; checked by is_jump_target
+		row.Target = 0 // dis has it in argval, which is not in the dump; is_jump_target checks it
 		require.Equal(t, d.Dis[i], row, "%v: row %d", d, i)
 	}
 	code, err := Decode(&d.Raw, py311)
@@ -41,8 +41,8 @@ func checkDis(t testing.TB, d *dumped) {
 	}
 }
 
-// targetRow returns the row that Decode keeps of what begins at a byte offset: the first that is neither EXTENDED_ARG
-// nor PRECALL.
+// targetRow returns the row that Decode keeps of the instruction that begins at a byte offset: the first row that is
+// neither EXTENDED_ARG nor PRECALL.
 func targetRow(rows []DisInstruction, offset int) *DisInstruction {
 	for i := range rows {
 		if rows[i].Offset >= offset && rows[i].OpName != "EXTENDED_ARG" && rows[i].OpName != "PRECALL" {
@@ -205,7 +205,7 @@ func TestDecodeWithoutLineTable(t *testing.T) {
 	assert.Equal(t, NoPosition, code.Instructions[0].Pos)
 }
 
-// bigCode returns the sample's code object nearest to n instructions.
+// bigCode returns the code object of the sample whose number of instructions is nearest to n.
 func bigCode(b *testing.B, n int) *dumped {
 	var best *dumped
 	distance := 1 << 30

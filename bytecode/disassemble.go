@@ -10,14 +10,14 @@ type DisInstruction struct {
 	HasArg       bool
 	Arg          int // joined with the EXTENDED_ARGs before it; 0 without HasArg
 	Offset       int // in bytes, as in dis
-	StartsLine   int // the line that begins here, or -1
+	StartsLine   int // the line that begins at this instruction, or -1
 	IsJumpTarget bool
 	Target       int // for jumps, the target in bytes; else -1
 	Pos          Position
 }
 
-// Disassemble lists a code object's instructions as dis.get_instructions(code) does. It is more lenient than
-// Decode: it lists unknown opcodes and arguments out of range; only unreadable tables are errors.
+// Disassemble lists a code object's instructions as dis.get_instructions(code) does. Unlike Decode, it accepts unknown
+// opcodes and arguments out of range; only unreadable tables are errors.
 func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -70,8 +70,8 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	return rows, nil
 }
 
-// unitPositions expands a line table to n code units: each unit's position, and the line that begins there or
-// -1.
+// unitPositions expands a line table to n code units. It returns each unit's position, and the line that begins at the
+// unit or -1.
 func unitPositions(entries []LineEntry, n int) (positions []Position, starts []int32) {
 	positions, starts = make([]Position, n), make([]int32, n)
 	for i := range positions {

@@ -13,7 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// py311 is the version the dumps are of.
+// py311 is the Python version of the dumps.
 var py311 = Version{3, 11}
 
 const dumpMagic = "godynamo code dump 1\n"
@@ -21,13 +21,13 @@ const dumpMagic = "godynamo code dump 1\n"
 // sampleFile is the committed dump; testdata/dump_code.py --sample makes it.
 const sampleFile = "../testdata/code_py311.bin.gz"
 
-// dumped is one code object of a dump, with what CPython's dis says of it where the dump has that.
+// dumped is one code object of a dump, with the results of CPython's dis if the dump has them.
 type dumped struct {
 	Raw
 	Dis []DisInstruction
 }
 
-// String names the code object in failures.
+// String returns the name of the code object for failure messages.
 func (d *dumped) String() string { return d.Filename + ":" + d.QualName }
 
 // dumpReader reads a file that testdata/dump_code.py wrote. All strings and slices point into data.
@@ -58,7 +58,7 @@ func (r *dumpReader) int() int {
 	return int(value)
 }
 
-// optional reads a number that may be absent: -1.
+// optional reads a number; -1 if it is absent.
 func (r *dumpReader) optional() int { return r.int() - 1 }
 
 func (r *dumpReader) take(n int) []byte {
@@ -81,7 +81,7 @@ func (r *dumpReader) strings() []string {
 	return list
 }
 
-// next returns the next code object, nil at the end.
+// next returns the next code object, or nil at the end.
 func (r *dumpReader) next() *dumped {
 	if len(r.data) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func readDump(t testing.TB, path string) []*dumped {
 // sample returns the committed sample.
 func sample(t testing.TB) []*dumped { return readDump(t, filepath.FromSlash(sampleFile)) }
 
-// sampleCode returns one code object of sample_constructs.py by its qualified name, decoded.
+// sampleCode returns the decoded code object of sample_constructs.py with a qualified name.
 func sampleCode(t testing.TB, qualName string) *Code {
 	for _, d := range sample(t) {
 		if d.QualName == qualName && d.Filename == "sample_constructs.py" {

@@ -8,9 +8,9 @@ import (
 )
 
 // AddLocal adds a local variable and returns its slot. If the name is taken, it gets a suffix, so that it never
-// collides with the user's variable. The slot comes before the free variables, which CPython wants last: slots
-// from there on move up by one, also in all instructions. Slot numbers that the caller holds elsewhere must be
-// adjusted by the caller.
+// collides with the user's variable. The slot precedes the free variables, which CPython requires to be last. Slots
+// from there on move up by one, and AddLocal adjusts all instructions. The caller must adjust slot numbers that it
+// holds elsewhere.
 func (c *Code) AddLocal(name string) int {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(c.Locals, func(l Local) bool { return l.Name == name })

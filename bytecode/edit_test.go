@@ -46,7 +46,7 @@ func TestAddNameSharesNothing(t *testing.T) {
 // Row: S002-39
 // Row: S002-42
 func TestEditedCodeDisassembles(t *testing.T) {
-	// A prologue of 300 instructions in front of every sample function shifts all tables and lengthens arguments.
+	// A prologue of 300 instructions before every sample function shifts all tables and lengthens arguments.
 	for _, d := range sample(t) {
 		code, err := Decode(&d.Raw, py311)
 		require.NoError(t, err)
@@ -75,11 +75,11 @@ func TestEditedCodeDisassembles(t *testing.T) {
 	}
 }
 
-// The sample must keep what it is for: every opcode of the version, but for those no compiled module has.
+// The sample must contain every opcode of the version, except those that no compiled module has.
 func TestSampleHasEveryOpcode(t *testing.T) {
 	seen := map[opcode.Op]bool{
 		opcode.CACHE:      true, // left out of listings
-		opcode.PRINT_EXPR: true, // the interactive interpreter's
+		opcode.PRINT_EXPR: true, // only in the interactive interpreter
 	}
 	table := opcode.For(3, 11)
 	for _, d := range sample(t) {

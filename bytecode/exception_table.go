@@ -5,8 +5,8 @@ package bytecode
 //
 //	start  length  target  depth<<1 | lasti
 //
-// A number is written in groups of six bits, highest first. Bit 6 of a byte means that more follow; bit 7 is
-// set on the first byte of an entry (so that CPython can bisect).
+// A number is written in groups of six bits, highest first. Bit 6 of a byte means that more bytes follow. Bit 7 is set
+// on the first byte of an entry, so that CPython can bisect the table.
 
 const (
 	varintBits  = 6
@@ -17,15 +17,15 @@ const (
 	maxVarBytes = 6
 )
 
-// ExceptionEntry is one row of an exception table: an exception at the instructions from Start up to but not
-// including End (code units) jumps to Target with the stack cut to Depth.
+// ExceptionEntry is one row of an exception table: for an exception raised in the code units [Start, End), CPython cuts
+// the stack to Depth and jumps to Target.
 type ExceptionEntry struct {
 	Start, End, Target, Depth int
 	Lasti                     bool
 }
 
-// DecodeExceptionTable reads a table. It checks the encoding and that rows are sorted and do not overlap;
-// Decode checks that the offsets are at instructions.
+// DecodeExceptionTable reads a table. It checks the encoding, and that rows are sorted and do not overlap. Decode
+// checks that the offsets are at instructions.
 func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 	if len(table) == 0 {
 		return nil, nil
@@ -55,7 +55,7 @@ func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 	return entries, nil
 }
 
-// exceptionVarint reads the number at table[at] and returns it with the index after it.
+// exceptionVarint reads the number at table[at]. It returns the number and the index after it.
 func exceptionVarint(table []byte, at int, first bool) (value, next int, ok bool) {
 	for n := 0; n < maxVarBytes && at < len(table); n++ {
 		b := table[at]
@@ -94,7 +94,7 @@ func EncodeExceptionTable(entries []ExceptionEntry) []byte {
 	return table
 }
 
-// appendExceptionVarint appends value; mark is set on the first byte.
+// appendExceptionVarint appends value, with the bits of mark set in the first byte.
 func appendExceptionVarint(table []byte, value int, mark byte) []byte {
 	shift := 0
 	for value>>(shift+varintBits) != 0 {

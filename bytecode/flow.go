@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// endsFlow reports whether the instruction after op is reached only by jumps.
+// endsFlow reports whether control never continues at the instruction after op.
 func endsFlow(op opcode.Op) bool {
 	switch op {
 	case opcode.RETURN_VALUE, opcode.RAISE_VARARGS, opcode.RERAISE, opcode.JUMP:
@@ -15,8 +15,8 @@ func endsFlow(op opcode.Op) bool {
 	return false
 }
 
-// link numbers the instructions and checks that control flow can be followed through the list: no instruction
-// twice, targets and handlers in the list, and the last instruction ends the flow.
+// link numbers the instructions and checks that control flow can be followed through the list: no instruction occurs
+// twice, targets and handlers are in the list, and the last instruction ends the flow.
 func link(list []*Instruction) error {
 	for i, inst := range list {
 		if inst == nil {
@@ -75,8 +75,8 @@ func followStack(list []*Instruction) (*stackFlow, error) {
 	if err := f.drain(); err != nil {
 		return nil, err
 	}
-	// A region's entry may be reached only through another region's handler, so this takes as many rounds as
-	// regions nest.
+	// A region's first instruction may be reached only through another region's handler, so this takes as many rounds
+	// as regions nest.
 	for progress := true; progress; {
 		progress = false
 		for r, first := range f.pending {
@@ -115,7 +115,7 @@ func (f *stackFlow) reach(index int32, depth int) error {
 		f.depths[index], depth)
 }
 
-// drain follows all pending instructions.
+// drain follows all instructions in work.
 func (f *stackFlow) drain() error {
 	for len(f.work) > 0 {
 		index := f.work[len(f.work)-1]
@@ -156,7 +156,7 @@ func (f *stackFlow) follow(index int32) error {
 	return f.reach(index+1, depth+pushes-pops)
 }
 
-// checkEntries checks the instructions of regions whose depth was found during the flow.
+// checkEntries checks that in a region with DepthAtEntry the stack is nowhere lower than at the region's entry.
 func (f *stackFlow) checkEntries() error {
 	if f.entries == nil {
 		return nil
@@ -169,7 +169,7 @@ func (f *stackFlow) checkEntries() error {
 	return nil
 }
 
-// regionDepth returns a region's depth, or 0 for an unreachable region.
+// regionDepth returns a region's depth; 0 for an unreachable region with DepthAtEntry.
 func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	if r.Depth >= 0 {
 		return r.Depth
@@ -177,9 +177,9 @@ func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	return int(f.entries[r])
 }
 
-// StackDepths returns the height of the value stack before each instruction in the order of code.Instructions,
-// or -1 for an unreachable one. It fails if two paths lead to different heights or an instruction needs more
-// values than there are.
+// StackDepths returns the height of the value stack before each instruction in the order of code.Instructions, or -1
+// for an unreachable one. It fails if two paths lead to different heights, or if an instruction needs more values than
+// are on the stack.
 func StackDepths(code *Code) ([]int, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err
@@ -265,9 +265,8 @@ type slotUse struct {
 	reads, write bool
 }
 
-// slotUseOf returns the slots an instruction reads or writes. Instructions that go through a cell read its
-// slot, since only the slot that holds the cell matters. DELETE_FAST reads because it raises for an unbound
-// slot.
+// slotUseOf returns the slots that an instruction reads or writes. Instructions that access a cell's contents only read
+// the slot that holds the cell. DELETE_FAST also reads its slot, because it raises if the slot is unbound.
 func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	one := slotUse{first: inst.Arg, last: inst.Arg + 1}
 	switch inst.Op {
@@ -286,11 +285,10 @@ func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	return one
 }
 
-// Liveness returns, for every instruction, the slots that may be read from it on before they are written: the
-// slots that a function for the rest of the frame needs. An exception may come before or after an instruction's
-// own write, so slots that a handler reads are live throughout its region. Code that inspects frames (locals,
-// eval) reads more than this shows. Targets must be in the list. The sets share one array and must not be
-// changed.
+// Liveness returns, for every instruction, the slots that may be read from there on before they are written: the slots
+// that a function for the rest of the frame needs. An exception may be raised before or after an instruction's own
+// write, so slots that a handler reads are live throughout its region. Code that inspects frames (locals, eval) reads
+// slots that are not in the result. Targets must be in the list. The sets share one array and must not be changed.
 func Liveness(code *Code) map[*Instruction]LocalSet {
 	list, words := code.Instructions, (len(code.Locals)+63)/64
 	number(list)

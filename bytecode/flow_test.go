@@ -36,12 +36,12 @@ func TestStackEffect(t *testing.T) {
 				want := *row[1+side]
 				switch form.Op {
 				case opcode.CALL:
-					want -= inst.Arg // PRECALL's
+					want -= inst.Arg // PRECALL's effect
 				case opcode.RETURN_GENERATOR:
 					want++ // dis starts generators at depth 1 instead
 				case opcode.BUILD_SLICE:
 					if inst.Arg != 2 && inst.Arg != 3 {
-						continue // dis takes anything else for 2
+						continue // dis treats any other argument as 2
 					}
 				case opcode.MAKE_FUNCTION:
 					if inst.Arg > 15 {
@@ -161,7 +161,7 @@ func TestLivenessInLoop(t *testing.T) {
 }
 
 func TestLivenessThroughHandlers(t *testing.T) {
-	// The handler reads b. The STORE_FAST b in the region may not have run when it is entered, so b lives before it.
+	// The handler reads b. The region's STORE_FAST b may not have run by then, so b is live before it.
 	handler := New(opcode.POP_TOP, 0)
 	region := &ExceptionRegion{Target: handler}
 	call, store := New(opcode.LOAD_NAME, 0), New(opcode.STORE_FAST, 1)

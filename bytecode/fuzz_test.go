@@ -9,8 +9,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// FuzzDecode feeds arbitrary code and tables to Decode. Garbage must give an error and nothing else; what decodes must
-// survive the analyses, and what lowers must decode again to the same instructions.
+// FuzzDecode passes arbitrary code and tables to Decode. Invalid input must return an error. The analyses must accept
+// all decoded code, and lowered code must decode again to the same instructions.
 func FuzzDecode(f *testing.F) {
 	for i, d := range sample(f) {
 		if i%20 == 0 && len(d.Code) < 600 {
@@ -72,13 +72,13 @@ func requireSameCode(t testing.TB, want, got *Code) {
 	}
 }
 
-// normalPosition is what a position reads as after it was written.
+// normalPosition returns the position that is read after p was written.
 func normalPosition(p Position) Position {
 	entries, _ := DecodeLineTable(EncodeLineTable([]LineEntry{{1, p}}, 0), 0)
 	return entries[0].Pos
 }
 
-// FuzzExceptionTable: what can be read is written again to a table that reads the same.
+// FuzzExceptionTable checks that a decoded table is unchanged after it is encoded and decoded again.
 func FuzzExceptionTable(f *testing.F) {
 	for _, d := range sample(f) {
 		if n := len(d.ExceptionTable); n > 0 && n < 40 {
@@ -97,7 +97,7 @@ func FuzzExceptionTable(f *testing.F) {
 	})
 }
 
-// FuzzLineTable: what can be read is written again to a table that says the same of each code unit.
+// FuzzLineTable checks that a decoded table has the same normal positions after it is encoded and decoded again.
 func FuzzLineTable(f *testing.F) {
 	for _, d := range sample(f) {
 		if len(d.LineTable) < 40 {
@@ -136,7 +136,7 @@ func FuzzJumps(f *testing.F) {
 		for i, inst := range list {
 			if inst.Op == opcode.POP_JUMP_IF_TRUE {
 				target := (int(plan[2*jumps])<<8 | int(plan[2*jumps+1])) * (int(spread) + 1) % len(list)
-				// A target in the middle of "push, jump" would find another stack height.
+				// In the middle of "push, jump" the stack height differs, so it is not a valid target.
 				if list[target].Op == opcode.POP_JUMP_IF_TRUE || list[target].Op == opcode.RETURN_VALUE {
 					target--
 				}

@@ -8,10 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dumpEnv names a large dump (the standard library, torch) for TestIdentityDump: `make roundtrip` sets it.
+// dumpEnv is the variable with the path of a large dump (the standard library, torch) for TestIdentityDump.
+// `make roundtrip` sets it.
 const dumpEnv = "GODYNAMO_CODE_DUMP"
 
-// checkIdentity decodes and lowers one code object and compares what comes out with what went in.
+// checkIdentity decodes and lowers one code object and compares the result with the original.
 func checkIdentity(t testing.TB, d *dumped) bool {
 	code, err := Decode(&d.Raw, py311)
 	if !assert.NoError(t, err, "%v: decode", d) {
@@ -40,9 +41,9 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 	return assert.Equal(t, &d.Raw, raw, "%v: header", d) && ok
 }
 
-// checkStackSize compares with CPython's stack size. CPython's compiler counts the handlers of a `try` whose body
-// became empty (`try: pass`), although no row of the exception table leads there; control flow does not. Elsewhere the
-// two are equal.
+// checkStackSize compares a stack size with CPython's. CPython's compiler counts the handlers of a `try` whose body
+// became empty (`try: pass`), although no row of the exception table leads there; Lower does not. In all other cases
+// the two are equal.
 func checkStackSize(t testing.TB, d *dumped, code *Code, size int) bool {
 	if size == d.Raw.StackSize {
 		return true

@@ -11,12 +11,11 @@
 //	exception table       a Handler at each instruction
 //	line table            a Pos at each instruction
 //
-// Decode and Lower are inverse: Lower(Decode(raw)) equals raw, byte for byte, for all code CPython's compiler
-// writes. (Only the stack size may be smaller, if a handler's `try` is empty and CPython counts the handler.)
+// Lower is the inverse of Decode: Lower(Decode(raw)) equals raw, byte for byte, for all code that CPython's compiler
+// writes. (Only the stack size may be smaller: CPython also counts the handler of an empty `try`.)
 //
-// Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction:
-// KW_NAMES and its CALL, and YIELD_VALUE and its RESUME (RESUME 2 or 3 is how gen.throw() finds the awaited
-// object).
+// Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction: KW_NAMES and
+// its CALL, and YIELD_VALUE and its RESUME (by RESUME 2 or 3, gen.throw() finds the awaited object).
 package bytecode
 
 import (
@@ -38,12 +37,12 @@ var ErrVersion = errors.New("unsupported Python version")
 // ErrMalformed is wrapped by every error about an invalid code object or instruction list.
 var ErrMalformed = errors.New("malformed code")
 
-// malformed makes an error that wraps ErrMalformed.
+// malformed returns an error that wraps ErrMalformed.
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))
 }
 
-// tableFor returns the opcodes of a version.
+// tableFor returns the opcode table of a version.
 func tableFor(v Version) (*opcode.Table, error) {
 	if t := opcode.For(v.Major, v.Minor); t != nil {
 		return t, nil
@@ -51,8 +50,8 @@ func tableFor(v Version) (*opcode.Table, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, v)
 }
 
-// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns
-// from 0 in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean no place at all.
+// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns from 0
+// in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean that there is no place.
 type Position struct{ Line, EndLine, Col, EndCol int32 }
 
 // NoPosition is the position of instructions without one.
@@ -61,12 +60,12 @@ var NoPosition = Position{-1, -1, -1, -1}
 // Known reports whether the position names at least a line.
 func (p Position) Known() bool { return p.Line >= 0 && p != Position{} }
 
-// LinePosition is the position of an instruction with only a known line.
+// LinePosition returns the position of an instruction of which only the line is known.
 func LinePosition(line int) Position { return Position{int32(line), int32(line), -1, -1} }
 
-// Raw is a code object as CPython holds it. Constants stay with the caller, which identifies them by index;
-// NumConsts bounds the indices. The slices are never written, and nothing keeps them after a call, except that
-// Decode's Code and Lower's Raw share the strings and the Names slice.
+// Raw is a code object in CPython's form. The caller keeps the constants, which are identified by an index below
+// NumConsts. The slices are never written. Nothing keeps them after a call, except that the Code that Decode returns
+// shares the strings and the Names slice, as does the Raw that Lower returns.
 type Raw struct {
 	Name, QualName, Filename        string
 	Code, LineTable, ExceptionTable []byte
@@ -80,24 +79,23 @@ type Raw struct {
 	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
 }
 
-// Instruction is one instruction of the dialect. Instructions refer to each other by pointer; a pointer belongs
-// to one Code and is in its list once.
+// Instruction is one instruction of the dialect. Instructions refer to each other by pointer. An instruction belongs to
+// one Code and is in its list once.
 type Instruction struct {
 	Op opcode.Op
-	// meaning per opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL), slot,
-	// count; 0 for jumps
+	// Arg depends on the opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL),
+	// slot, count; 0 for jumps.
 	Arg int
 
 	Target *Instruction // target of a jump; else nil
-	// Offset is the place of the instruction (not of the EXTENDED_ARGs before it), in code units of two bytes:
-	// in the code it was decoded from, or after Lower in the written code. -1 for instructions that have never
-	// been in any code.
+	// Offset is the place of the instruction (not of the EXTENDED_ARGs before it) in code units of two bytes: in the
+	// code that was decoded or, after Lower, in the written code. It is -1 for an instruction that was never in any.
 	Offset      int
 	Pos         Position
 	NoInterrupt bool             // JUMP: a backward jump ignores the eval breaker (inside await and yield from)
-	Handler     *ExceptionRegion // innermost exception-table region that covers it, or nil
+	Handler     *ExceptionRegion // innermost exception-table region that covers the instruction, or nil
 
-	index int32 // position in Code.Instructions during an analysis: scratch, recomputed by each
+	index int32 // scratch: position in Code.Instructions, recomputed by each analysis
 }
 
 // New returns an instruction that is in no code yet and has no place in the source.
@@ -130,14 +128,13 @@ func (inst *Instruction) String() string {
 // IsJump reports whether the instruction has a target.
 func (inst *Instruction) IsJump() bool { return inst.Op.ArgKind() == opcode.ArgJump }
 
-// ExceptionRegion is one row of the exception table. All instructions in a row share its pointer. If regions
-// nest, an instruction refers only to the innermost: CPython uses one row, and the outer handler gets its
-// exceptions from the inner handler's code, which is itself covered by the outer region.
+// ExceptionRegion is one row of the exception table. All instructions in a row share one pointer. If regions nest, an
+// instruction refers only to the innermost: CPython uses one row, and the outer handler gets its exceptions from the
+// inner handler's code, which the outer region covers.
 type ExceptionRegion struct {
 	Target *Instruction // the handler's first instruction
-	// Depth is the height to which the value stack is cut before the handler runs. With DepthAtEntry, Lower
-	// uses the height before the region's first instruction, which is right if the region's entry is its first
-	// instruction.
+	// Depth is the height to which the value stack is cut before the handler runs. With DepthAtEntry, Lower uses the
+	// height before the region's first instruction. This is correct if control enters the region there.
 	Depth int
 	Lasti bool // the raising instruction's offset is pushed below the exception, for RERAISE to restore
 }
@@ -145,8 +142,8 @@ type ExceptionRegion struct {
 // DepthAtEntry as an ExceptionRegion's Depth means the stack's height at the region's first instruction.
 const DepthAtEntry = -1
 
-// HandlerDepth returns the stack height at the handler's first instruction: cut to Depth, then the offset (Lasti) and
-// the exception pushed.
+// HandlerDepth returns the stack height at the handler's first instruction: the stack is cut to Depth, then the offset
+// (with Lasti) and the exception are pushed.
 func (r *ExceptionRegion) HandlerDepth() int {
 	if r.Lasti {
 		return r.Depth + 2
@@ -186,8 +183,8 @@ func (c *Code) NumArgSlots() int {
 	return n
 }
 
-// Clone returns a deep copy: new instructions and regions, with targets and handlers inside the copy. Targets outside
-// the list stay as they are. Indexes are the same in both lists.
+// Clone returns a deep copy with new instructions and regions, whose targets and handlers are inside the copy. Targets
+// outside the list stay as they are. An instruction has the same index in both lists.
 func (c *Code) Clone() *Code {
 	clone := *c
 	clone.Names = append([]string(nil), c.Names...)

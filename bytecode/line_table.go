@@ -9,10 +9,10 @@ import "math"
 //	10..12 two bytes: column, end column; line + (form-10), ends on it
 //	13     svarint line delta; no columns
 //	14     svarint line delta, varint lines to the end line, varint column+1, varint end column+1 (0: unknown)
-//	15     nothing: no location; the line counted from stays
+//	15     nothing: no location; the next line is relative to the same line as this entry
 //
-// Each line is relative to the entry before, the first to co_firstlineno. A varint has six bits per byte,
-// lowest first; bit 6 means that more follow. An svarint has the sign in bit 0.
+// Each line is relative to that of the previous entry, the first one to co_firstlineno. A varint has six bits per byte,
+// lowest first; bit 6 means that more bytes follow. An svarint has its sign in bit 0.
 const (
 	formShortLast = 9
 	formOneLine   = 10
@@ -22,7 +22,7 @@ const (
 	formNone      = 15
 
 	maxEntryUnits = 8
-	// Limits of the short forms, from CPython's writer: the tables are equal only if the same forms are chosen.
+	// Limits of the short forms, from CPython's writer. Tables are equal only if the same forms are chosen.
 	shortColumns    = 80
 	shortWidth      = 16
 	oneLineColumns  = 128
@@ -93,7 +93,7 @@ func (r *lineReader) next() (entry LineEntry, ok bool, err error) {
 	return entry, true, nil
 }
 
-// byte reads the payload byte of a short form: bit 7 would start an entry.
+// byte reads a payload byte. A byte with bit 7 starts an entry, so it is not a payload byte.
 func (r *lineReader) byte() (byte, bool) {
 	if r.at >= len(r.table) || r.table[r.at]&0x80 != 0 {
 		return 0, false
@@ -127,7 +127,7 @@ func (r *lineReader) moveLine() bool {
 	return ok
 }
 
-// DecodeLineTable reads a whole table; lines are relative to firstLine (co_firstlineno).
+// DecodeLineTable reads a whole table. Its lines are relative to firstLine (co_firstlineno).
 func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	r := lineReader{table: table, line: int64(firstLine)}
 	var entries []LineEntry
@@ -143,7 +143,7 @@ func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	}
 }
 
-// EncodeLineTable writes entries as CPython's compiler would, one per entry (more if it has above eight units).
+// EncodeLineTable writes entries as CPython's compiler does: one table entry each, several for more than eight units.
 func EncodeLineTable(entries []LineEntry, firstLine int) []byte {
 	w := newLineWriter(firstLine, len(entries))
 	for _, e := range entries {
@@ -158,7 +158,7 @@ type lineWriter struct {
 	line  int32
 }
 
-// newLineWriter returns a writer with room for about n entries: most take three bytes.
+// newLineWriter returns a writer with room for about n entries; most entries take three bytes.
 func newLineWriter(firstLine, n int) lineWriter {
 	return lineWriter{make([]byte, 0, 3*n), int32(firstLine)}
 }
@@ -180,7 +180,7 @@ func (w *lineWriter) entry(units int, pos Position) {
 	}
 	delta := pos.Line - w.line
 	w.line = pos.Line
-	// An end before the start cannot be written; of such a position only the line is kept.
+	// An end line before the start line cannot be written. Only the line of such a position is kept.
 	oneLine := pos.EndLine <= pos.Line
 	if oneLine && (pos.Col < 0 || pos.EndCol < 0 || pos.EndLine < pos.Line) {
 		w.head(formNoColumn, units)

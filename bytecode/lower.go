@@ -4,13 +4,12 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches,
-// exception and line tables, and the stack size computed from control flow. Instructions keep their order; each
-// one's Offset becomes its place in the written code. On an error (it wraps ErrMalformed or ErrVersion) nothing
-// changes.
+// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches, exception and
+// line tables, and the stack size computed from control flow. Instructions keep their order; Lower sets their Offset to
+// their place in the written code. If it returns an error, which wraps ErrMalformed or ErrVersion, nothing has changed.
 //
-// Not every instruction list can be lowered: jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has no
-// backward form of them.
+// Not every instruction list can be lowered: jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has
+// no backward form of them.
 func Lower(code *Code, v Version) (*Raw, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -49,19 +48,19 @@ func Lower(code *Code, v Version) (*Raw, error) {
 	return raw, nil
 }
 
-// layout is where and how one instruction is written.
+// layout describes where and how one instruction is written.
 type layout struct {
-	start    int32 // first code unit, of its PRECALL or first EXTENDED_ARG if any
+	start    int32 // first code unit: that of the PRECALL or of the first EXTENDED_ARG, if there is one
 	arg      int32 // for jumps: the distance
 	opcode   uint8 // CPython's number
-	extended uint8 // EXTENDED_ARGs
+	extended uint8 // number of EXTENDED_ARGs
 	caches   uint8
 	jump     bool
 	backward bool
 	precall  bool
 }
 
-// units is the number of code units the instruction takes.
+// units returns the number of code units that the instruction takes.
 func (l *layout) units() int32 {
 	n := int32(l.extended) + 1 + int32(l.caches)
 	if l.precall {
@@ -70,8 +69,8 @@ func (l *layout) units() int32 {
 	return n
 }
 
-// precallCaches is PRECALL's inline cache in 3.11, the only version with PRECALL; a test compares it with the
-// table.
+// precallCaches is the size of PRECALL's inline cache in 3.11, the only version with PRECALL. A test compares it with
+// the table.
 const precallCaches = 1
 
 // lowering is the state of one Lower.
@@ -83,8 +82,8 @@ type lowering struct {
 	units  int32 // of the whole code
 }
 
-// choose picks each instruction's opcode. Whether a jump goes backward depends only on the order, not on the
-// layout.
+// choose chooses each instruction's opcode. Whether a jump goes backward depends only on the order of instructions, not
+// on the layout.
 func (w *lowering) choose() error {
 	hasPrecall := w.table.Encodings[opcode.PRECALL].Known
 	for i, inst := range w.code.Instructions {
@@ -130,7 +129,7 @@ func (w *lowering) checkArg(i int, inst *Instruction) error {
 	return w.code.checkArg(inst.Op, inst.Arg)
 }
 
-// extendedFor is the number of EXTENDED_ARGs that an argument needs.
+// extendedFor returns the number of EXTENDED_ARGs that an argument needs.
 func extendedFor(arg int32) uint8 {
 	switch {
 	case arg < 1<<8:
@@ -143,9 +142,8 @@ func extendedFor(arg int32) uint8 {
 	return 3
 }
 
-// relax places the instructions. It starts with jumps without EXTENDED_ARG and lengthens those that do not
-// reach their target, until all do. Lengths only grow, so this terminates, with the shortest code for this
-// order.
+// relax places the instructions. It starts with jumps without EXTENDED_ARG, and lengthens those that do not reach their
+// target until all do. Lengths only grow, so this terminates. The result is the shortest code with this order.
 func (w *lowering) relax() error {
 	for grown := true; grown; {
 		grown = false

@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// names lists what dis would show of lowered code.
+// names returns the opcode names that dis would show for lowered code.
 func names(t testing.TB, raw *Raw) []string {
 	rows, err := Disassemble(raw, py311)
 	require.NoError(t, err)
@@ -44,7 +44,7 @@ func TestLowerChoosesJumpForms(t *testing.T) {
 			for _, backward := range []bool{false, true} {
 				pops, pushes := StackUse(&Instruction{Op: c.op}, true)
 				goOn := StackEffect(&Instruction{Op: c.op}, false)
-				// The target finds the stack as a jump leaves it; going on, the code returns at once.
+				// The target expects the stack as the jump leaves it. If the jump falls through, the code returns.
 				first, target := New(opcode.NOP, 0), New(opcode.NOP, 0)
 				jump := NewJump(c.op, target)
 				jump.NoInterrupt = c.noInterrupt
@@ -146,8 +146,8 @@ func TestLowerExtendsArguments(t *testing.T) {
 
 // Row: S002-39
 func TestLowerRelaxesJumpsToFixpoint(t *testing.T) {
-	// Jump i stands at 100i+1 and reaches 255 units far over the next two jumps, the last one 256. So the last needs an
-	// EXTENDED_ARG, which lengthens the two before it, and so on to the first.
+	// Jump i is at 100i+1 and jumps over 255 units, among them the next two jumps; the last jumps over 256. So the last
+	// one needs an EXTENDED_ARG, which makes the two before it longer, and so on to the first.
 	const jumps, reach = 8, 255
 	list := make([]*Instruction, 100*jumps+2*reach)
 	for i := range list {
@@ -205,7 +205,7 @@ func TestLowerWritesInnermostRegion(t *testing.T) {
 }
 
 func TestLowerFindsDepthBehindAnotherHandler(t *testing.T) {
-	// The second region is entered only from the first one's handler.
+	// The second region is entered only from the handler of the first.
 	first, second := New(opcode.PUSH_EXC_INFO, 0), New(opcode.RERAISE, 0)
 	body := New(opcode.LOAD_CONST, 0)
 	body.Handler = &ExceptionRegion{Target: first, Depth: DepthAtEntry}

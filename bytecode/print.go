@@ -11,10 +11,10 @@ import (
 
 // Print writes a listing of the code, one instruction per line:
 //
-//	line  >> index  OPCODE  arg (what it names)  ! handler
+//	line  >> index  OPCODE  arg (name or value)  ! handler
 //
-// The line is shown when it changes; >> marks targets of jumps and handlers. Targets are list indexes, so that
-// a listing reads the same before and after lowering. consts returns the text of a constant; nil shows none.
+// The line is shown when it changes; >> marks targets of jumps and handlers. Targets are list indexes, so that a
+// listing is the same before and after lowering. consts returns the text of a constant; if it is nil, none are shown.
 func Print(w io.Writer, code *Code, consts func(int) string) {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
@@ -49,7 +49,7 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 	}
 }
 
-// Text returns one instruction as in Print, without its place: "LOAD_FAST 0 (x)".
+// Text returns one instruction as Print shows it, without line and index: "LOAD_FAST 0 (x)".
 func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	text := inst.Op.String()
 	if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
@@ -61,7 +61,7 @@ func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	return text
 }
 
-// targetText names an instruction by its index.
+// targetText returns the index of an instruction as text.
 func targetText(code *Code, target *Instruction) string {
 	if target == nil || !isNumbered(code.Instructions, target) {
 		return "nowhere"
@@ -77,7 +77,8 @@ func regionText(code *Code, r *ExceptionRegion) string {
 	return text
 }
 
-// argText returns the name of an instruction's argument, in parentheses; "" for plain numbers.
+// argText returns the name or value that an instruction's argument refers to, in parentheses, and "to INDEX" for jumps;
+// "" for plain numbers.
 func argText(code *Code, inst *Instruction, consts func(int) string) string {
 	text := ""
 	switch inst.Op.ArgKind() {

@@ -6,20 +6,20 @@ import (
 	op "github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// stackUse is an opcode's use of the value stack: how many values it needs on top, and how many it leaves in
-// their place. A value that it only reads counts on both sides. popArg and pushArg are added once per unit of
-// the argument.
+// stackUse describes an opcode's use of the value stack: how many values it needs on top, and how many it leaves in
+// their place. A value that it only reads is counted in both. popArg and pushArg are multiplied by the argument.
 type stackUse struct {
 	known                      bool
 	pop, popArg, push, pushArg int8
-	jumpPush                   int8 // values left when it jumps, if different
-	jumps                      bool // jumpPush applies
+	jumpPush                   int8 // values left when it jumps, if jumps is set
+	jumps                      bool // jumpPush differs from push
 	popMore, pushMore          func(arg int) int
 }
 
 func fixed(pop, push int8) stackUse { return stackUse{known: true, pop: pop, push: push} }
 
-// counted is for opcodes that take arg values (popArg each) below `pop` others.
+// counted returns the use of an opcode whose number of values depends on its argument: it takes popArg*arg values
+// below pop others.
 func counted(pop, popArg, push, pushArg int8) stackUse {
 	return stackUse{known: true, pop: pop, popArg: popArg, push: push, pushArg: pushArg}
 }
@@ -28,7 +28,7 @@ func jumping(pop, push, jumpPush int8) stackUse {
 	return stackUse{known: true, pop: pop, push: push, jumpPush: jumpPush, jumps: true}
 }
 
-// stackUses is for the dialect: CALL includes PRECALL's effect. TestStackEffect compares it with
+// stackUses has the dialect's opcodes: CALL includes PRECALL's effect. TestStackEffect compares it with
 // dis.stack_effect.
 var stackUses = [op.NumOps]stackUse{
 	op.NOP:    fixed(0, 0),
@@ -130,7 +130,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.PREP_RERAISE_STAR: fixed(2, 1),
 	op.POP_EXCEPT:        fixed(1, 0),
 	op.BEFORE_WITH:       fixed(1, 2),
-	op.WITH_EXCEPT_START: fixed(4, 5), // __exit__, saved offset, the exception before, this exception
+	op.WITH_EXCEPT_START: fixed(4, 5), // __exit__, saved offset, previous exception, this exception
 	op.BEFORE_ASYNC_WITH: fixed(1, 2),
 
 	// The sent value is on the stack when a generator resumes; dis counts it at the frame's entry instead.
@@ -145,8 +145,8 @@ var stackUses = [op.NumOps]stackUse{
 	op.END_ASYNC_FOR:       fixed(2, 0),
 }
 
-// StackUse returns how many values the instruction needs on top of the stack and how many replace them, for
-// falling through or for jumping. Instructions outside the dialect use none.
+// StackUse returns how many values the instruction needs on top of the stack and how many replace them, if it falls
+// through or if it jumps. Instructions outside the dialect use none.
 func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	use := &stackUses[inst.Op]
 	pops = int(use.pop) + int(use.popArg)*inst.Arg
@@ -163,7 +163,7 @@ func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	return pops, pushes
 }
 
-// StackEffect returns by how much the instruction grows the stack, for falling through or for jumping. It
+// StackEffect returns by how much the instruction grows the stack, if it falls through or if it jumps. The result
 // equals dis.stack_effect except for CALL (which includes PRECALL) and RETURN_GENERATOR (+1).
 func StackEffect(inst *Instruction, jump bool) int {
 	pops, pushes := StackUse(inst, jump)

@@ -54,10 +54,10 @@ func TestExceptionTableRefuses(t *testing.T) {
 // Row: S002-39
 func TestLineTableForms(t *testing.T) {
 	cases := map[string]struct {
-		pos   Position // the line before is 10
+		pos   Position // the previous line is 10
 		units int
 		bytes []byte
-		read  Position // where reading gives less than was written
+		read  Position // the position that is read, if it has less than pos
 	}{
 		"short form": {pos: Position{10, 10, 79, 94}, units: 1, bytes: []byte{0x80 | 9<<3, 0x7f}},
 		"wide: one line form": {pos: Position{10, 10, 5, 21}, units: 2,

@@ -1,18 +1,17 @@
-// Package opcode holds each supported CPython's bytecode metadata: opcodes, their numbers, inline caches, jumps
-// and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py,
-// gen/main.go).
+// Package opcode holds the bytecode metadata of each supported CPython version: opcodes, their numbers, inline caches,
+// jumps and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py, gen/main.go).
 //
-// Op is one enumeration for all versions. It has the real opcodes under CPython's names and the few opcodes of
-// the dialect that package bytecode decodes to: JUMP and POP_JUMP_IF_*, which represent both the forward and
-// the backward form. Code outside bytecode sees only the dialect; a Table is for decoding and lowering.
+// Op is one enumeration for all versions. It has the real opcodes under CPython's names, and JUMP and POP_JUMP_IF_* of
+// the dialect to which package bytecode decodes; these represent both the forward and the backward form. Code outside
+// bytecode sees only the dialect; a Table is for decoding and lowering.
 package opcode
 
 import "fmt"
 
 //go:generate go run ./gen .
 
-// Op is an opcode of any version or of the dialect. Its number is ours, not CPython's, and may change from
-// build to build: store names in files, never numbers.
+// Op is an opcode of any version or of the dialect. Its number is not CPython's and may change from build to build, so
+// store names in files, never numbers.
 type Op uint16
 
 // String returns CPython's name of the opcode.
@@ -95,17 +94,17 @@ func (c CompareOp) Symbol() string {
 // String returns the comparison's symbol.
 func (c CompareOp) String() string { return c.Symbol() }
 
-// Form is one opcode of one version, for decoding. The zero Form is no opcode of that version.
+// Form is one opcode of one version, for decoding. The zero Form marks a number without an opcode.
 type Form struct {
-	Real        Op    // under CPython's name
-	Op          Op    // what it decodes to
+	Real        Op    // with CPython's name
+	Op          Op    // the dialect's opcode to which it is decoded
 	Caches      uint8 // inline cache entries that follow it, in code units
-	Jump        bool  // its argument is a distance from the end of the instruction
-	Backward    bool  // the distance is counted back
+	Jump        bool  // the argument is a distance from the end of the instruction
+	Backward    bool  // the distance is counted backward
 	NoInterrupt bool  // jumps back without checking the eval breaker
 }
 
-// Encoding is one opcode of the dialect, for lowering: CPython's numbers, or -1 if there is none.
+// Encoding is one opcode of the dialect, for lowering. It has CPython's numbers, -1 for forms that do not exist.
 type Encoding struct {
 	Known                          bool
 	Forward, Backward, NoInterrupt int16 // Forward: also the number of an opcode that does not jump
@@ -114,8 +113,8 @@ type Encoding struct {
 // Table is the bytecode of one Python version.
 type Table struct {
 	Major, Minor int
-	Magic        string // of its .pyc files, hexadecimal
-	HaveArgument int    // opcodes below take no argument
+	Magic        string // magic number of the version's .pyc files, hexadecimal
+	HaveArgument int    // opcodes with lower numbers take no argument
 	Forms        [256]Form
 	Encodings    [NumOps]Encoding
 }

@@ -2,7 +2,7 @@ package opcode
 
 import "strings"
 
-// operatorNames are the operators' names in special methods: __and__, __rand__, __iand__.
+// operatorNames has the operators' names in special methods: __and__, __rand__, __iand__.
 var operatorNames = [...]string{
 	NB_ADD: "add", NB_AND: "and", NB_FLOOR_DIVIDE: "floordiv", NB_LSHIFT: "lshift", NB_MATRIX_MULTIPLY: "matmul",
 	NB_MULTIPLY:  "mul",
@@ -10,29 +10,29 @@ var operatorNames = [...]string{
 	NB_TRUE_DIVIDE: "truediv", NB_XOR: "xor",
 }
 
-// comparisonNames are the comparisons' names in special methods and the operator module.
+// comparisonNames has the comparisons' names in special methods and the operator module.
 var comparisonNames = [...]string{CMP_LT: "lt", CMP_LE: "le", CMP_EQ: "eq", CMP_NE: "ne", CMP_GT: "gt", CMP_GE: "ge"}
 
-// swapped are the comparisons with their operands exchanged: a < b is b > a.
+// swapped has the comparison for exchanged operands: a < b is b > a.
 var swapped = [...]CompareOp{CMP_LT: CMP_GT, CMP_LE: CMP_GE, CMP_EQ: CMP_EQ, CMP_NE: CMP_NE, CMP_GT: CMP_LT,
 	CMP_GE: CMP_LE}
 
-// Name is the operator's name in special methods, without the "i" of an augmented assignment: "and".
+// Name returns the operator's name in special methods, without the "i" of an augmented assignment: "and".
 func (b BinaryOp) Name() string { return operatorNames[b.Plain()] }
 
-// Method is the special method of the left operand, "__and__", also for an augmented assignment.
+// Method returns the special method of the left operand, "__and__", also for an augmented assignment.
 func (b BinaryOp) Method() string { return "__" + b.Name() + "__" }
 
-// Reflected is the special method of the right operand, "__rand__".
+// Reflected returns the special method of the right operand, "__rand__".
 func (b BinaryOp) Reflected() string { return "__r" + b.Name() + "__" }
 
-// InplaceMethod is the special method of an augmented assignment, "__iand__".
+// InplaceMethod returns the special method of an augmented assignment, "__iand__".
 func (b BinaryOp) InplaceMethod() string { return "__i" + b.Name() + "__" }
 
-// InplaceOp is the augmented assignment's operator: NB_INPLACE_ADD for NB_ADD.
+// InplaceOp returns the augmented assignment's operator: NB_INPLACE_ADD for NB_ADD.
 func (b BinaryOp) InplaceOp() BinaryOp { return b.Plain() - NB_ADD + NB_INPLACE_ADD }
 
-// Function is the operator module's function: "and_", "iand", "add".
+// Function returns the operator module's function: "and_", "iand", "add".
 func (b BinaryOp) Function() string {
 	switch name := b.Name(); {
 	case b.Inplace():
@@ -44,7 +44,7 @@ func (b BinaryOp) Function() string {
 	}
 }
 
-// InMessages is the operator as in CPython's TypeErrors: "+", "+=", "** or pow()".
+// InMessages returns the operator as CPython's TypeErrors show it: "+", "+=", "** or pow()".
 func (b BinaryOp) InMessages() string {
 	if b == NB_POWER {
 		return "** or pow()"
@@ -59,13 +59,13 @@ func BinaryOpOf(function string) (BinaryOp, bool) {
 	return b, ok
 }
 
-// Name is the operator module's function: "lt".
+// Name returns the operator module's function: "lt".
 func (c CompareOp) Name() string { return comparisonNames[c] }
 
-// Method is the special method: "__lt__".
+// Method returns the special method: "__lt__".
 func (c CompareOp) Method() string { return "__" + c.Name() + "__" }
 
-// Swapped is the comparison for exchanged operands: < for >.
+// Swapped returns the comparison for exchanged operands: < for >.
 func (c CompareOp) Swapped() CompareOp { return swapped[c] }
 
 // CompareOpOf returns the comparison for a function of the operator module, with or without underscores.
@@ -74,7 +74,7 @@ func CompareOpOf(function string) (CompareOp, bool) {
 	return c, ok
 }
 
-// binaryOps and compareOps are the operators by function, without underscores.
+// binaryOps and compareOps map functions of the operator module, without underscores, to operators.
 var binaryOps, compareOps = map[string]BinaryOp{}, map[string]CompareOp{}
 
 func init() {

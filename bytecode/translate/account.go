@@ -15,8 +15,8 @@ type Account struct {
 	Translated []CodeUnits    // symbolically executed, by code object
 	Calls      [][]ChainLevel // places of torch's operations in the graph, outermost frame first
 	Python     []PythonCall   // instructions that run as Python operations in the graph
-	// Native is the user's instruction that runs in CPython after a break, and Start .. End-1 are its code
-	// units in the transformed code; its code is zero if there is none.
+	// Native is the user's instruction that runs in CPython after a break; Native.Code is zero if there is none.
+	// Its code units in the transformed code are Start .. End-1.
 	Native     CodeUnit
 	Start, End int
 	Copies     []Copy
@@ -27,19 +27,19 @@ type Account struct {
 	native []*bytecode.Instruction
 }
 
-// CodeUnits are instructions of one code object, each by its first code unit, sorted.
+// CodeUnits lists instructions of one code object by the index of their first code unit, sorted.
 type CodeUnits struct {
 	Code  py.Object
 	Units []int
 }
 
-// CodeUnit is an instruction.
+// CodeUnit identifies an instruction by the index of its first code unit.
 type CodeUnit struct {
 	Code py.Object
 	Unit int
 }
 
-// PythonCall is an instruction that became a Python operation, and the callee it is counted under.
+// PythonCall is an instruction that became a Python operation, and the callee under which it is counted.
 type PythonCall struct {
 	CodeUnit
 	Line   int
@@ -88,7 +88,7 @@ func (a *Account) pythonForm(tx *InstructionTranslator, inst *bytecode.Instructi
 	}
 }
 
-// pythonCalls records that the current instruction of tx is a Python operation, and its callee.
+// pythonCalls records that the current instruction of tx is a Python operation that calls callee.
 func (a *Account) pythonCalls(tx *InstructionTranslator, callee string) {
 	if a == nil || tx == nil || tx.inst == nil {
 		return

@@ -9,10 +9,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Two input tensors may be the same object, or views of one another, in the next call even if not in this one.
-// If an in-place operation changes more than the values of one, that shows on the other: changed sizes if they
-// are one object (a guard excludes that), a changed requires_grad also if they are views (the graph breaks
-// before requires_grad is read).
+// Two input tensors may be the same object, or views of one another, in a later call even if not in this one. An
+// in-place operation that changes the metadata of one may then affect the other. Changed sizes are visible if they
+// are one object; a guard excludes this. A changed requires_grad is visible also if they are views; the graph breaks
+// before requires_grad is read.
 
 // changesMetadata reports whether an operation among the events from `from` on may change a tensor's sizes or
 // flags in place.
@@ -55,8 +55,8 @@ func switchesGradFlag(n *fxgraph.Node) bool {
 	return name == "requires_grad_" || name == "detach_"
 }
 
-// gradFlagAfter reports whether the tensor that n changes may require gradients afterwards. known: changed is
-// that tensor, and the only one.
+// gradFlagAfter reports whether the tensor that n changes may require gradients afterwards. If known is true,
+// changed is the only tensor that n changes.
 func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool, error) {
 	if !switchesGradFlag(n) {
 		plain := true
@@ -93,7 +93,7 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 //   - A tensor that requires gradients and is changed in no_grad mode, in a graph with operations that autograd
 //     records: the backward pass recomputes some of them from the changed tensor, and raises no error if one of them
 //     has saved a value that changed (torch 2.15, aot_eager: y = w * x; w.add_(1) in no_grad; (y * w).sum()).
-//   - Tensor.data has its own version counter; the graph's change counts on the tensor's.
+//   - Tensor.data has its own version counter, but the graph's change increments that of the tensor.
 func (o *OutputGraph) HidesChange(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
 	input, data := o.firstInput(t.Node, 0)
 	if input == nil || o.ownStorage(t.Node, 0) {
@@ -115,7 +115,7 @@ func (o *OutputGraph) HidesChange(tx variables.Translator, t *variables.TensorVa
 	return false, nil
 }
 
-// seesHidden refuses an operation that autograd records after such a hidden change.
+// seesHidden returns a graph break for an operation that autograd records after a hidden change (HidesChange).
 func (o *OutputGraph) seesHidden(operation string) error {
 	if !o.hidden {
 		return nil
@@ -128,7 +128,7 @@ func (o *OutputGraph) seesHidden(operation string) error {
 	return err
 }
 
-// dataOf returns the frame's tensor that a node reads Tensor.data from; nil for other nodes.
+// dataOf returns the frame's tensor whose data attribute a node reads; nil for other nodes.
 func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	if n.Target.Text != "builtins.getattr" || !isLiteral(n.Args[1], "'data'") {
 		return nil
@@ -137,8 +137,8 @@ func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	return o.inputOf[of]
 }
 
-// firstInput follows first operands to a tensor of the frame. data: the path reads Tensor.data. nil if there is
-// none within a few operations.
+// firstInput follows first operands to a tensor of the frame; input is nil if there is none within a few
+// operations. data reports whether the path reads Tensor.data.
 func (o *OutputGraph) firstInput(n *fxgraph.Node, depth int) (input *variables.TensorVariable, data bool) {
 	if t := o.inputOf[n]; t != nil {
 		return t, false

@@ -25,8 +25,8 @@ var phaseNames = [numPhases]string{"translate", "decode", "guards", "backend", "
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Clock measures a translation's time by phase and by the user's functions. All its methods do nothing on nil,
-// so that an untraced translation is not measured.
+// Clock measures the time of a translation per phase and per user function. All its methods do nothing on nil, so
+// that an untraced translation is not measured.
 //
 // Time counts for the innermost activity: a phase's time is not part of the function during which it runs.
 type Clock struct {
@@ -36,7 +36,7 @@ type Clock struct {
 	phases    [numPhases]time.Duration
 	paths     map[callPath]int
 	running   []*time.Duration // counters of the current activities, innermost last
-	since     time.Time        // when the innermost began or resumed
+	since     time.Time        // when the innermost activity began or resumed
 	callees   []int            // paths of the running functions, innermost last
 }
 
@@ -44,7 +44,7 @@ type Clock struct {
 type CallTime struct {
 	Parent     int // index of the caller
 	Name, File string
-	Line       int            // the function's first
+	Line       int            // the function's first line
 	Count      int            // how often it ran, restarts included
 	Self       *time.Duration // a separate allocation: it is updated while Calls grows
 }
@@ -91,7 +91,7 @@ func (c *Clock) End() {
 	}
 }
 
-// enter starts or resumes a function's frame; leave ends that.
+// enter starts to count time for a function whose frame starts or resumes; leave stops it.
 func (c *Clock) enter(tx *InstructionTranslator) {
 	parent := -1
 	if n := len(c.callees); n > 0 {
@@ -122,7 +122,7 @@ func (c *Clock) leave() {
 	c.end()
 }
 
-// Phases returns the times so far, by Phase. Those of functions count as Translating.
+// Phases returns the times so far, by Phase. The time of functions counts as Translating.
 func (c *Clock) Phases() [numPhases]time.Duration {
 	out := c.phases
 	for i := range c.Calls {

@@ -15,8 +15,8 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// Operands of local instructions carry the space they belong to and get their slots at the end, when it is
-// known how many values the guards pass.
+// The operand of an instruction that accesses a local variable carries the space of the variable. finish replaces it
+// by the slot, once the number of values that the guards pass is known.
 const (
 	spaceSlot    = iota << 24 // parameters: the frame's slots
 	spaceExtra                // parameters: values the guards have fetched
@@ -31,16 +31,16 @@ type mark struct {
 	chain *chain
 	drop  bool
 	graph bool
-	// protected: if this raises, CPython runs the user's code again; see OutputGraph.protect
+	// protected: if the code raises, CPython runs the user's code again; see OutputGraph.protect
 	protected bool
 }
 
-// calling selects how CPython behaves after a call that is written: see core/calls/quiet_call.h.
+// calling selects whether CPython checks for signals around a written call: see core/calls/quiet_call.h.
 type calling int
 
 const (
 	plainCalls calling = iota
-	quietCalls         // no check for signals: the call cannot be repeated, and the user's block would not see one
+	quietCalls         // no check for signals after the call, where no handler of the user's would see the exception
 	heldCalls          // no check while the call runs either
 )
 
@@ -74,22 +74,22 @@ type Codegen struct {
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // passes an exception of the native instruction to a resume function
-	// letGo is the index of the native instruction at a graph break, or -1: dead values are released before it,
+	// letGo is the index of the native instruction at a graph break, or -1. Dead values are released before it,
 	// because the user's code has released them by then.
 	letGo int
-	// caught is the temp for the native instruction's exception, catch the call of the resume function that
-	// handles it. At that call this frame, which the exception's traceback keeps alive, holds nothing.
+	// caught is the temp for the native instruction's exception, and catch is the call of the resume function that
+	// handles it. The exception's traceback keeps this frame alive, so the frame holds no values at that call.
 	caught   int
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
 	leadEnd  int // instructions of the events before the first operation
 	calls    calling
-	// protecting: no effect is visible from outside before the last protected operation has finished
+	// protecting: the last protected operation is not written yet; no effect may be visible before it has finished
 	protecting bool
 	// effectsWait: see OutputGraph.effectsWait
 	effectsWait bool
 	looked      int  // events that making has examined
-	seen        bool // one of them is visible
+	seen        bool // one of the examined events is visible
 }
 
 func newCodegen(out *OutputGraph) *Codegen {
@@ -171,7 +171,7 @@ func marshals(s *py.Scope, o py.Object) bool {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Bytes, py.EllipsisKind, py.Code:
 		return true
 	case py.Str:
-		return !py.CodeInterns(o) // a computed str is another object than the literal with that text
+		return !py.CodeInterns(o) // a computed str is not the same object as an equal literal
 	case py.Tuple:
 		for _, it := range s.Items(o) {
 			if !marshals(s, it) {
@@ -218,7 +218,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		return c.Load(m.exception)
 	}
 	if out := variables.Outside(v); out != nil && !variables.Materialized(v) {
-		v = out // the graph has built it
+		v = out // the graph builds this value
 	}
 	if s := variables.SlotOf(v); s != nil {
 		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(s.Index))
@@ -392,7 +392,7 @@ func (c *Codegen) Call(nargs int, kwnames []string) {
 	c.emit(opcode.CALL, nargs)
 }
 
-// as runs f with another kind of calls.
+// as runs f with calls of the given kind, or of the current kind if that is stricter.
 func (c *Codegen) as(kind calling, f func() error) error {
 	before := c.calls
 	c.calls = max(kind, before)
@@ -400,9 +400,9 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making is the kind of calls that make a value, such as a cell or an iterator. The user's code has no such calls:
-// after a visible event, an exception arriving at one would come between two instructions between which CPython never
-// checks.
+// making returns the kind of the calls that make a value, such as a cell or an iterator. The user's code has no such
+// calls. After a visible event, an exception from outside that arrives at one would be raised between two
+// instructions between which CPython never checks for it.
 func (c *Codegen) making() calling {
 	events := c.out.events
 	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)
@@ -413,7 +413,7 @@ func (c *Codegen) making() calling {
 	return plainCalls
 }
 
-// core returns an object of the core's module. If it is missing, that is a bug of ours, and it panics.
+// core returns an object of the core's module. A missing object is a bug in godynamo, so core panics.
 func (c *Codegen) core(name string) py.Object {
 	m, err := c.out.scope.Import("godynamo._C")
 	if err == nil {
@@ -529,7 +529,7 @@ func (c *Codegen) runEvents() error {
 		if e.node != nil && c.leadEnd < 0 {
 			c.leadEnd = len(c.list)
 		}
-		if c.out.numOps == 0 && e.node != nil && e.node.State { // no graph will switch it
+		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph to switch the mode
 			if err := c.switchState(e); err != nil {
 				return err
 			}
@@ -543,8 +543,8 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a backward jump and a jump past it: CPython checks for signals there and after calls of C.
-// Without it, a signal during the last operation of a block would be raised outside the block.
+// lookForSignals writes a backward jump, at which CPython checks for signals, and the jumps that lead to it and past
+// it. Without this check, a signal during the last operation of a block would be raised outside the block.
 func (c *Codegen) lookForSignals() {
 	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
 	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
@@ -571,7 +571,7 @@ func (c *Codegen) switchState(e *event) error {
 	return err
 }
 
-// runEvent writes one event. Values without later reads are released after it (tidy).
+// runEvent writes one event. Values that nothing reads later are released after it (tidy).
 func (c *Codegen) runEvent(e *event) error {
 	start := len(c.list)
 	if err := c.writeEvent(e); err != nil {
@@ -584,8 +584,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt is the snapshot to restore if a non-operation raises. A delayed event may run under other modes than its
-// line.
+// stateAt returns the snapshot of torch's modes to restore if an event that is not an operation raises. A delayed
+// event may run under other modes than the user's line.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:
@@ -642,7 +642,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		kind = quietCalls // the mode is restored only after it; a second run must not repeat a lasting change
+		kind = quietCalls // the restoring region starts after a switch; a second run must not repeat a lasting change
 	}
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {
@@ -660,7 +660,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	return nil
 }
 
-// finish makes the code object. order has, for each parameter after the slots, its index in extras.
+// finish builds the code. order[i] is the index in extras of the i-th parameter after the slots.
 func (c *Codegen) finish(order []int) *bytecode.Code {
 	f := c.out
 	temps := c.tidy()

@@ -2,7 +2,7 @@ package translate
 
 import "github.com/godynamo/godynamo/bytecode/opcode"
 
-// Instructions for Python operations in the graph, in addition to those for torch's operations: NodeEmitter.
+// Methods of NodeEmitter that write instructions for Python operations in the graph.
 
 func (c *Codegen) IsOp(invert int)        { c.emit(opcode.IS_OP, invert) }
 func (c *Codegen) ContainsOp(invert int)  { c.emit(opcode.CONTAINS_OP, invert) }

@@ -10,19 +10,19 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Values recomputed by each call (variables.ComputedVariable). In inline code they are computed in place. A
-// whole graph takes them as inputs, so their events run before it and may read only other such values and the
-// frame's inputs. Random numbers are then drawn too early. That shows if the graph raises, so the generators
-// are restored and the user's code runs from its start; if it cannot, drawing a number after an operation
-// breaks the graph.
+// Each call recomputes its computed values (variables.ComputedVariable). Inline code computes them in place. A whole
+// graph takes them as inputs, so their events run before it and may read only other computed values and the frame's
+// inputs. Random numbers are then drawn too early, which is visible if the graph raises. In this case the generators
+// are restored, and the user's code runs again from its start. If it cannot run again, drawing a number after an
+// operation breaks the graph.
 
-// computedValues is an OutputGraph's state for them.
+// computedValues is an OutputGraph's state for computed values.
 type computedValues struct {
 	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders of a graph that is written inline
 	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
-	generators []variables.VariableTracker // of the frame, that were drawn from
+	generators []variables.VariableTracker // the frame's generators from which numbers were drawn
 	handler    func() error                // writes the handler that restores the generators
 }
 
@@ -72,7 +72,7 @@ func readyAtStart(v variables.VariableTracker) bool {
 
 func (o *OutputGraph) drawsFrom(generator variables.VariableTracker) {
 	if generator.Source() == nil {
-		return // made on each call
+		return // each call makes its own
 	}
 	for _, g := range o.computed.generators {
 		if g == generator {
@@ -121,7 +121,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	return n, nil
 }
 
-// computedExample returns an example of the value that a placeholder of a computed value gets.
+// computedExample returns an example of the value that a computed value's placeholder gets.
 func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bool, err error) {
 	if x, ok := o.computed.numbers[n]; ok {
 		example, err = o.scope.Call(x.Type, o.scope.Int(1))
@@ -131,7 +131,7 @@ func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bo
 	return example, ok, nil
 }
 
-// loadComputed writes the load of a placeholder of a computed value; false for other nodes.
+// loadComputed writes the load of a computed value's placeholder. It returns false for other nodes.
 func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
 	if x, ok := c.out.computed.numbers[n]; ok {
 		_ = c.Load(x) // it has a slot
@@ -184,7 +184,8 @@ func (c *Codegen) callComputed(name string, load func() error, nargs int) error 
 	return nil
 }
 
-// putBack writes the handler for the instructions from start on. It restores the generators and raises again.
+// putBack covers the instructions from start on with a handler that restores the generators and reraises. The handler
+// itself is written later (writeFinish).
 func (c *Codegen) putBack(start int, states []int) {
 	if len(states) == 0 {
 		return

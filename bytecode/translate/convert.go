@@ -25,7 +25,7 @@ var errStateless = errors.New("a graph that switches modes and cannot run again"
 // errNotProtected requests another attempt, without operations inside try and with.
 var errNotProtected = errors.New("a graph that cannot run again")
 
-// maxRestarts bounds how often one frame is retranslated; each restart has one more entry in the log.
+// maxRestarts bounds how often one frame is retranslated; each restart adds an entry to the log.
 const maxRestarts = 100
 
 // Converter translates one frame; cacheSize is the number of translations the frame already has.
@@ -101,7 +101,7 @@ func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	}
 }
 
-// unsupportedKind recognizes code that is never translated.
+// unsupportedKind returns a SkipFrame error for code that is never translated.
 func unsupportedKind(s *py.Scope, f *Frame) error {
 	flags := codeFlags(s, f.Code)
 	switch {
@@ -115,7 +115,7 @@ func unsupportedKind(s *py.Scope, f *Frame) error {
 	return nil
 }
 
-// allowed calls Options.Allowed.
+// allowed reports whether Options.Allowed accepts code.
 func (o *Options) allowed(s *py.Scope, code py.Object) (bool, error) {
 	if o.Allowed.IsNull() {
 		return true, nil
@@ -346,8 +346,8 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 	return errDone
 }
 
-// raisesFirst ends a frame that is known to raise before anything is captured. If its guards hold, CPython runs
-// the user's code, so that traceback, frames and variables are CPython's.
+// raisesFirst ends a frame that is known to raise before anything is captured. If its guards hold, CPython runs the
+// user's code, so that the traceback, its frames and their variables are real.
 func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 	o := tx.out
 	if o.idle() {
@@ -415,7 +415,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	return errDone
 }
 
-// mayFinish returns why the translation must start again, or nil.
+// mayFinish returns the error with which the translation must end or start again; nil if it may be finished.
 func (o *OutputGraph) mayFinish() error {
 	if o.idle() {
 		return o.nothingToCapture(true)
@@ -452,8 +452,8 @@ func (c *Codegen) writeFinish() error {
 	return c.writeStateRestore()
 }
 
-// transformed makes the transformed function, which takes the guards' extra registers in this order, and its
-// traceback table.
+// transformed returns the transformed function and its traceback table. The function takes the guards' extra
+// registers in the given order.
 func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	o := c.out
 	code := c.finish(order)
@@ -493,7 +493,7 @@ func extraOrder(regs []uint32) []int {
 	return order
 }
 
-// AsUnsupported finds the graph break in an error.
+// AsUnsupported stores err's graph break in out. It returns false if err is not a graph break.
 func AsUnsupported(err error, out **exc.Unsupported) bool {
 	switch e := err.(type) {
 	case *exc.Unsupported:

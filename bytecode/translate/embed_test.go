@@ -29,7 +29,7 @@ func withPython(t *testing.T, body func(t *testing.T, s *py.Scope)) {
 	})
 }
 
-// testInstaller reads code objects through their Python attributes and makes none.
+// testInstaller reads code objects through their Python attributes. It creates no code objects.
 type testInstaller struct{}
 
 func (testInstaller) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error) {
@@ -146,7 +146,7 @@ func mustBuiltin(s *py.Scope, name string) py.Object {
 	return v
 }
 
-// translatorFor makes a translator of function name in source, its arguments the values of the list `args` there.
+// translatorFor returns a translator for the function name in source. The list `args` in source holds its arguments.
 func translatorFor(t *testing.T, s *py.Scope, source, name string) *InstructionTranslator {
 	t.Helper()
 	ns, err := s.Run(source)

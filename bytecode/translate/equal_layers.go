@@ -25,7 +25,7 @@ import (
 type layers struct {
 	byClass map[py.Object]*classLayers
 	places  guards.Places
-	apart   int // number of guards that two places hold different objects
+	apart   int // number of guards that require different objects at two places
 	reused  int
 }
 
@@ -69,7 +69,8 @@ func (l *layers) met(class py.Object) *classLayers {
 	return c
 }
 
-// like returns the layers of modules of m's kind; nil while there are too few of the class.
+// like returns the layers of modules of m's kind. It returns nil while the class has too few modules, or if the class
+// is given up.
 func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	if c.useless >= maxUselessChecks || c.met < checkFrom || !c.large && c.met < checkSmallFrom {
 		return nil
@@ -86,7 +87,7 @@ func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLa
 	return c.kind(o, m)
 }
 
-// kind counts a module of a kind; nil for a module unlike any other.
+// kind counts m for its kind and returns the kind's layers; nil for a module unlike any other.
 func (c *classLayers) kind(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	kind := o.world.KindOf(o.scope, m.Obj)
 	if kind < 0 {
@@ -117,18 +118,18 @@ type layer struct {
 	from, to int // its operations, as a range of events
 	inlined  []string
 	asked    variables.Asked
-	apart    bool // its code has checked whether two places hold one object
+	apart    bool // the module's code has checked whether two places hold the same object
 	modes    py.Object
 	at       *chain // of the call
-	// number of writes to the frame's objects so far; exception handlers around the call; the state they
-	// restore
+	// The situation at the call: number of writes to the frame's objects so far, result of InsideTry, results of
+	// protection.
 	writes  int
 	inside  bool
 	handled bool
 	state   py.Object
 	check   *layerCheck
 	served  bool
-	differs bool // it cannot be compared
+	differs bool // the layer cannot be compared with other modules
 }
 
 // layerCheck is the condition under which a layer applies to another module.
@@ -233,7 +234,7 @@ func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	return true
 }
 
-// again repeats a layer's operations for m if m's code would do the same. done: they were repeated.
+// again repeats a layer's operations for m if m's code would do the same. done reports whether it did.
 func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable,
 	args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
 	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own ||
@@ -304,7 +305,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	return result, true, nil
 }
 
-// repeat adds a layer's operations again, at another place in the user's code.
+// repeat adds a layer's operations to the graph again, at another place in the user's code.
 func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.Pairing) error {
 	places := map[*chain]*chain{l.at: tx.chainHere()}
 	var place func(c *chain) *chain
@@ -352,7 +353,7 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	other := guards.NewRebase(src, guards.NewLocalSource("___layer", slots))
 	below := func(s guards.Source) bool { return other.Source(s) != s }
 	if o.world.ReadFrom(l.args, l.kwargs, below) || o.world.AlsoStored(l.args, l.kwargs) {
-		return nil, nil // the repeat would get this module's parts or this call's operands
+		return nil, nil // a repeated layer would use this module's parts or this call's operands
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
 	if !l.apart { // the caller distinguished the modules, not the layer's code
@@ -429,9 +430,8 @@ func (o *OutputGraph) changedIn(l *layer,
 	return changed, ok
 }
 
-// apartFromChanged returns guards that no guarded object below a module is one the user's code has changed,
-// since changed objects no longer match their guards. It returns false if a changed object is below the module
-// itself.
+// apartFromChanged returns guards that no guarded object below a module is one that the user's code has changed: a
+// changed object no longer matches its guards. It returns false if a changed object is below the layer's module.
 func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	gs []guards.Guard) (apart []guards.Guard, ok bool) {
 	ok = true
@@ -456,7 +456,7 @@ func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	return apart, ok
 }
 
-// givesAgain tests whether the layer's result can be rebuilt, with the layer's own operands.
+// givesAgain reports whether the layer's result can be rebuilt, as tried with the layer's own operands.
 func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	p := variables.NewPairing()
 	if !p.Operands(tx, l.args, l.args) || !p.Keywords(tx, l.kwargs, l.kwargs) {
@@ -469,8 +469,8 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	return ok
 }
 
-// tensorsOf reads the module's tensors at the places where the layer's were read. It returns false if the frame
-// already knows one of them, under another name or as another of these.
+// tensorsOf reads the tensors of m at the places that correspond to those of the layer's tensors. It returns false if
+// the translation already knows one of them from another place, or if one occurs twice.
 func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variables.ObjectVariable) ([]py.Object, bool) {
 	objects := make([]py.Object, len(c.tensors))
 	seen := map[py.Object]bool{}

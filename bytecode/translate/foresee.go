@@ -10,19 +10,19 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Torch's own code reads Python values from tensors: is this mask causal, is a variance negative, how many
-// sequences are there. If such a value follows from one tensor of the frame by a few cheap operations, and no
-// tensor was changed before it is read, it is computed during translation, and a guard computes it again. The
-// code around it then stays one graph, which need not compute it. Only torch's code is treated so: users can
-// avoid reading the value, and would be surprised by a translation for each value. A read that sees many values
-// breaks the graph in the end (_translator/foreseen).
+// Torch's own code reads Python values from tensors: whether a mask is causal, whether a variance is negative, how
+// many sequences there are. If such a value follows from one tensor of the frame by a few cheap operations, and no
+// tensor was changed before it is read, it is computed during translation, and a guard computes it again. The code
+// around it then stays one graph, which need not compute the value. This applies to torch's code only: users can
+// avoid such reads in their own code, and would be surprised by a translation for each value. A read that has seen
+// many values breaks the graph (_translator/foreseen).
 
 const (
 	// maxForeseen bounds the operations between the frame's tensor and the value.
 	maxForeseen = 16
 )
 
-// costly has parts of the names of operations that are too expensive to compute twice, or whose result differs
+// costly lists substrings of the names of operations that are too expensive to compute twice, or whose result differs
 // each time.
 var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn",
 	"empty", "resize", "inverse", "svd", "eig"}
@@ -90,8 +90,8 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	return parts[0], true, nil
 }
 
-// computedByGuard marks operations that a whole graph need not run for the value: the guard has run them on the
-// same tensor without an exception.
+// computedByGuard marks operations that a whole graph need not run to compute the value: the guard has run them on
+// the same tensor without an exception.
 func (o *OutputGraph) computedByGuard(nodes []*fxgraph.Node) {
 	for _, n := range nodes {
 		o.foreseenBy[n] = !n.Inplace
@@ -108,7 +108,7 @@ func (o *OutputGraph) libraryCode(tx variables.Translator) bool {
 	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.")
 }
 
-// slice are the operations that compute a value from one tensor of the frame.
+// slice collects the operations that compute a value from one tensor of the frame.
 type slice struct {
 	out   *OutputGraph
 	in    *variables.TensorVariable
@@ -159,7 +159,8 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 	return c.in, nodes
 }
 
-// question identifies a frame's value across translations, in which constants have different numbers.
+// question returns a text that identifies a value of the frame across translations. It leaves out constants, whose
+// pool indexes differ between translations.
 func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
 	text := ask
 	if in != nil {

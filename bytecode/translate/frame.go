@@ -28,8 +28,8 @@ type Frame struct {
 	// Origin is set for a resumed frame: it is translated from the user's code, entered at an instruction with
 	// a stack.
 	Origin *Origin
-	// loud are a resumed frame's slots whose destruction runs code, computed before anything reads them; nil:
-	// not computed yet.
+	// loud holds the slots of a resumed frame whose destruction runs code. It is computed before anything reads
+	// the slots; nil if it is not computed yet.
 	loud map[int]bool
 }
 
@@ -62,20 +62,19 @@ func (o *Origin) unbound(slots []py.Object) {
 type Options struct {
 	variables.Settings
 	NoPython    bool
-	TakesApart  bool // the backend traces operators down to their parts
+	TakesApart  bool // the backend traces operators with AOTAutograd
 	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	ReuseLayers bool // repeat an earlier layer for an equal one, see layers
 	CheckTypes  bool // return values are checked where the user annotates them
 	MaxSteps    int  // maximum number of instructions between operations, inlined ones included
 	InlineDepth int
-	Explain     bool   // the result records what was captured, instruction by instruction
+	Explain     bool   // the result records which instructions were captured
 	Clock       *Clock // measures the translation; nil: not measured
-	Steps       *Steps // is notified of executed code; nil: nobody listens
-	// Allowed reports for a code object whether it may be translated or inlined (godynamo._translator.bisect);
-	// null: always.
+	Steps       *Steps // is notified of executed code; may be nil
+	// Allowed is a Python function that reports whether a code object may be translated or inlined
+	// (godynamo._translator.bisect). Null allows all code.
 	Allowed py.Object
-	// TranslateEverything: also transform frames without a tensor, for tests of the translator against whole
-	// programs.
+	// TranslateEverything also transforms frames without a tensor, for tests of the translator on whole programs.
 	TranslateEverything bool
 }
 
@@ -89,8 +88,8 @@ type Backend interface {
 	// Compile compiles the graph and returns a callable from inputs to a sequence of outputs. whole: the graph
 	// is correct only if the backend does not take operators apart.
 	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error)
-	// TakesApart reports whether the backend is known to trace operators (Options.TakesApart): Compile may find
-	// out later.
+	// TakesApart reports whether the backend is known to trace operators (Options.TakesApart). This may become known
+	// only in Compile.
 	TakesApart(s *py.Scope) (bool, error)
 	Name() string
 }
@@ -142,7 +141,7 @@ type Installer interface {
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
-	// NewCheck makes a check from a program, without a function; the scope keeps it.
+	// NewCheck makes a check from a guard program, without a function. The scope keeps it alive.
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
 	// Resume returns the callable for the rest of a frame; make creates its function if there is none yet.
 	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
@@ -169,7 +168,7 @@ type Result struct {
 	NeedsHook   bool
 	HandsOver   bool // a resumed frame: it takes over the references to its arguments
 	Catches     bool // it passes its native instruction's exception to a resume function
-	Watches     bool // left to CPython, as it inspects the interpreter: with NeedsHook its callees are translated later
+	Watches     bool // left to CPython: it inspects the interpreter; with NeedsHook its callees are translated later
 	Rerun       bool // if the graph raises, the user's code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int
@@ -194,13 +193,12 @@ type TracebackRow struct {
 	// Drop: the call of a resume function. Graph: the call of a compiled graph. Protected: an operation whose
 	// exceptions a handler in the user's code catches.
 	Drop, Graph, Protected bool
-	// Place is the chain at which an exception from outside is raised in the user's code if it arrives here.
+	// Place is the chain at which the user's code raises an exception from outside that arrives in these units.
 	Place int
 }
 
-// Operation is a node of the backend's graph, or of a graph that an operation takes as a function, with the
-// index of its chain. Outside: how many levels of the chain are outside the function; 0 for the backend's
-// graph.
+// Operation is a node of the backend's graph, or of a graph that an operation takes as a function, with the index of
+// its chain. Outside is the number of levels of the chain that are outside the function; 0 for the backend's graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
@@ -218,11 +216,11 @@ type chain struct {
 	step    int                         // of the outermost frame
 	locals  []variables.VariableTracker // the outermost frame's at this point
 	shown   []ShownLocal
-	nth     int  // how often the instruction runs before this operation's run; see Codegen.numberOperations
-	done    bool // its effect is permanent, so it does not run again before an exception from outside is raised
+	nth     int  // how often the instruction has run before this operation; see Codegen.numberOperations
+	done    bool // the operation's effect is permanent: an exception from outside is raised instead of a second run
 }
 
-// Nth is how often the chain's instruction runs earlier in the piece.
+// Nth returns how often the chain's instruction runs earlier in the piece.
 func (c *chain) Nth() int { return c.nth }
 
 // Done reports whether an exception from outside is raised instead of the chain's operation, which must not run
@@ -255,7 +253,7 @@ type ChainLevel struct {
 	Lasti, Line   int
 }
 
-// frameOf is one level of the user's stack, at an instruction.
+// frameOf returns one level of the user's stack, at an instruction.
 func frameOf(name, file string, inst *bytecode.Instruction) exc.Frame {
 	pos := inst.Pos
 	return exc.Frame{Name: name, File: file, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)

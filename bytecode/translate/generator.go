@@ -155,8 +155,8 @@ func (g *GeneratorVariable) Next(tx variables.Translator) (variables.VariableTra
 // StopValue implements variables.Returner.
 func (g *GeneratorVariable) StopValue() variables.VariableTracker { return g.returned }
 
-// resume resumes the frame with a sent value or a thrown exception. more: it yielded r; otherwise r is its
-// return value (None if it had finished before).
+// resume resumes the frame with a sent value or a thrown exception. If more is true, the generator has yielded r.
+// Otherwise r is its return value, or None if it had finished before.
 func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker,
 	thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
 	tx := t.(*InstructionTranslator)
@@ -194,8 +194,8 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 	return f.result, false, nil
 }
 
-// throwIn raises an exception where the frame stopped. more: the generator it delegates to yielded. Otherwise,
-// without an error, the frame must resume.
+// throwIn raises an exception where the frame stopped. If more is true, the generator to which the frame delegates
+// has yielded. Otherwise, if there is no error, the caller must resume the frame.
 func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error) {
 	f := g.frame
 	if !g.started {
@@ -220,7 +220,7 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 				f.result = r
 				return true, nil
 			}
-			if err == nil { // it returned: the expression "yield from" has its value
+			if err == nil { // the inner generator returned the value of the "yield from" expression
 				f.pop()
 				f.push(r)
 				f.jump(f.delegation(at).Target)
@@ -239,7 +239,7 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 	return false, f.unwind(thrown, at.Handler)
 }
 
-// delegation returns the SEND that belongs to a yield from's YIELD_VALUE.
+// delegation returns the SEND that belongs to the YIELD_VALUE of a yield from.
 func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *bytecode.Instruction {
 	for i := tx.d.index[yield]; i > 0; i-- {
 		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND {
@@ -249,7 +249,7 @@ func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *byteco
 	return yield
 }
 
-// ended converts the error that ended the frame to the caller's error.
+// ended converts the error that ended the frame to the error for the caller.
 func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
 	o, ok := err.(*exc.Observed)
 	if !ok {
@@ -370,7 +370,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 	return variables.NoneConst(), nil
 }
 
-// freezeGenerator prepares a generator to leave the captured code.
+// freezeGenerator checks that a generator can be reconstructed for code outside the captured code.
 func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	if g.started || g.frame == nil {
 		return o.breakAt(g.createdAt, exc.Break(exc.Generator,
@@ -386,9 +386,9 @@ func (g *GeneratorVariable) stoppedInBlock() bool {
 	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil
 }
 
-// abandoned handles generators that CPython would close, running code, when the frame releases them: those
-// stopped inside try or with. If that code has no visible effect (zip has left a Sequence's iterator), the time
-// at which it runs does not matter. Otherwise CPython makes and closes the generator.
+// abandoned handles generators that are stopped inside try or with. CPython closes them when the frame releases them,
+// which runs code. If this code has no visible effect (as in an iterator of a Sequence that zip has left), it does
+// not matter when it runs. Otherwise CPython makes and closes the generator.
 func (o *OutputGraph) abandoned() error {
 	for _, g := range slices.Clone(o.generators) { // closing one may remove others
 		if !g.stoppedInBlock() || variables.Materialized(g) {

@@ -53,7 +53,7 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	err = c.restoring(o.state.entry, func() error { // up to the next event: the modes may be the graph's last ones
+	err = c.restoring(o.state.entry, func() error { // up to the next event: the graph may leave other modes
 		c.Call(len(loads), nil)
 		c.calls = plainCalls
 		if o.rerunnable() || o.hasProtected {
@@ -121,7 +121,7 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	return fn, loads, err
 }
 
-// markGraph marks the following code as the graph's, at the position of its first operation.
+// markGraph marks the following code as the call of the graph, at the position of the graph's first operation.
 func (c *Codegen) markGraph() {
 	for _, e := range c.out.events {
 		if e.node != nil {
@@ -146,16 +146,16 @@ func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
 	return c.wrapOutputs(outputs)
 }
 
-// insertion is code inserted into the code so far; the instructions after it are appended at its end.
+// insertion is code that is inserted into the code so far. close appends the instructions that follow it.
 type insertion struct {
 	c       *Codegen
 	at      int // where it begins
 	body    []*bytecode.Instruction
 	marks   []mark
-	regions int // of torch's state, that were there before
+	regions int // number of torch state regions before the insertion
 }
 
-// insertAt makes the code emitted from now on start at an index of the code so far, until close.
+// insertAt inserts the code that is emitted until close at an index of the code so far.
 func (c *Codegen) insertAt(at int) *insertion {
 	in := &insertion{c: c, at: at, body: c.list[at:], marks: c.marks}
 	c.list, c.marks = slices.Clone(c.list[:at]), nil

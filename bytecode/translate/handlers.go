@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// handler is the step loop's entry for an opcode. breaks: the graph may break before it.
+// handler is the step loop's entry for an opcode. breaks: the graph may break at the instruction.
 type handler struct {
 	run    func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 	breaks bool
@@ -13,7 +13,7 @@ type handler struct {
 
 var handlers [opcode.NumOps]handler
 
-// noHandler has the opcodes that are not translated, and why. The graph breaks there, or the frame is left to
+// noHandler maps each opcode that is not translated to the reason. The graph breaks there, or the frame is left to
 // CPython.
 var noHandler = map[opcode.Op]string{
 	opcode.ASYNC_GEN_WRAP:             "async code runs in CPython",

@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Inline implements variables.Translator: the callee runs in a child translator.
+// Inline implements variables.Translator. The callee runs in a child translator.
 func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if tx.depth+1 > tx.out.opts.InlineDepth {
@@ -43,7 +43,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		child.globalsSrc = tx.globalsSrc
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
-		if o, ok := err.(*exc.Observed); ok && hidden { // the C function words it differently
+		if o, ok := err.(*exc.Observed); ok && hidden { // the error text of the C function differs
 			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 		}
 		return nil, err
@@ -55,8 +55,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	}
 	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
-		// Its frame would run in pieces, none of which the hook serves: the frame that creates it is left to
-		// CPython as well.
+		// The generator's frame would run in pieces, none of which the hook serves. So the frame that creates the
+		// generator is left to CPython as well.
 		u := exc.Break(exc.Generator, "%s inspects the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
 		return nil, child.unbreakable(u, "a generator of its looks at the interpreter")
@@ -70,8 +70,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	return child.result, nil
 }
 
-// builtinsOf returns a function's builtins dict. For a function that the user's code makes, it is that of its
-// globals.
+// builtinsOf returns a function's builtins dict. For a function that the user's code makes, it is the `__builtins__`
+// of the function's globals.
 func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, globals py.Object) py.Object {
 	s := tx.Scope()
 	if !fn.Fn.IsNull() {

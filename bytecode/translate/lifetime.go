@@ -11,8 +11,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Lifetimes: CPython frees an object when its last reference is dropped, and a finalizer, a weak reference or a
-// file makes that moment visible. Two mechanisms keep the transformed function in step:
+// CPython frees an object when its last reference is dropped, and a finalizer, a weak reference or a file makes that
+// moment visible. Two mechanisms make the transformed function free objects at the same time:
 //
 //   - objects that the rest of a frame holds but never reads are passed to the resume function (keepAlive);
 //   - objects that the user's code has released are released before the next effect (letGo) and before the native
@@ -42,7 +42,7 @@ func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
 	return o.heldWithin(v, map[variables.VariableTracker]bool{})
 }
 
-// heldWithin is heldHere; seen: containers already visited, since they may contain themselves.
+// heldWithin implements heldHere. seen holds the containers already visited, since a container may contain itself.
 func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables.VariableTracker]bool) bool {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if _, ours := variables.OurOwn(v); ours {
@@ -81,8 +81,8 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 	return false
 }
 
-// heldByCaller reports whether a value is an argument of a call from outside: the caller holds it until the
-// call ends.
+// heldByCaller reports whether a value is an argument of a frame that is not resumed. The caller holds such an
+// argument until the call ends.
 func (o *OutputGraph) heldByCaller(src guards.Source) bool {
 	_, local := src.(*guards.LocalSource)
 	return local && o.frame.Origin == nil
@@ -177,8 +177,8 @@ func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 	variables.SetSlot(v, e.slot)
 }
 
-// letGo drops references to objects that the user's code cannot reach any more. values: operands of the next
-// effect.
+// letGo drops references to objects that the user's code can no longer reach. values are the operands of the next
+// effect, which are kept.
 func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	h := &o.holders
 	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -227,8 +227,8 @@ func (o *OutputGraph) letGoOfTensors() {
 	}
 }
 
-// holdAgain restores what the events from the i-th on dropped, since they leave the graph: the next operation
-// or effect drops it.
+// holdAgain undoes the drops of the events from the i-th on, which are removed. The next operation or effect drops
+// these objects again.
 func (o *OutputGraph) holdAgain(i int) {
 	h := &o.holders
 	for _, e := range o.events[i:] {
@@ -245,10 +245,10 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// quiet guards that freeing a parameter dropped by the user's code runs no code. If it did in this call,
-// finalizerDue has broken the graph.
+// quiet guards that freeing a parameter, which the user's code has dropped, runs no code. If it runs code in this
+// call, finalizerDue has broken the graph.
 func (o *OutputGraph) quiet(param int) {
-	typed := slices.Contains(o.frame.Origin.Computed, param) // so it is destroyed alike in the next call
+	typed := slices.Contains(o.frame.Origin.Computed, param) // a guard requires the same type in the next call
 	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
 		o.AddGuards(guards.Quiet(guards.NewLocalSource(o.root.names[param], param)))
 	}
@@ -272,8 +272,8 @@ func (o *OutputGraph) LetGoOf() bool {
 	return false
 }
 
-// endsHere is called at a piece's end: objects released by then, except values, died before the piece read the
-// rest.
+// endsHere is called at a piece's end. It guards that freeing the objects released by then, except values, runs no
+// code: in CPython they died before the piece had read everything.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders
 	if len(h.params) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -287,8 +287,8 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes the code after the last operation that may make a piece run again from its start. From here
-// on it does not, and only the frame of a resumed piece holds its variables. ch: a user position, nil for that
+// handOver writes the code that follows the last operation after which a piece may run again from its start. From
+// there on only the frame of a resumed piece holds its variables. ch is the user's position; nil selects the position
 // of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
@@ -320,7 +320,7 @@ func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	if len(h.finalizers)+len(h.slots) < 2 || h.steps > maxLifetimeSteps {
 		return
 	}
-	last := map[drop]int{} // index of the last variable that holds it
+	last := map[drop]int{} // index of the last variable that holds the object
 	for i, v := range tx.locals {
 		if v == nil {
 			continue

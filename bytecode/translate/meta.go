@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// metaSession computes metadata of graph nodes with torch's FakeTensor (python/godynamo/_translator/fake.py),
-// on request. It runs each node once, in order.
+// metaSession computes metadata of graph nodes on request, with torch's FakeTensor
+// (python/godynamo/_translator/fake.py). It runs each node once, in order.
 type metaSession struct {
 	object py.Object
 	rows   int // number of graph nodes already passed on
@@ -37,7 +37,7 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 
-// Sample implements variables.Output. The caller may read anything from it, so it counts as reading the
+// Sample implements variables.Output. The caller may read anything from the sample, so the call counts as reading the
 // tensor's origin.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if t.Example.IsNull() || t.Changed {
@@ -206,7 +206,7 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	return nil
 }
 
-// RefClass is the class of node references in the operands of node rows (python/godynamo/_backends/rows.py).
+// RefClass returns the class of node references in the operands of node rows (python/godynamo/_backends/rows.py).
 func RefClass(s *py.Scope) (py.Object, error) {
 	m, err := s.Import("godynamo._backends.rows")
 	if err != nil {
@@ -304,7 +304,7 @@ func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.
 	return py.Object{}, exc.Break(exc.Reconstruct, "graph operand %T", a)
 }
 
-// sourceRange is file:line:column for a Python operation, "" for other nodes.
+// sourceRange returns file:line:column for a Python operation, "" for other nodes.
 func sourceRange(n *fxgraph.Node) string {
 	if !isPythonNode(n) || len(n.Stack) == 0 {
 		return ""

@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// kwNames implements KW_NAMES. The names are kept for the CALL that follows.
+// kwNames implements KW_NAMES. The next CALL uses the names.
 //
 //	stack: --      arg: index of the constant
 func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {

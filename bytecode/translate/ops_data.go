@@ -143,7 +143,8 @@ func (tx *InstructionTranslator) containsOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// notBranch: a data-dependent truth value inside an operator breaks at that instruction; it is not a branch.
+// notBranch marks a graph break as not being a branch: if an operator needs a data-dependent truth value, the graph
+// breaks at the operator's instruction.
 func notBranch(err error) error {
 	if u, ok := err.(*exc.Unsupported); ok {
 		u.DataDependent = false
@@ -362,13 +363,13 @@ func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
 	}
 	err := tx.onContainer(inst.Arg, "update", v)
-	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" { // CPython says that v is no mapping
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" { // CPython raises: v is not a mapping
 		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
 	}
 	return err
 }
 
-// dictMerge implements DICT_MERGE: keywords from **mapping. A repeated keyword is the call's TypeError.
+// dictMerge implements DICT_MERGE, which adds keywords from **mapping. A repeated keyword raises the call's TypeError.
 //
 //	stack: dict ... mapping -- dict ...      arg: how far below the mapping the dict is
 //	breaks: GD0201

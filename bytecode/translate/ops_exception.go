@@ -17,15 +17,15 @@ type handledMark struct {
 // Kind implements variables.VariableTracker.
 func (*handledMark) Kind() string { return "HandledException" }
 
-// lastiMark is the offset of the raising instruction, restored by a handler's RERAISE. It only gives tracing
-// functions a line; a resume function gets the offset of its own first instruction.
+// lastiMark is the offset of the raising instruction, which a handler's RERAISE restores. It only affects the line
+// that trace functions see. A resume function gets the offset of its own first instruction.
 type lastiMark struct{ variables.Base }
 
 // Kind implements variables.VariableTracker.
 func (*lastiMark) Kind() string { return "Lasti" }
 
-// handledNow is the exception being handled at tx: its own, else that of its caller; nil if unknown (the caller
-// of the outermost frame may be handling one).
+// handledNow returns the exception being handled in tx or in the nearest caller that handles one. It returns nil if
+// there is none in the captured frames: the caller of the outermost frame may be handling one.
 func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	for t := tx; t != nil; t = t.parent {
 		if n := len(t.handled); n > 0 {
@@ -124,7 +124,7 @@ func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	return r
 }
 
-// raiseVarargs implements RAISE_VARARGS. CPython raises an exception that has no handler here.
+// raiseVarargs implements RAISE_VARARGS. CPython raises an exception that has no handler in the captured frames.
 //
 //	stack: [exc [cause]] --      arg: number of operands; 0 raises the handled exception again
 //	breaks: GD0401
@@ -173,7 +173,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	return variables.Raise(e)
 }
 
-// raiseForReal makes CPython raise an exception that cannot be raised twice here.
+// raiseForReal returns a graph break, so that CPython raises an exception that has been raised or materialized before.
 func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error {
 	if step := variables.RaisedAt(e); step != 0 {
 		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps",
@@ -182,7 +182,7 @@ func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error
 	return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
 }
 
-// exceptionInstance returns the exception that "raise x" raises: classes are called.
+// exceptionInstance returns the exception that "raise x" raises. A class is called without arguments.
 func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker,
 	wrong string) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// handlerClasses lists the operands of except: a class, or the items of a tuple.
+// handlerClasses returns the operands of except: a class, or the items of a tuple.
 func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) ([]variables.VariableTracker, error) {
 	named := []variables.VariableTracker{want}
 	if s, ok := want.(variables.Sequence); ok {
@@ -27,8 +27,8 @@ func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) 
 	return named, nil
 }
 
-// handledBy reports which exception classes a handler catches. If the operand of except is not an exception
-// class, it returns the user's TypeError.
+// handledBy returns a function that reports whether a handler catches exceptions of a class. If the operand of except
+// is not an exception class, the error is CPython's TypeError.
 func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func(class py.Object) bool, error) {
 	matches, err := variables.ExceptionClasses(tx, want)
 	if matches != nil || err != nil {
@@ -51,7 +51,7 @@ func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func
 	return nil, exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, want))
 }
 
-// checkEgMatch implements CHECK_EG_MATCH. From then on, the exception that the clause takes is handled.
+// checkEgMatch implements CHECK_EG_MATCH. From then on, the part that the clause catches is the handled exception.
 //
 //	stack: exc classes -- rest match
 //	stack: exc classes -- exc None      the clause takes nothing
@@ -126,8 +126,8 @@ func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	return nil
 }
 
-// handledSince writes, after a native CHECK_EG_MATCH, the code that finds the exception now being handled;
-// below is the stack for the resume function.
+// handledSince writes, after a native CHECK_EG_MATCH, the code that reads the exception now being handled, and puts it
+// into below, the stack for the resume function.
 func (tx *InstructionTranslator) handledSince(c *Codegen, below []item) error {
 	sys, err := tx.Scope().Import("sys")
 	if err != nil {

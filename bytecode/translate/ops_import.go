@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// importName implements IMPORT_NAME of modules that sys.modules has already.
+// importName implements IMPORT_NAME for modules that are already in sys.modules.
 //
 //	stack: level fromlist -- module      arg: index of the name
 //	breaks: GD0201, GD0401
@@ -62,8 +62,8 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// missingSubmodule finds a name in "from package import names" that the package lacks: importing it may create
-// it.
+// missingSubmodule returns a name of "from package import names" that is not an attribute of the package. The import
+// may create it.
 func missingSubmodule(s *py.Scope, module, names py.Object) (string, bool) {
 	if _, isPackage := s.InstanceAttr(module, "__path__"); !isPackage || names.Kind() != py.Tuple {
 		return "", false

@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// matchKind implements MATCH_SEQUENCE, MATCH_MAPPING: what CPython reads from the flags of the subject's type.
+// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING. CPython reads the result from flags of the subject's type.
 //
 //	stack: subject -- subject bool
 //	breaks: GD0207
@@ -126,8 +126,8 @@ func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// positionalPatterns returns the subjects of n positional patterns: the subject itself, or names from the
-// class's __match_args__.
+// positionalPatterns returns the values that n positional patterns match: the subject itself, or the attributes whose
+// names are in the class's __match_args__.
 func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object,
 	subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
 	if n == 0 {

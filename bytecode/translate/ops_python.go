@@ -8,17 +8,17 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// If an instruction cannot be captured and python_ops is on, the translation restarts and uses the
-// instruction's Python form at that step: one graph operation that does to the real objects what the
-// instruction does. So the failed attempt's changes to trackers are gone, as with a graph break, and half-done
-// work never runs twice. The innermost frame is tried first. If its instruction has no Python form, the call
-// that inlined the frame is tried; in the outermost frame the graph breaks.
+// If an instruction cannot be captured and python_ops is on, the translation restarts and uses the instruction's
+// Python form at that step: one graph operation that does to the real objects what the instruction does. The restart
+// discards the failed attempt's changes to trackers, as with a graph break, so half-done work never runs twice. The
+// innermost frame is tried first. If its instruction has no Python form, the call that inlined the frame is tried; in
+// the outermost frame the graph breaks.
 
 type pythonFormOf func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 
-// pythonForms has an instruction's form in the graph if it could not be captured; afterPythonCalls the form
-// that is always used once a Python call may have changed what it reads. Filled in init, since the forms refer
-// to the handlers.
+// pythonForms holds the graph forms of instructions that could not be captured. afterPythonCalls holds the forms that
+// are always used once a Python call may have changed what the instruction reads. Both are filled in init, since the
+// forms refer to the handlers.
 var pythonForms, afterPythonCalls [opcode.NumOps]pythonFormOf
 
 // maxPythonRestarts bounds the restarts of a frame with python_ops: one for each instruction in Python form.
@@ -60,7 +60,7 @@ func init() {
 	afterPythonCalls[opcode.IMPORT_FROM] = (*tx).pythonImportFrom
 }
 
-// pythonForm returns the form in which an instruction runs at this step; nil: its handler.
+// pythonForm returns the form in which an instruction runs at this step, or nil if its handler runs.
 func (tx *InstructionTranslator) pythonForm(step int, inst *bytecode.Instruction) pythonFormOf {
 	o := tx.out
 	if !o.opts.PythonOps {
@@ -78,8 +78,8 @@ func (tx *InstructionTranslator) pythonForm(step int, inst *bytecode.Instruction
 	return nil
 }
 
-// leftToPython decides whether an uncapturable instruction becomes a Python operation; if so, the translation
-// restarts.
+// leftToPython decides whether an instruction that cannot be captured becomes a Python operation. If it returns true,
+// the translation must restart.
 func (tx *InstructionTranslator) leftToPython(step int, inst *bytecode.Instruction, u *exc.Unsupported) bool {
 	o := tx.out
 	if !o.opts.PythonOps || pythonForms[inst.Op] == nil || u.Before || u.Frame || o.log.python[step] || tx.InsideTry() {
@@ -110,14 +110,14 @@ func (tx *InstructionTranslator) doPython(op string, args ...variables.VariableT
 	return err
 }
 
-// pythonOperator is the form of an instruction that replaces its n operands with a result.
+// pythonOperator returns the form of an instruction that replaces its n operands with a result.
 func pythonOperator(op string, n int) pythonFormOf {
 	return func(tx *InstructionTranslator, _ *bytecode.Instruction) error {
 		return tx.pushPython(op, tx.popn(n)...)
 	}
 }
 
-// pythonExtend is the form of an instruction that adds the popped value to the display at stack depth arg.
+// pythonExtend returns the form of an instruction that adds the popped value to the display at stack depth arg.
 func pythonExtend(op string) pythonFormOf {
 	return func(tx *InstructionTranslator, inst *bytecode.Instruction) error {
 		more := tx.pop()
@@ -130,7 +130,7 @@ func pythonExtend(op string) pythonFormOf {
 	}
 }
 
-// pythonDictMerge adds keywords of a mapping to those of a call, whose callee its errors name.
+// pythonDictMerge adds keywords of a mapping to those of a call. Its errors name the callee.
 //
 //	stack: callable args dict mapping -- callable args dict      arg: how far below the mapping the dict is
 func (tx *InstructionTranslator) pythonDictMerge(inst *bytecode.Instruction) error {
@@ -322,7 +322,7 @@ func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) er
 	return nil
 }
 
-// keptBuiltin reports whether a builtin's calls only compute.
+// keptBuiltin reports whether calls of a builtin have no effect.
 func (tx *InstructionTranslator) keptBuiltin(name string, v py.Object) bool {
 	if name == "print" {
 		return false
@@ -357,7 +357,7 @@ func (tx *InstructionTranslator) pythonLoadDeref(inst *bytecode.Instruction) err
 	return nil
 }
 
-// pythonImport is what IMPORT_NAME does by default: a call of __import__.
+// pythonImport calls __import__, as IMPORT_NAME does by default.
 //
 //	stack: level fromlist -- module
 func (tx *InstructionTranslator) pythonImport(inst *bytecode.Instruction) error {
@@ -373,7 +373,7 @@ func (tx *InstructionTranslator) pythonImport(inst *bytecode.Instruction) error 
 	return tx.pushPython(op, tx.nameConst(inst.Arg), globals, variables.NoneConst(), fromlist, level)
 }
 
-// pythonImportFrom: attributes of an unknown module are read by CPython.
+// pythonImportFrom implements IMPORT_FROM after Python calls. CPython reads the attributes of an unknown module.
 func (tx *InstructionTranslator) pythonImportFrom(inst *bytecode.Instruction) error {
 	if _, ok := tx.top(1).(*variables.OpaqueVariable); ok {
 		return exc.Break(exc.AttrUnsupported, "from import after a Python call")

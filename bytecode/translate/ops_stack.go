@@ -172,7 +172,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		tx.out.Reads(src)
 		return tx.Build(v, src), nil
 	}
-	if tx.hidden { // its meaning when godynamo was loaded
+	if tx.hidden { // a polyfill uses the builtins as they were when godynamo was loaded
 		return variables.NewBuiltinNamed(tx, name), nil
 	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {

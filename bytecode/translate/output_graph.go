@@ -20,18 +20,18 @@ type event struct {
 	emit  func(e variables.Emitter) error
 	slot  *variables.Slot
 	chain *chain
-	// protected: a handler in the user's code would catch the operation's exception. It is not handled here:
-	// the piece of the frame runs again in CPython from its start; see OutputGraph.protect.
+	// protected: a handler in the user's code would catch the operation's exception. If the operation raises, the
+	// piece runs again in CPython from its start; see OutputGraph.protect.
 	protected bool
 	state     py.Object // torch's modes to restore if it raises; null: no change
-	modes     py.Object // torch's modes in force; null: as at the frame's start
+	modes     py.Object // torch's modes in force; null: those of the frame's start
 	fresh     bool      // an effect on an object that nothing else refers to yet
 	reads     bool      // an effect that reads a tensor's data
 	shared    bool      // an effect visible to operations: it changes memory that a tensor may share
 	held      bool      // slot keeps the object until an event drops it, or the function ends
-	early     bool      // computes a value that a whole graph may take
+	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
-	drops     []drop    // neither operation nor effect: references dropped here
+	drops     []drop    // references dropped here; such an event is neither an operation nor an effect
 	inBlock   bool      // not an operation; a handler in the user's code would catch its exceptions
 	putBack   bool      // the operation's effect is undone before the user's code runs again
 }
@@ -76,7 +76,7 @@ type constants struct {
 	consts    []guards.Const
 }
 
-// tensorInputs are the frame's tensors, and known facts about the graph's values by node.
+// tensorInputs are the frame's tensors, and facts about the graph's values by node.
 type tensorInputs struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
@@ -101,9 +101,9 @@ type eventLog struct {
 	lead          int  // events that run before a whole graph; see effectsLead
 	checked       int  // events up to the last place where CPython checks for signals
 	hasProtected  bool
-	left, counted int // events so far that leave a trace, and events examined for it
-	leftBefore    int // left, when the current step of the outermost frame began
-	leftStep      int // the first such step with this number
+	left, counted int // number of events so far that leave a trace, and of events examined for it
+	leftBefore    int // left at the start of the current step of the outermost frame
+	leftStep      int // the first step that began with this number
 }
 
 // progress is the translation's position.
@@ -134,7 +134,7 @@ type accounting struct {
 // subgraphs are functions captured for an operation.
 type subgraphs struct {
 	bodies    int     // number being captured, see Body
-	inside    []*body // those captured
+	inside    []*body // the captured functions
 	numBodies int     // number captured
 	tentative int     // translations in progress that may be undone, see Tentative
 }
@@ -175,7 +175,7 @@ func (o *OutputGraph) Const(obj py.Object) guards.Const {
 	return c
 }
 
-// constText prints a constant; repr is used only for types whose repr is CPython's or torch's.
+// constText returns the text of a constant. It calls repr only for types whose repr is part of CPython or torch.
 func (o *OutputGraph) constText(obj py.Object) string {
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Range, py.Slice,
@@ -315,7 +315,7 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 		return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", name)
 	}
 	named := name
-	if !strings.Contains(name, ".") { // a user function, which has no tensor method's name
+	if !strings.Contains(name, ".") { // a user function; the dot distinguishes its name from a tensor method's
 		named = "." + name
 	}
 	a, k, err := o.operands(tx, named, args, kwargs)
@@ -388,9 +388,9 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 	return a, k, nil
 }
 
-// tellsSizes: x.new(x.shape) makes a tensor of that shape, x.new((2, 3)) one with that data, and a Python
-// function may check the type. Everything else in torch treats a torch.Size as a tuple, and its graphs' texts
-// show it as one.
+// tellsSizes reports whether an operation distinguishes a torch.Size from a tuple. x.new(x.shape) makes a tensor of
+// that shape, x.new((2, 3)) one with that data, and a Python function may check the type. Everything else in torch
+// treats a torch.Size as a tuple, and graphs print it as one.
 func tellsSizes(operation string) bool {
 	return operation == "new" || operation == "torch.Tensor.new" || inPython(operation)
 }
@@ -401,8 +401,9 @@ func inPython(operation string) bool {
 	return dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
 }
 
-// tellsNumpy: torch.tensor keeps the type of numpy scalars; x.split and the schemas of torch.ops refuse them
-// (CallFunction). Elsewhere they are the numbers they hold.
+// tellsNumpy reports whether an operation distinguishes a numpy scalar from a Python number. torch.tensor keeps the
+// scalar's type; x.split refuses it, and so do the schemas of torch.ops (CallFunction). Other operations take it as
+// the number that it holds.
 func tellsNumpy(operation string) bool {
 	switch operation[strings.LastIndexByte(operation, '.')+1:] {
 	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type",
@@ -553,7 +554,7 @@ func (o *OutputGraph) newSlot() *variables.Slot {
 	return &variables.Slot{Index: o.numSlots - 1}
 }
 
-// Freeze implements variables.Output. Afterwards v can be loaded, and remains one object.
+// Freeze implements variables.Output. Afterwards v can be loaded, and every load yields the same object.
 func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
@@ -564,7 +565,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	if variables.Materialized(v) || variables.Outside(v) != nil {
 		return nil
 	}
-	if h := variables.Holder(v); h != nil { // a view of an instance's contents is the instance
+	if h := variables.Holder(v); h != nil { // v is the contents of the instance h
 		return o.Freeze(tx, h)
 	}
 	switch x := v.(type) {
@@ -630,8 +631,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	return nil
 }
 
-// freezeCell materializes a cell: first the empty cell, since its contents may refer to it (a recursive inner
-// function).
+// freezeCell materializes a cell. The empty cell comes first, since its contents may refer to it, as a recursive inner
+// function does.
 func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVariable) error {
 	contents, err := c.Get(tx)
 	if err != nil {
@@ -646,7 +647,7 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	return c.Set(tx, contents)
 }
 
-// freezeObject materializes an instance: first the bare object, then its attributes in the user's order.
+// freezeObject materializes an instance. The bare object comes first, then its attributes in the user's order.
 func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectVariable) error {
 	if step := variables.RaisedAt(v); step != 0 {
 		return o.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", py.TypeName(v.Class)))
@@ -667,8 +668,8 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	return v.Fill(tx)
 }
 
-// aliasGuards guards that objects changed by the user's code differ from all objects of their type that were
-// read: if two of them were one object, the translation would differ.
+// aliasGuards guards that each object changed by the user's code is distinct from all other objects of its type that
+// were read. If two of them were one object, the translation would differ.
 func (o *OutputGraph) aliasGuards() {
 	type place struct {
 		obj py.Object
@@ -721,9 +722,9 @@ func (o *OutputGraph) ChangesTensors() bool {
 	return false
 }
 
-// effectsLost reports whether the frame has an effect before an operation for which it matters that the whole
-// graph runs before all effects: an operation may see the effect, or the graph raises and the user's code
-// cannot run again. Such a frame is retranslated and broken at its effects.
+// effectsLost reports whether an effect precedes an operation, and it matters that the whole graph runs before all
+// effects: the operation may see the effect, or the graph may raise and the user's code cannot run again. Such a frame
+// is retranslated and broken at its effects.
 func (o *OutputGraph) effectsLost() bool {
 	if o.strict || o.numOps == 0 {
 		return false

@@ -15,7 +15,7 @@ import (
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true,
 	"breakpoint": true}
 
-// asks counts the instructions of c that load one of them.
+// asks counts the instructions of c that load one of frameAskers. inLoop reports whether one of them is in a loop.
 func asks(c *bytecode.Code) (n int, inLoop bool) {
 	for i, in := range c.Instructions {
 		if in.Op == opcode.LOAD_GLOBAL && frameAskers[c.Names[in.Arg>>1]] {
@@ -40,13 +40,13 @@ func loops(c *bytecode.Code, i int) bool {
 	return false
 }
 
-// usesFrame reports whether the code reads its own locals: then all of them stay.
+// usesFrame reports whether the code inspects its own frame. All variables of such a frame are kept.
 func usesFrame(c *bytecode.Code) bool {
 	n, _ := asks(c)
 	return n > 0
 }
 
-// FrameLocals implements variables.Translator. A frame has one dict for its locals, which every request
+// FrameLocals implements variables.Translator. A frame has one dict for its locals, which every call of locals()
 // updates. Its contents are known if the function requests it once.
 func (tx *InstructionTranslator) FrameLocals() ([]variables.Kw, bool, error) {
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
@@ -92,9 +92,9 @@ type rest struct {
 	values int
 }
 
-// restAfter makes the resume function for the code after the call inst; nil if the frame cannot continue
-// elsewhere. Each request sees what the previous one left in the frame's dict, so only a function with a single
-// request can continue in another frame.
+// restAfter makes the resume function for the code after the call inst, which requests the frame's variables. It
+// returns nil if the code cannot continue in another frame. Each request sees what the previous one left in the
+// frame's dict, so only a function with a single request can.
 func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
 	next := tx.d.index[inst] + 1
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
@@ -120,8 +120,8 @@ func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[
 	return &rest{fn, params, len(stack)}, err
 }
 
-// callAfter inserts after instruction at of a resume function's body: return rest(variables..., values on the
-// stack...). The callable is below the values on the stack; they pass through the slots from free on.
+// callAfter inserts `return rest(variables..., values...)` after the instruction with index at of a resume function's
+// body. The callable is on the stack, below the values, which are moved to the slots from free on and loaded again.
 func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free int) []*bytecode.Instruction {
 	pos := body[at].Pos
 	var tail []*bytecode.Instruction
@@ -140,9 +140,9 @@ func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free
 	return append(body[:at+1:at+1], append(tail, body[at+1:]...)...)
 }
 
-// splitsOwnFrame decides how a frame that requests its own locals breaks at inst, so that the request finds
-// them unchanged. The request itself runs in a resume function that has the user's variables and no others; u
-// then breaks before it. The returned text is the reason why that is impossible.
+// splitsOwnFrame decides how a frame that requests its own locals breaks at inst, so that the request finds them
+// unchanged. If u is the request itself, it becomes a break before inst: the request then runs in a resume function
+// that has the user's variables and no others. If this is impossible, the returned text is the reason.
 func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
 	for _, l := range tx.d.code.Locals {
 		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
@@ -153,14 +153,14 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 		return ""
 	}
 	if o := tx.out.frame.Origin; o != nil && tx.out.numOps == 0 && tx.d.index[inst]-o.Target <= 1 {
-		return u.Context // the resume function made for it
+		return u.Context // this is the resume function that was made for the request
 	}
 	u.Before = true
 	return ""
 }
 
-// emptyCells refuses to break a frame if the rest may read a free variable without a value: in a resume
-// function it is a local variable, for which CPython's error differs.
+// emptyCells returns a SkipFrame error if the rest of the frame may read a free variable without a value. In a resume
+// function this is a local variable, for which CPython raises another error.
 func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 	for i, l := range tx.d.code.Locals {
 		if !live[i] || l.Kind&opcode.CO_FAST_FREE == 0 || tx.locals[i] == nil {
@@ -180,7 +180,7 @@ func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 		if !ok || !c.Empty(tx) {
 			continue
 		}
-		if _, err := c.Get(tx); err != nil { // guards that it is empty
+		if _, err := c.Get(tx); err != nil { // guards that the cell is empty
 			return err
 		}
 		return &exc.SkipFrame{Reason: "the rest of the frame reads " + l.Name + ", which has no value yet"}

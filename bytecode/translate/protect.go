@@ -8,16 +8,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// An operation inside try or with is captured like any other, but its handler is not. If the operation raises,
-// the piece of the frame it is in (the frame itself, or the rest of one after a break) runs again in CPython
-// from its start, where the exception reaches its handler, its context and its finally blocks. That is correct
-// as long as nothing the piece did before is visible. So the piece's effects wait until the last protected
-// operation has finished, and the code between the first effect and that operation runs again as well if it
-// raises. Changes to tensors and to random states cannot wait: after such a trace, the graph breaks before the
-// next protected operation. It also breaks after an effect that operations may see, and where Python runs as an
-// operation.
+// An operation inside try or with is captured like any other, but its handler is not. If the operation raises, its
+// piece runs again in CPython from the start, where the exception reaches its handler, its context and its finally
+// blocks. That is correct as long as nothing that the piece did before is visible. So the piece's effects wait until
+// the last protected operation has finished, and the piece also runs again if the code between the first effect and
+// that operation raises. Changes to tensors and to random states cannot wait: after such a change, the graph breaks
+// before the next protected operation. It also breaks after an effect that operations may see, and at a Python
+// operation inside a block.
 
-// protect prepares for one more operation; its error is a graph break.
+// protect is called before an operation is added. It returns a graph break if the operation would need protection but
+// cannot have it.
 func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
@@ -38,7 +38,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	return nil
 }
 
-// countLeft counts the events so far that are visible from outside once they have run, and that cannot wait.
+// countLeft counts the events so far that are visible from outside once they have run, and cannot wait.
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
@@ -52,8 +52,8 @@ func (o *OutputGraph) countLeft() int {
 // effect reports whether the event is visible from outside and not an operation.
 func (e *event) effect() bool { return e.emit != nil && e.slot == nil && !e.fresh }
 
-// inOrder returns the events in execution order for inlined operations: program order, except that effects and
-// the events they need wait for the last protected operation.
+// inOrder returns the events in the order in which an inline backend runs them: program order, except that effects
+// and the events they need wait for the last protected operation.
 func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	last, first := o.lastProtected(), slices.IndexFunc(o.events, (*event).effect)
 	if first < 0 || first > last || o.world.PythonOps {
@@ -71,9 +71,9 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// runsAgain marks an operation without a handler like a protected one: if it raises, the modes of the piece's
-// start are restored and the user's code runs again from there. Only operations after a delayed effect need it;
-// before one, the operation's own exception is correct.
+// runsAgain marks an operation without a handler as protected: if it raises, the modes of the piece's start are
+// restored and the user's code runs again from there. Only operations after a delayed effect need this. For an earlier
+// operation it is correct to raise its own exception.
 func (o *OutputGraph) runsAgain(e *event) {
 	if e.node != nil && !e.protected {
 		e.protected, e.state = true, o.state.entry
@@ -108,9 +108,9 @@ func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 	return n.Inplace && !n.State || o.traceOf(n) >= copied
 }
 
-// rerunnable reports whether the graph leaves no trace if it raises: nothing changed in place and no random
-// numbers drawn, unless that is undone. Then the user's code can run instead, with its effects and its
-// exception in place.
+// rerunnable reports whether a whole graph leaves no trace if it raises: it changes nothing in place and draws no
+// random numbers, or these changes are undone. The user's code can then run instead, and has its effects and its
+// exception at the right places.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
@@ -123,9 +123,9 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
-// runsOnce reports whether effects follow a graph that cannot run again, although the user's code has them
-// among its operations. An exception from outside between the two would lose effects that CPython had done:
-// signals wait from the graph's start to the last effect.
+// runsOnce reports whether effects follow a graph that cannot run again, although the user's code has them among its
+// operations. An exception from outside, raised between the graph and the effects, would lose effects that precede it
+// in CPython. So signals wait from the graph's start to the last effect.
 func (o *OutputGraph) runsOnce() bool {
 	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
 		return false
@@ -133,9 +133,9 @@ func (o *OutputGraph) runsOnce() bool {
 	return slices.ContainsFunc(o.events, (*event).effect)
 }
 
-// holdsSignals reports whether signals must wait during a graph that cannot run again. A change such as y[0] =
-// x is one instruction, after which CPython checks for no signal before the next call; AOTAutograd makes
-// changes at the end, after random numbers were drawn.
+// holdsSignals reports whether signals must wait during a graph that cannot run again. A change such as y[0] = x is
+// one instruction, and CPython does not check for signals between it and the next call. AOTAutograd makes the changes
+// at the end, after random numbers were drawn.
 func (o *OutputGraph) holdsSignals() bool {
 	if o.backend.Inline() || o.rerunnable() {
 		return false
@@ -152,8 +152,8 @@ func (o *OutputGraph) holdsSignals() bool {
 	return traces > 1 && o.TakesApart()
 }
 
-// effectsWait reports whether effects wait for an operation that is itself visible once it has succeeded, such
-// as drawing random numbers. From there to the last effect no signal may arrive.
+// effectsWait reports whether effects wait for an operation that is itself visible once it has succeeded, such as
+// drawing random numbers. No signal may arrive between this operation and the last effect.
 func (o *OutputGraph) effectsWait() bool {
 	if o.runsOnce() {
 		return true
@@ -174,8 +174,8 @@ func (o *OutputGraph) effectsWait() bool {
 	return false
 }
 
-// savesState saves state before a whole graph that has an effect before an operation: with the state restored,
-// the user's code can run again if the graph raises. Otherwise the graph would break at the effect.
+// savesState decides that state is saved before a whole graph that has an effect before an operation. If the graph
+// raises, the state is restored and the user's code runs again. Without this, the graph would break at the effect.
 func (o *OutputGraph) savesState() {
 	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected ||
 		!slices.ContainsFunc(o.events, o.isPutBack) {
@@ -192,10 +192,9 @@ func (o *OutputGraph) savesState() {
 	}
 }
 
-// effectsLead finds the events before the first operation that may run before a whole graph, as in the user's
-// code. All effects followed by an operation must be among them: if the graph raises, they have happened as in
-// CPython, and nothing runs again. A graph that leaves no trace still goes first: the user's code then decides
-// what is raised.
+// effectsLead decides whether the events before the first operation run before a whole graph, as in the user's code.
+// All effects that an operation follows must be among them: if the graph raises, they have happened as in CPython, and
+// nothing runs again. A graph that leaves no trace still goes first, since the user's code can run again if it raises.
 func (o *OutputGraph) effectsLead() {
 	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
 		return

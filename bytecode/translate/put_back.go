@@ -9,13 +9,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Small effects of operations can be undone: the state of torch's random generators, and the values of small
-// tensors that came with the frame, usually batch norm's statistics. They are saved before an operation with
-// such an effect, only if the piece may run again after it: an operation is inside try or with, or an effect
-// comes before one of a whole graph.
+// Some effects of operations can be undone: changes to the state of torch's random generators, and to the values of
+// small tensors that came with the frame, usually batch norm's statistics. The state and the values are saved before
+// an operation with such an effect if the piece may run again after it: if an operation is inside try or with, or if
+// an effect precedes an operation of a whole graph.
 
-// normalizations change running statistics in training, which the function reports; the statistics are
-// consecutive operands.
+// normalizations are operations that change running statistics in training. The function reports whether a node is in
+// training.
 var normalizations = map[string]func(n *fxgraph.Node) bool{
 	"batch_norm": set(5, "training", false), "instance_norm": set(5, "use_input_stats", false),
 }
@@ -30,8 +30,8 @@ func shortName(n *fxgraph.Node) string {
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
 
-// statistics returns the running statistics among a normalization's operands: in torch's own function they
-// follow weight and bias, in torch.nn.functional's they precede them.
+// statistics returns the running statistics among a normalization's operands. In torch.batch_norm they follow weight
+// and bias, in torch.nn.functional.batch_norm they precede them.
 func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	add := func(a fxgraph.Arg) {
 		if t, ok := a.(*fxgraph.Node); ok {
@@ -53,7 +53,7 @@ func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	return out
 }
 
-// arithmetic are in-place operations that, given only numbers, change nothing but a tensor's values.
+// arithmetic lists in-place operations that change only a tensor's values if their other operands are numbers.
 var arithmetic = map[string]bool{"add_": true, "sub_": true, "mul_": true, "div_": true, "zero_": true, "fill_": true,
 	"iadd": true, "isub": true, "imul": true, "itruediv": true}
 
@@ -90,7 +90,7 @@ func tensorOperands(n *fxgraph.Node) int {
 	return count
 }
 
-// cheapToCopy calls Python once for each tensor of the frame.
+// cheapToCopy reports whether a node is a tensor of the frame that is cheap to copy. It calls Python once a tensor.
 func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	cheap, asked := o.cheap[n]
 	if asked {
@@ -120,7 +120,7 @@ func (o *OutputGraph) stays(e *event) bool {
 	return !e.putBack && (o.isPutBack(e) || o.eventTrace(e) != noTrace)
 }
 
-// eventTrace is traceOf for any event.
+// eventTrace returns the trace of any event.
 func (o *OutputGraph) eventTrace(e *event) trace {
 	if e.node == nil {
 		return noTrace
@@ -161,7 +161,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 		for i, t := range tensors {
 			in := c.out.inputOf[t]
 			examples[i] = in.Example
-			c.out.NeedField(in, fieldAll) // this tensor was found cheap to copy
+			c.out.NeedField(in, fieldAll) // another tensor may not be cheap to copy
 		}
 		if r.copies, err = c.out.scope.Call(class, examples...); err != nil {
 			return err
@@ -183,7 +183,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 	return nil
 }
 
-// endState ends the region and releases the copies.
+// endState ends the region and drops the copies.
 func (c *Codegen) endState() {
 	c.putsBack.end = len(c.list)
 	if c.putsBack.saved && c.putsBack.tensors >= 0 {
@@ -192,8 +192,8 @@ func (c *Codegen) endState() {
 	}
 }
 
-// saveStateOf saves the state that operations change among the events up to the last protected one, which
-// itself changes no tensor before it raises.
+// saveStateOf writes code that saves the state that the events' operations change. With an inline backend the last
+// event is the last protected operation, which changes no tensor before it raises.
 func (c *Codegen) saveStateOf(events []*event) error {
 	random := false
 	var tensors []*fxgraph.Node
@@ -231,8 +231,8 @@ func (c *Codegen) function(module, name string) (py.Object, error) {
 	return c.out.scope.GetAttr(m, name)
 }
 
-// writeStateRestore writes the region's handler, at the end of the code. Handlers of torch's modes raise into
-// it.
+// writeStateRestore writes the handler of the region c.putsBack at the end of the code. Handlers that restore torch's
+// modes reraise into it.
 func (c *Codegen) writeStateRestore() error {
 	r := &c.putsBack
 	if !r.saved {
@@ -270,7 +270,8 @@ func (c *Codegen) writeStateRestore() error {
 	})
 }
 
-// enclose puts a region around written instructions and around handlers of inner regions that end by reraising.
+// enclose puts a region around the instructions [start, end) and around handlers of inner regions, which end by
+// reraising.
 func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
 	handlers := map[*bytecode.Instruction]bool{}
 	for _, in := range c.list[start:end] {

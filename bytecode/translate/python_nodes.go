@@ -22,7 +22,7 @@ import (
 // Such an operation may raise after it had an effect, so it cannot run twice. If a handler in the frame would
 // catch its exception, the graph breaks there instead.
 
-// pythonNodes is an OutputGraph's state for them.
+// pythonNodes is an OutputGraph's state for Python operations.
 type pythonNodes struct {
 	module  py.Object
 	objects map[*fxgraph.Node]variables.VariableTracker // placeholders of real objects
@@ -54,7 +54,7 @@ func (p *pythonNodes) count(callee string) {
 // in a function that the user optimized, not in its callees.
 func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == 0 || o.frame.Inner) }
 
-// isPythonNode distinguishes Python operations from torch's.
+// isPythonNode reports whether a node is a Python operation.
 func isPythonNode(n *fxgraph.Node) bool {
 	return strings.HasPrefix(n.Target.Text, "^") || strings.HasPrefix(n.Target.Text, "prim::")
 }
@@ -101,13 +101,13 @@ func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variab
 	return variables.NewOpaque(v.Node, callee+"()"), nil
 }
 
-// asksFrame are callables that inspect their caller's frame, which is not the user's if a graph calls them;
-// true: only without arguments.
+// asksFrame lists callables that inspect their caller's frame, which is not the user's frame if a graph calls them.
+// True: they do so only without arguments.
 var asksFrame = map[string]bool{"locals": false, "globals": false, "vars": true, "dir": true, "eval": false,
 	"exec": false, "super": true,
 	"breakpoint": false, "_getframe": false, "_getframemodulename": false, "currentframe": false}
 
-// callee names the callable of an operation, for reports.
+// callee returns the name of the callable of an operation, for reports.
 func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string {
 	if op != variables.PythonCallOp {
 		return op
@@ -141,8 +141,8 @@ func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string
 	return fn.Kind()
 }
 
-// pythonNode adds only the node: for operations that do not call the user's code and whose execution is not
-// observable.
+// pythonNode adds a node without counting it as a Python operation. It is for operations that do not call the user's
+// code and whose execution is not observable.
 func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
 	if !o.opts.PythonOps {
@@ -186,7 +186,7 @@ func (o *OutputGraph) pythonOperands(tx variables.Translator, vs []variables.Var
 	return out, nil
 }
 
-// pythonOperand returns a value as operand of a Python operation: the object itself, if it exists.
+// pythonOperand returns a value as an operand of a Python operation: the object itself, if it exists.
 func (o *OutputGraph) pythonOperand(tx variables.Translator, v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok && !l.Realized() && !o.world.IsTensor(l.Peek()) {
 		return o.objectArg(tx, l)
@@ -304,7 +304,7 @@ func (o *OutputGraph) objectNode(tx variables.Translator,
 	return o.placeholder(v, "object"), nil
 }
 
-// built puts a container made by the user's code into the graph; from then on, the container is the node's
+// built adds a node that builds a container made by the user's code. From then on, the tracker represents the node's
 // result.
 func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker, op string,
 	parts [][]variables.VariableTracker) (*variables.OpaqueVariable, error) {
@@ -324,7 +324,7 @@ func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker
 	return n, err
 }
 
-// pyConstant binds an object itself.
+// pyConstant adds a PyConstant node whose result is obj.
 func (o *OutputGraph) pyConstant(obj py.Object) (*variables.OpaqueVariable, error) {
 	target, err := o.pythonTarget("PyConstant")
 	if err != nil {
@@ -371,7 +371,7 @@ func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	return found
 }
 
-// graphInputs lists loaders for the graph's inputs, and their current values, in the order of its placeholders.
+// graphInputs returns loaders for the graph's inputs, and the inputs' current values, in the order of placeholders.
 func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, error) {
 	var loads []func() error
 	from := func(src guards.Source) { loads = append(loads, func() error { return c.loadSource(src) }) }

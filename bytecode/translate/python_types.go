@@ -7,12 +7,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// With python_ops="checked" an annotation declares the type of a Python call's result: an unknown value is
-// checked (CastFromPython, ValueError) when it is assigned to an annotated variable, and when a function with a
-// return annotation returns it. godynamo._backends.python_types.asked_of reads those instructions from the
-// source.
+// With python_ops="checked" an annotation declares the type of a Python call's result. An unknown value is checked
+// (CastFromPython, which raises ValueError) when it is assigned to an annotated variable, and when a function with a
+// return annotation returns it. godynamo._backends.python_types.asked_of reads the annotations from the source.
 
-// checkedAt: the instructions that store or return.
+// checkedAt holds the instructions that store a variable or return.
 var checkedAt = map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_DEREF: true, opcode.RETURN_VALUE: true}
 
 // checkTypes checks the value that the instruction takes, then runs the instruction.
@@ -31,8 +30,7 @@ func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	return handlers[inst.Op].run(tx, inst)
 }
 
-// annotationAt returns (text, parts) of the annotation on the variable or return value that an instruction
-// writes.
+// annotationAt returns (text, parts) of the annotation of the variable or return value that an instruction writes.
 func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Object, bool, error) {
 	p := &tx.out.python
 	s := tx.Scope()
@@ -58,7 +56,7 @@ func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Ob
 	return spec, ok, nil
 }
 
-// cast checks unknown values: an opaque value, or those in a tuple made by the user's code.
+// cast adds checks of unknown values: an opaque value, or the opaque items of a tuple made by the user's code.
 func (tx *InstructionTranslator) cast(v variables.VariableTracker, spec py.Object) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {

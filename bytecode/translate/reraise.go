@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// keepingReraises is keepInTraceback for a resume function's body when it runs untranslated: its callee looks
-// up the variables.
+// keepingReraises does the work of keepInTraceback for a resume function's body that runs untranslated. The function
+// that it calls looks up the frame's variables itself.
 func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction,
 	consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
 	var out []*bytecode.Instruction
@@ -40,8 +40,8 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 	return out, consts
 }
 
-// keepInTraceback writes the code before an instruction that reraises an exception. The rest of a frame is
-// another frame than the one in the exception's traceback, which must keep the variables.
+// keepInTraceback writes the code before an instruction that reraises an exception. The exception's traceback refers
+// to the frame of an earlier piece, not to that of the resume function, and must keep the variables alive.
 func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction,
 	operands []variables.VariableTracker, live map[int]bool) error {
 	var raised variables.VariableTracker

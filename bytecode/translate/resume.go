@@ -15,11 +15,11 @@ type item struct {
 	lasti  bool // the offset of an instruction, for a handler
 	v      variables.VariableTracker
 	result int   // temp that holds the native instruction's result; used when v is nil
-	marked bool  // result is the exception being handled from then on
+	marked bool  // result is the exception that the resumed frame is handling
 	rest   *rest // the resume function that continues after this one
 }
 
-// kind is the item's letter in Origin.Stack.
+// kind returns the item's letter in Origin.Stack.
 func (it item) kind() byte {
 	switch _, mark := it.v.(*handledMark); {
 	case it.rest != nil:
@@ -34,7 +34,7 @@ func (it item) kind() byte {
 	return 'v'
 }
 
-// stackItem is the item of a value on the symbolic stack.
+// stackItem returns the item of a value on the symbolic stack.
 func stackItem(v variables.VariableTracker) item {
 	_, lasti := v.(*lastiMark)
 	return item{null: v == nil, lasti: lasti, v: v}
@@ -115,8 +115,8 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	return o.finalize(c)
 }
 
-// splitBefore ends the piece before inst, with which the resume function starts. alone: that function runs only
-// this instruction, if the rest can be a separate resume function.
+// splitBefore ends the piece before inst, with which the resume function starts. With alone, this function runs only
+// inst if the rest can be a separate resume function.
 func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
 	o := tx.out
 	target := inst
@@ -155,8 +155,8 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	return o.finalize(c)
 }
 
-// enterHandled makes the native instruction run while the exceptions of the running handlers are being handled:
-// they become the context of its exception, and sys.exc_info() shows them.
+// enterHandled writes code that makes the exceptions of the running handlers the handled ones while the native
+// instruction runs: they become the context of its exception, and sys.exc_info() shows them.
 func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
 	for _, e := range tx.handled {
 		if err := c.Load(e); err != nil {
@@ -174,8 +174,8 @@ func (tx *InstructionTranslator) leaveHandled(c *Codegen) {
 	}
 }
 
-// catchNative routes an exception of the native instruction, written from index start up to end, to its handler
-// in the user's code: to a resume function that starts there.
+// catchNative catches an exception of the native instruction, which is written at [start, end), and calls a resume
+// function that starts at the instruction's handler in the user's code.
 func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruction, start, end int) error {
 	if inst.Handler == nil {
 		if len(tx.handled) > 0 {
@@ -298,8 +298,8 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 	return next.Op == opcode.CALL && next.Arg == 0
 }
 
-// freezeLive materializes everything that the rest of the frame will see. Variables that are only held join
-// live once their objects are real.
+// freezeLive materializes everything that the rest of the frame will see. It adds variables that are only held to
+// live, once their objects are real.
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
 	freeze := func(v variables.VariableTracker) error {
 		if v == nil {
@@ -369,8 +369,8 @@ func (tx *InstructionTranslator) stackItems() []item {
 	return items
 }
 
-// writeNative writes inst for CPython and then the calls of the resume functions. start: index of inst's first
-// instruction.
+// writeNative writes inst for CPython, then the calls of the resume functions. start is the index of the first
+// instruction that was written for inst.
 func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool,
 	start int) error {
 	below := tx.stackItems()
@@ -429,7 +429,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 		if pushes == 1 && after.Op == opcode.POP_TOP && next+1 < len(tx.d.code.Instructions) {
 			tx.out.account.translated(tx, after)
-			c.PopTop() // so the rest need not receive a dead value, nor guard its destruction
+			c.PopTop() // the rest then need not receive a dead value or guard its destruction
 			err = resume(tx.d.code.Instructions[next+1], below)
 			break
 		}
@@ -450,10 +450,10 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	return tx.catchNative(c, inst, start, end)
 }
 
-// emitNative writes inst itself for operands on the stack; jumps are returned so that their targets can be set.
+// emitNative writes inst itself, with the operands on the stack. It returns a jump, so that its target can be set.
 func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
 	switch inst.Op {
-	case opcode.LOAD_METHOD: // as a bound method: a NULL result could not be passed on
+	case opcode.LOAD_METHOD: // yields a bound method, since a NULL result could not be passed on
 		return nil, c.as(quietCalls, func() error {
 			c.LoadConst(c.core("load_method"))
 			c.PushNull()
@@ -470,7 +470,7 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 		opcode.IMPORT_NAME,
 		opcode.IMPORT_FROM:
 		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
-	case opcode.RERAISE: // the offset it would restore is not on this stack
+	case opcode.RERAISE: // the offset to restore is not on this stack
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
 		return nil, tx.callExit(c)
@@ -531,10 +531,11 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 // a function, not at one after a yield. The frame may be inside a block, while the RESUME is outside.
 const resumeInBlock = 2
 
-// callResume writes: return resume(stack values, live locals). After a visible event CPython checks for no
-// signals before the next call. So the resume function checks for requests there (core/calls/callable_call.c), and
-// its own code raises a pending signal at CPython's next check. Elsewhere one more check changes nothing, and a
-// plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
+// callResume writes: return resume(live locals, stack values). CPython does not check for signals between a visible
+// event and the next call, so after a visible event the call of the resume function is a quiet one. The core looks for
+// pending requests before it runs the resume function (core/calls/callable_call.c), and the user's code then raises
+// them at CPython's next check. Elsewhere one more check changes nothing, and a plain call is faster: five breaks take
+// 1.9 µs instead of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) error {
 	kind := plainCalls
@@ -554,7 +555,7 @@ var harmless = map[opcode.Op]bool{
 	opcode.JUMP_IF_TRUE_OR_POP:  true,
 }
 
-// unchecked reports whether CPython would not have checked for signals since the last visible event.
+// unchecked reports whether there was a visible event after the last place where CPython checks for signals.
 func (o *OutputGraph) unchecked() bool {
 	return slices.ContainsFunc(o.events[min(o.checked, len(o.events)):], o.visible)
 }
@@ -562,8 +563,8 @@ func (o *OutputGraph) unchecked() bool {
 // visible reports whether an event is an effect, or an operation that leaves a trace.
 func (o *OutputGraph) visible(e *event) bool { return e.effect() || o.eventTrace(e) != noTrace }
 
-// goesOnInBlock reports whether the code from target on is inside a block. Exception tables leave out NOPs,
-// such as that of an inner try.
+// goesOnInBlock reports whether the code from target on is inside a try or with block. Exception tables do not cover
+// NOPs, such as that of an inner try, so these are skipped.
 func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
 	all := tx.d.code.Instructions
 	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
@@ -664,8 +665,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
-// resumeLocals returns the variables of a resume function: its parameters, one for each value of the stack, and
-// the user's other variables; place maps the user's slots to the new ones.
+// resumeLocals returns the variables of a resume function: its parameters, one for each value of the stack, and the
+// user's other variables. place maps the user's slots to the new ones.
 func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int) {
 	place = make([]int, len(src.Locals))
 	used := map[string]bool{}
@@ -699,11 +700,11 @@ func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []byte
 	return locals, place
 }
 
-// isParam reports whether a stack value is passed as a parameter; the others are recreated.
+// isParam reports whether a stack value is passed as a parameter. The prologue recreates the others.
 func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
 
-// resumePrologue unsets the variables that are unbound here, fills the stack, and jumps to goal; it may add a
-// constant.
+// resumePrologue returns the instructions that delete the variables that are unbound here, fill the stack, and jump to
+// goal. It may add a constant.
 func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int,
 	stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
 	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
@@ -727,7 +728,7 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
-			push(opcode.DELETE_FAST, k) // leaves no extra variable in the frame, and no reference in one
+			push(opcode.DELETE_FAST, k) // the frame shows no extra variable, which would also hold a reference
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)
@@ -738,10 +739,10 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 	return append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos)), consts
 }
 
-// places lists the locals that are parameters of a resume function, in the order of the user's code. ^slot is a
-// local that is not bound yet, that the rest binds, and that comes before a live one. The caller passes None
-// for it, and the resume function deletes it first. CPython frees a frame's variables in slot order, so the
-// order must be the user's.
+// places lists the slots of the locals that are parameters of a resume function, in the order of the user's code.
+// CPython frees a frame's variables in slot order, so the order must be kept. ^slot is a local that is not bound yet,
+// that the rest binds, and that precedes a live one. The caller passes None for it, and the resume function deletes it
+// first.
 func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
 	code, last, gaps := tx.d.code, -1, false
 	for i := range code.Locals {
@@ -769,9 +770,9 @@ func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[i
 	return params
 }
 
-// resumeBody renumbers the locals of a copied body and drops instructions needed only at a frame's start.
-// super() without arguments gets both arguments: it would look for __class__ among the free variables, which
-// are parameters now.
+// resumeBody renumbers the locals of a copied body and drops instructions needed only at a frame's start. super()
+// without arguments gets both arguments: otherwise it would look for __class__ among the free variables, which are
+// parameters now.
 func resumeBody(code *bytecode.Code, body []*bytecode.Instruction, place []int) []*bytecode.Instruction {
 	classSlot := -1
 	for i, l := range code.Locals {

@@ -6,13 +6,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code. f_locals of the outermost one shows the user's variables if the
-// transformed frame has their values: in parameters, in temps in use at that point, or as constants. So code
-// that reads the frames of a traceback (a debugger, NameError's suggestions, weak references to objects in a
-// frame) finds them.
+// A traceback shows frames of the user's code. f_locals of the outermost one shows those of the user's variables whose
+// values the transformed frame has: in parameters, in temps in use at that point, or as constants. Code that reads the
+// frames of a traceback (a debugger, NameError's suggestions, weak references to objects in a frame) finds them there.
 
-// ShownLocal is a user's variable in a traceback: its index in localsplus, and the index of the transformed
-// function's variable with its value, or -1 and the value itself.
+// ShownLocal is a user's variable in a traceback. Index is its index in localsplus, Place the index of the transformed
+// function's variable that holds its value. If Place is -1, Value is the value itself.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
@@ -30,11 +29,11 @@ func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
 	return append([]variables.VariableTracker(nil), tx.locals...)
 }
 
-// span is the range in which a temp is in use, in indexes of Codegen.list, and its slot.
+// span is the range of indexes of Codegen.list in which a temp is in use, and the temp's slot.
 type span struct{ first, last, slot int }
 
-// showLocals resolves the variables of all positions. spans has the temps; places count from the first temp on,
-// as spaceTemp does. A temp counts if it has the value at all instructions of the position.
+// showLocals finds the values of the user's variables at all positions. spans has the temps. A temp is used only if it
+// holds the value at all instructions of the position. Places are operands with their space until placeShown.
 func (c *Codegen) showLocals(spans map[int]span) {
 	type stretch struct{ from, to int }
 	all := map[*chain]stretch{}

@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), on request. A node
-// without an answer is Unknown, and so is every value computed from it: FakeTensor computes those (meta.go).
+// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), on request. A node to which
+// no rule applies is Unknown, and so is every value computed from it: FakeTensor computes those (meta.go).
 type sizeSession struct {
 	context shapes.Context
 	off     bool // no rule holds from here on: a mode was switched, or a tensor's sizes may have changed in place
@@ -94,7 +94,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
 	}
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
-		return shapes.Unknown{} // an index like a tensor's, not like a tuple's
+		return shapes.Unknown{} // a list is an advanced index, unlike a tuple
 	}
 	rule := shapes.Function
 	if n.Op == fxgraph.CallMethod {
@@ -113,7 +113,7 @@ func (o *OutputGraph) isList(a fxgraph.Arg) bool {
 	return is
 }
 
-// inputSizes reads a dense strided tensor of one of torch's own classes.
+// inputSizes returns the shape, dtype and device of a dense strided torch.Tensor or Parameter, Unknown for others.
 func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	w, s := o.world, o.sizes
 	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType {
@@ -214,7 +214,7 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 		}
 		d := shapes.Device(py.GoString(text))
 		if d != "cpu" && d != "meta" && !strings.Contains(string(d), ":") {
-			break // the current one of its kind
+			break // the current device of its type
 		}
 		if _, ok := s.devices[d]; !ok {
 			s.devices[d] = obj
@@ -230,7 +230,7 @@ func (s *sizeSession) dtypeName(scope *py.Scope, obj py.Object) shapes.Dtype {
 	return d
 }
 
-// dtype returns the object of a dtype named by a rule; false if torch has no dtype of that name.
+// dtype returns the torch object of a dtype named by a rule; false if torch has no dtype of that name.
 func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) (py.Object, bool) {
 	if obj, ok := s.dtypes[d]; ok {
 		return obj, true

@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SpeculationLog records where earlier attempts at this frame failed: at which step (executed instructions of
-// the outermost frame, counted from 0) and why. Translation is deterministic, so the same step recurs.
+// SpeculationLog records at which steps earlier attempts at this frame failed, and why. A step is a number of executed
+// instructions. Translation is deterministic, so the same step recurs.
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry

@@ -9,11 +9,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Steps is notified of the code that a translation runs, for logs. A broken frame is started again, and
-// reported again. Nil functions are not called; none may read a value, since that would guard it.
+// Steps is notified of the code that a translation runs, for logs. A broken frame is started again and reported again.
+// Nil functions are not called. No function may read a value of the frame, since that would guard it.
 type Steps struct {
-	Line        func(depth int, function, file string, line int) // when another line begins
-	Instruction func(depth int, text, stack string)              // before it runs
+	Line        func(depth int, function, file string, line int) // at the start of another line
+	Instruction func(depth int, text, stack string)              // before the instruction runs
 	Node        func(node, function, file string, at bytecode.Position)
 
 	frame *InstructionTranslator // frame of the last reported line
@@ -43,7 +43,7 @@ func (s *Steps) step(tx *InstructionTranslator, inst *bytecode.Instruction) {
 	}
 }
 
-// longestGlance is the shown length of a constant's text.
+// longestGlance is the length to which the text of a constant is cut.
 const longestGlance = 60
 
 // glance describes a tracker without realizing a lazy value.
@@ -70,8 +70,8 @@ func (o *OutputGraph) glance(v variables.VariableTracker) string {
 	return v.Kind()
 }
 
-// graphSizes describes each value of the graph as far as known without running it. Call it only once the result
-// is complete: it may start a new sizeSession.
+// graphSizes describes each value of the graph as far as the rules for sizes apply. Call it only once the result is
+// complete: it may start a new sizeSession.
 func (o *OutputGraph) graphSizes() string {
 	var out strings.Builder
 	for _, n := range o.graph.Nodes() {

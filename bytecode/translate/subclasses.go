@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A whole graph has plain tensors only: an input of a subclass is passed as a torch.Tensor, and a result that
-// the user's code must see as an instance of the subclass is converted after the graph. No compiler sees the
-// subclass, and none calls its handler.
+// A whole graph has plain tensors only: an input of a subclass is passed as a torch.Tensor, and a result that the
+// user's code must see as an instance of the subclass is converted after the graph. So no backend sees the subclass or
+// calls its __torch_function__.
 
 // OfClass implements variables.Output.
 func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
@@ -23,8 +23,8 @@ func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
 	o.Const(class)
 }
 
-// plainInput writes the load of a subclass input as a plain tensor, which is kept to distinguish it from other
-// results.
+// plainInput writes the load of a subclass input as a plain tensor. The tensor is kept in a temp, so that wrapOutputs
+// recognizes it among the results.
 func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) error {
 	c.PushNull()
 	c.LoadConst(c.out.world.PlainTensorFunction())
@@ -49,7 +49,7 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	}
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
-		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd: a view with the tensor's version counter
+		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd's view shares the tensor's version counter
 			if err := c.loadSource(in.Source()); err != nil {
 				return err
 			}

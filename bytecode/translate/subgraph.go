@@ -10,13 +10,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// body is the captured code of a function that an operation takes as operand: operations that have left the
-// graph again.
+// body is the captured code of a function that an operation takes as operand. Its operations have been removed from
+// the graph.
 type body struct {
 	events   []*event
-	operands []operands      // of the events' nodes, which lose them
+	operands []operands      // those of the events' nodes, which lose them when they are removed
 	places   []*fxgraph.Node // placeholders of the function's arguments
-	outside  int             // number of frames around the function's, as in a traceback
+	outside  int             // number of frames around the function's frame, as in a traceback
 	replayed bool
 }
 
@@ -25,10 +25,10 @@ type operands struct {
 	kwargs []fxgraph.Kwarg
 }
 
-// Body implements variables.Output. The function runs once, on samples of the tensors with which the operation
-// will call it. The captured operations become a separate graph, and the outer tensors that it reads become
-// operands of the operation. The function must have no effect and must not change outer values, or tensors that
-// it has not made.
+// Body implements variables.Output. The function runs once, on samples of the tensors with which the operation will
+// call it. The captured operations become a separate graph, and the outer tensors that the function reads become
+// operands of the operation. The function must have no effect, and must not change outer values or tensors that it has
+// not made.
 func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
@@ -230,7 +230,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	return out, nil
 }
 
-// shared refuses results that share memory with one another or with an outer tensor.
+// shared returns a graph break if results share memory with one another or with an outer tensor.
 func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error {
 	if err := o.runFakes(nil); err != nil {
 		return err
@@ -287,9 +287,9 @@ func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []f
 	return args, kwargs
 }
 
-// elementwise reports whether a body does the same, element by element, to a whole tensor as to each of its
-// slices along the first dimension: no operation mixes elements, and no tensor from outside has a dimension
-// that could meet that one.
+// elementwise reports whether applying a body to a whole tensor has the same result as applying it to each slice along
+// the first dimension: no operation mixes elements, and no operand comes from outside, since one of its dimensions
+// could be broadcast against the first one.
 func (b *body) elementwise(o *OutputGraph) bool {
 	ranks := -1
 	for _, e := range b.events {

@@ -1,8 +1,8 @@
 package translate
 
-// Tentative implements variables.Output: it runs a translation to find its guards and effects, and removes the
-// captured operations from the graph again. seen: the translation cannot be undone (an effect, a materialized
-// value or a trace on a tensor), or a whole graph would not show one of its inputs.
+// Tentative implements variables.Output. It runs a translation to find its guards and effects, and removes the captured
+// operations from the graph again. seen reports that the translation cannot be undone (it has an effect, materializes
+// a value or leaves a trace), or that it reads a tensor that a whole graph would lack as an input.
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
@@ -14,7 +14,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls
 	if !o.backend.Inline() && len(o.inputs) > inputs {
-		seen = true // a tensor from outside, which a whole graph would lack as an input
+		seen = true // a whole graph would lack the new input
 	}
 	for _, e := range o.events[from:] {
 		if e.drops == nil {
@@ -30,7 +30,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 		}
 	}
 	if o.meta != nil && o.meta.rows >= nodes {
-		o.meta = nil // it knows nodes by number, and the numbers are reused
+		o.meta = nil // it identifies nodes by number, and the numbers are reused
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)

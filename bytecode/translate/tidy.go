@@ -9,11 +9,11 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// tidy makes the last pass over the written instructions. It drops stores of values nobody loads, merges a
-// store with the load right after it, releases values where the user's code does, and gives temps as few slots
-// as their lifetimes allow. A value that an operation is the last to read is gone when the operation ends,
-// overwritten by the result or deleted: the next operation can use that memory while it is still in the cache.
-// tidy returns the number of slots.
+// tidy makes the last pass over the written instructions. It drops stores of values that nothing loads, removes pairs
+// of a store and the load right after it, releases values where the user's code does, and gives temps as few slots as
+// their lifetimes allow. When an operation ends, the values that it was the last to read are overwritten by the result
+// or deleted, so that the next operation can use their memory while it is still in the cache. tidy returns the number
+// of slots.
 func (c *Codegen) tidy() int {
 	c.dropForeseen()
 	c.dropUnused()
@@ -30,8 +30,8 @@ func localOf(in *bytecode.Instruction) (operand int, ok bool) {
 
 func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 
-// dropUnused removes stores without a load, pairs of a store and its only load, and deletions of values that
-// are still needed (they live until the last use) or that no longer have a slot.
+// dropUnused removes stores without a load, pairs of a store and its only load, and deletions of values that are still
+// needed (they live until their last use) or that no longer have a slot.
 func (c *Codegen) dropUnused() {
 	loads, lastLoad := map[int]int{}, map[int]int{}
 	for i, in := range c.list {
@@ -103,7 +103,7 @@ func (c *Codegen) dropForeseen() {
 		}
 	}
 	gone := make([]bool, len(c.list))
-	for i := len(c.foreseen) - 1; i >= 0; i-- { // a result's readers come after it
+	for i := len(c.foreseen) - 1; i >= 0; i-- { // backwards, since a result's readers follow it
 		w := c.foreseen[i]
 		if loads[spaceTemp|c.tempOfNode(w.node)] > 0 {
 			continue
@@ -134,10 +134,9 @@ func (c *Codegen) dropForeseen() {
 	c.marks = marks
 }
 
-// placeTemps assigns slots to temps, and releases values that are dead from the native instruction of a break
-// on.
+// placeTemps assigns slots to temps, and releases values that are dead once the native instruction of a break runs.
 func (c *Codegen) placeTemps() int {
-	last := map[int]int{} // of every local
+	last := map[int]int{} // index of the last use of every local
 	for i, in := range c.list {
 		if a, ok := localOf(in); ok {
 			last[a] = i
@@ -174,7 +173,7 @@ func (c *Codegen) placeTemps() int {
 		if in == c.catch {
 			caught := spaceTemp | place[c.caught]
 			for k, a := range held {
-				if a == caught { // its slot now holds the exception
+				if a == caught { // the slot now holds the exception
 					held = append(held[:k:k], held[k+1:]...)
 					break
 				}
@@ -239,9 +238,9 @@ func deletes(operands []int, pos bytecode.Position) []*bytecode.Instruction {
 	return out
 }
 
-// split sorts the locals bound before instruction at. dead: nothing uses them from there on, since objects that
-// the user's code still holds are passed to the resume function. Parameters of the first piece are not dead:
-// its caller holds them.
+// split divides the locals bound before instruction at into dead and held ones. Nothing uses the dead ones from there
+// on; objects that the user's code still holds are used, as they are passed to the resume function. Parameters of the
+// first piece are not dead, since its caller holds them.
 func (c *Codegen) split(at int, last, occupied map[int]int) (dead, held []int) {
 	deleted := map[int]bool{}
 	for _, in := range c.list[:at] {

@@ -13,13 +13,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torchState tracks a frame's changes to torch's thread-local modes (grad mode, autocast). A switch really
-// happens during translation, so that torch answers every query as in the user's code, and becomes a node of
-// the graph. At the end of the translation the state is restored (python/godynamo/_called/torch_state.py).
+// torchState tracks a frame's changes to torch's thread-local modes (grad mode, autocast). A switch is executed during
+// translation, so that torch answers every query as in the user's code, and becomes a node of the graph. At the end of
+// the translation the state is restored (python/godynamo/_called/torch_state.py).
 //
-// If an operation raises, the state must be the one that the user's context managers leave behind: each event
-// has the snapshot to restore. An operation whose handlers are all exits of such managers needs no other
-// protection (OutputGraph.protect).
+// If an operation raises, the state must be the one that the user's context managers leave behind, so each event has
+// the snapshot to restore. An operation whose handlers are all exits of such managers needs no other protection
+// (OutputGraph.protect).
 type torchState struct {
 	module  py.Object
 	entry   py.Object                               // snapshot at the frame's start; null: nothing was switched
@@ -29,18 +29,17 @@ type torchState struct {
 	// unscoped counts switches that no manager undoes.
 	unscoped int
 	entering int  // BEFORE_WITH instructions in progress for one of torch's managers
-	told     bool // the modes entered before are guarded
+	told     bool // the modes that were entered before the frame are guarded
 }
 
 // restoreRegion is a run of written instructions with the snapshot to restore if one of them raises.
 type restoreRegion struct {
 	start, end int
 	state      py.Object
-	sealed     bool // it does not grow
+	sealed     bool // the region does not grow any more
 }
 
-// sealRegion ends the last region: the next instructions have other handlers around them, even if they restore
-// the same state.
+// sealRegion ends the last region. The next instructions get a region of their own, even if it restores the same state.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -59,8 +58,8 @@ func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, erro
 	return o.scope.CallMethod(st.module, name, args...)
 }
 
-// EntersState implements variables.Output. The modes that captured code entered on this thread before are part
-// of the translation: a snapshot contains all of them.
+// EntersState implements variables.Output. A snapshot contains all modes that captured code has entered on this thread
+// before, so the translation depends on them and guards them.
 func (o *OutputGraph) EntersState() error {
 	if o.state.entering == 0 {
 		return exc.Break(exc.CallUnsupported, "a mode entered outside a with statement")
@@ -144,12 +143,12 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	return variables.NewConstant(r, nil), nil
 }
 
-// restoreState undoes the translation's switches.
+// restoreState undoes the mode switches that the translation has executed.
 func (o *OutputGraph) restoreState() {
 	if o.state.entry.IsNull() {
 		return
 	}
-	// It fails only for lack of memory, and each try frees some.
+	// A restore fails only for lack of memory, and each attempt frees some.
 	var err error
 	for range 3 {
 		if _, err = o.stateCall("restore", o.state.entry); err == nil {
@@ -159,8 +158,8 @@ func (o *OutputGraph) restoreState() {
 	panic(fmt.Errorf("torch's modes could not be put back: %w", err))
 }
 
-// entering records the state that leaving a manager will restore, if it is one of torch's managers that only
-// switch modes.
+// entering records the state that the exit of m will restore, if m is one of torch's managers that only switch modes.
+// done is called after the enter.
 func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
 	none := func() error { return nil }
 	ctx, ok := m.(*variables.ObjectVariable)
@@ -204,7 +203,7 @@ func (o *OutputGraph) switchedByManager() bool {
 	return false
 }
 
-// exitOf returns the torch manager whose exit a handler is, or nil for other handlers.
+// exitOf returns the torch manager whose __exit__ the handler of h calls, or nil for other handlers.
 func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.ObjectVariable {
 	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
 		return nil
@@ -232,8 +231,8 @@ func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {
 		tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
 }
 
-// outerRegion returns the region around a with block whose handler starts at target: that of the handler's
-// cleanup code.
+// outerRegion returns the region around the with block whose handler starts at target. It is the region of the
+// handler's cleanup code.
 func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	cleanup := target.Handler
 	if cleanup == nil {
@@ -242,9 +241,9 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	return cleanup.Target.Handler
 }
 
-// protection reports where an exception raised here would go. handled: to a user's handler, possibly in a
-// generator that the exception destroys. state: otherwise, the snapshot to restore; null if no manager has
-// switched anything.
+// protection reports where an exception raised at the current instruction would go. If handled is true, it reaches a
+// handler of the user's code, possibly in a generator that the exception destroys. Otherwise state is the snapshot to
+// restore, null if no manager has switched anything.
 func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	for t := tx; t != nil; t = t.parent {
 		if len(t.handled) > 0 {
@@ -270,7 +269,7 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 
 // stoppedInBlock reports whether any generator has stopped inside a block.
 func (o *OutputGraph) stoppedInBlock() bool {
-	// Called for every operation.
+	// Generators that have ended are removed here, since this is called for every operation.
 	o.generators = slices.DeleteFunc(o.generators, func(g *GeneratorVariable) bool { return g.frame == nil })
 	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
 		return !g.running && g.stoppedInBlock()
@@ -293,7 +292,7 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 	return nil
 }
 
-// writeRestores appends the handlers that restore states and raise again.
+// writeRestores appends the handlers that restore states and reraise.
 func (c *Codegen) writeRestores() error {
 	for _, r := range c.out.state.regions {
 		region := &bytecode.ExceptionRegion{Lasti: true}
@@ -315,13 +314,12 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
-// stateAfterGraph returns the modes that the transformed code must set after the graph; null if the graph sets
-// them itself.
+// stateAfterGraph returns the modes that the transformed code must set after the graph; null if it need not set any.
 //
-// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the
-// compiled code. A graph that ends in other modes than it began in would therefore be traced in the wrong modes
-// the second time, and an inference mode entered in one trace restores that trace's dispatcher state when it is
-// left. Such a graph starts and ends by setting its own modes, and the transformed code switches after it.
+// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code.
+// A graph that ends in other modes than those it began in would therefore be traced in the wrong modes the second
+// time, and an inference mode entered in one trace restores that trace's dispatcher state when it is left. Such a graph
+// starts and ends with a node that sets the modes of the frame's start, and the transformed code switches after it.
 func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {
@@ -367,9 +365,10 @@ func (c *Codegen) switchTo(state py.Object) error {
 	return err
 }
 
-// switchedUnscoped reports whether a whole graph would lose a switch if it raises. The initial state is then
-// restored, which is right if the user's code runs again. Otherwise it is wrong if an operation leaves another
-// state behind: after a switch without a manager, or after the exit of a manager entered before the piece.
+// switchedUnscoped reports whether a switch would be lost if a whole graph raises. The initial state is then restored,
+// which is correct if the user's code runs again. If it does not, this is wrong if in CPython the exception of an
+// operation leaves another state: after a switch without a manager, or after the exit of a manager that was entered
+// before the piece.
 func (o *OutputGraph) switchedUnscoped() bool {
 	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
 		return false

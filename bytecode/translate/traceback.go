@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 )
 
-// tracebackTable maps the transformed code to user frames. Each chain is listed once, however many rows and
+// tracebackTable maps the transformed code to user frames. Each chain is listed once, even if several rows and
 // operations refer to it.
 type tracebackTable struct {
 	rows       []TracebackRow
@@ -27,7 +27,7 @@ func (t *tracebackTable) chain(ch *chain) int {
 	return k
 }
 
-// tracebackTable turns marks into the traceback table, once Lower has given the instructions their offsets.
+// tracebackTable returns the traceback table of the marks. Lower must have set the instructions' offsets.
 func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	prologue := len(code.Instructions) - len(c.list)
 	at := func(i int) int {
@@ -71,9 +71,9 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	return t
 }
 
-// numberOperations counts, for each operation's position, how often its instruction runs before: an instruction
-// runs again in a loop, and each run has one chain. It returns the position of a whole graph: its last
-// operation inside a block, else its last.
+// numberOperations sets, for each operation's chain, how often its instruction has run before. An instruction may run
+// several times in a loop; each run has one chain. It returns the position of a whole graph: that of its last operation
+// inside a try or with block, or else of its last operation.
 func (c *Codegen) numberOperations() (graph *chain) {
 	runs := map[string]int{}
 	handled := false
@@ -96,7 +96,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 	return graph
 }
 
-// path names a position and reports whether it is inside a block of the user's code.
+// path returns a key of the position, and reports whether it is inside a try or with block of the user's code.
 func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {

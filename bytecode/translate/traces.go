@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// trace is the lasting effect of an operation if a later one raises and the user's code runs again from the
-// piece's start.
+// trace is the kind of effect of an operation that remains if a later operation raises and the user's code runs again
+// from the piece's start.
 type trace uint8
 
 const (
@@ -32,7 +32,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	return max(t, o.drawsBy(n))
 }
 
-// drawsBy returns a node's trace from random numbers, including those that an operand switches on.
+// drawsBy returns the trace of the random numbers that a node draws. For some operations an operand switches them on.
 func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	by := noTrace
@@ -49,7 +49,7 @@ func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	return by
 }
 
-// flagged are operations that leave a trace only if an operand says so: in training.
+// flagged are operations that draw random numbers only if an operand switches this on, as in training.
 var flagged = map[string]struct {
 	trace
 	on func(n *fxgraph.Node) bool
@@ -62,7 +62,7 @@ var flagged = map[string]struct {
 	"rnn_relu": {draws, recurrentDropout},
 }
 
-// set returns a check of the operand that switches the effect on.
+// set returns a check of the operand that switches the effect on. absent is its result if the operand is missing.
 func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	return func(n *fxgraph.Node) bool {
 		if index < len(n.Args) {
@@ -77,8 +77,8 @@ func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	}
 }
 
-// recurrentDropout checks the operands (..., dropout, train, bidirectional); batch_first follows them unless
-// the input is packed.
+// recurrentDropout reports whether dropout and train are set among the operands (..., dropout, train, bidirectional).
+// batch_first follows them unless the input is packed.
 func recurrentDropout(n *fxgraph.Node) bool {
 	for _, i := range []int{5, 6} {
 		if i+1 < len(n.Args) && isNumber(n.Args[i]) {
@@ -98,8 +98,8 @@ func isNumber(a fxgraph.Arg) bool {
 	return ok && l.Text != "" && (l.Text[0] >= '0' && l.Text[0] <= '9') && strings.ContainsAny(l.Text, ".e")
 }
 
-// drawsByName caches the verdict on a name, since it is called for every event of every frame. The GIL protects
-// the cache.
+// drawsByName reports whether the operation of this name draws random numbers. The results are cached, since it is
+// called for every event of every frame. The GIL protects the cache.
 func drawsByName(name string) bool {
 	by, known := namedRandom[name]
 	if !known {
@@ -113,7 +113,7 @@ func drawsByName(name string) bool {
 
 var namedRandom = map[string]bool{}
 
-// random are parts of the names of operations that draw random numbers.
+// random lists substrings of the names of operations that draw random numbers.
 var random = []string{"rand", "dropout", "bernoulli", "normal", "multinomial", "poisson", "rrelu",
 	"exponential", "uniform",
 	"cauchy", "geometric", "random", "fractional", "gumbel", "binomial"}
@@ -127,14 +127,15 @@ func givenGenerator(n *fxgraph.Node) bool {
 	return false
 }
 
-// changesOwn reports whether an in-place operation is on storage made by the piece: `mask = torch.zeros(n);
-// mask[i] = 1`.
+// changesOwn reports whether an in-place operation changes storage made by the piece, as in
+// `mask = torch.zeros(n); mask[i] = 1`.
 func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	changed, ok := changedBy(n)
 	return ok && o.ownStorage(changed, 0)
 }
 
-// changedBy returns the one tensor that an in-place operation changes: its first operand, or out=.
+// changedBy returns the tensor that an in-place operation changes, its first operand or out=. ok is false if it may
+// change more.
 func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
@@ -151,16 +152,16 @@ func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	return changed, ok
 }
 
-// handsOver are in-place operations that give a tensor another tensor's storage.
+// handsOver lists in-place operations that may replace a tensor's storage.
 var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
 
-// ownStorage reports whether a result's storage was made by the piece: by an operation that makes a tensor, or
-// computed only from such tensors, even as a view. Chains longer than a few operations are not followed.
+// ownStorage reports whether a result's storage was made by the piece: the result comes from an operation that makes a
+// tensor, or is computed only from such tensors, even as a view. Chains longer than a few operations are not followed.
 func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
-	if n.Inplace { // its result is its operand, which is checked itself
+	if n.Inplace { // its result is its operand
 		return false
 	}
 	if hasOut(n) {

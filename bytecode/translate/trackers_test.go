@@ -68,7 +68,7 @@ func TestPropagateRecursesIntoContainers(t *testing.T) {
 	})
 }
 
-// kinds makes one tracker of each family without a source.
+// kinds returns one tracker of each family, without a source.
 func kinds(tx *InstructionTranslator, s *py.Scope) []variables.VariableTracker {
 	list := variables.NewList(nil, nil)
 	rng, _ := s.Call(tx.World().RangeType, s.Int(3))
@@ -141,7 +141,7 @@ func TestOnlyTrackersAreOnTheStack(t *testing.T) {
 		for tx.d.code.Instructions[tx.ip].Op != opcodeReturn {
 			require.NoError(t, tx.step(tx.d.code.Instructions[tx.ip]))
 			for _, v := range tx.stack {
-				if v != nil { // nil stands for CPython's NULL
+				if v != nil { // nil represents NULL
 					require.NotEmpty(t, v.Kind())
 				}
 			}

@@ -61,7 +61,7 @@ type InstructionTranslator struct {
 
 	globals    py.Object
 	builtins   py.Object
-	made       bool          // the user's code made the function: its builtins are those of its globals
+	made       bool          // the user's code made the function, whose builtins are those of its globals
 	globalsSrc guards.Source // nil: the frame's own globals
 
 	locals []variables.VariableTracker // localsplus; nil: unbound
@@ -78,12 +78,12 @@ type InstructionTranslator struct {
 	suspended bool                        // a generator's frame that has yielded
 	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
 	here      *chain
-	hidden    bool // code of godynamo._polyfills: replaces CPython's C code, so no traceback shows it
+	hidden    bool // code of godynamo._polyfills, which replaces CPython's C code, so no traceback shows it
 
 	log *SpeculationLog // outermost only
 }
 
-// errDone ends the outermost frame early: its rest is already written.
+// errDone ends the outermost frame early: its code is already written.
 var errDone = errors.New("frame written")
 
 // Scope implements variables.Translator.
@@ -103,7 +103,7 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 	return len(tx.out.storedGlobals) > 0 && globals == tx.out.frame.Globals
 }
 
-// Build implements variables.Translator: a value is read when it is first used.
+// Build implements variables.Translator. The value is read when it is first used.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch src.(type) {
 	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource,
@@ -113,8 +113,8 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	return variables.NewLazy(obj, src)
 }
 
-// InsideTry implements variables.Translator: it reports whether an exception raised here would reach a handler
-// of an active frame or of a generator that it destroys, or would get an exception being handled as its
+// InsideTry implements variables.Translator. It reports whether an exception raised at the current instruction would
+// reach a handler of an active frame or of a generator that it destroys, or would get a handled exception as its
 // context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
@@ -238,15 +238,15 @@ func (tx *InstructionTranslator) run() error {
 	return nil
 }
 
-// longest is how many times Options.MaxSteps a translation may take in total.
+// longest bounds the steps of a translation, in multiples of Options.MaxSteps.
 const longest = 20
 
 // step executes exactly one instruction.
 func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	o := tx.out
 	o.steps++
-	// A large model adds operations all along; an endless loop does not. One that captures operations forever
-	// ends as well.
+	// A large model adds operations all the time; an endless loop usually does not. The bound on all steps ends a loop
+	// that captures operations forever.
 	if o.steps-o.stepsAtOp > o.opts.MaxSteps || o.steps/longest > o.opts.MaxSteps {
 		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) +
 			" instructions", Always: true}
@@ -282,7 +282,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		if tx.parent == nil && !usesFrame(tx.d.code) {
 			u := err.(*exc.Unsupported)
 			u.Stack = tx.chainHere().stack()
-			if before != nil { // the instruction that released it
+			if before != nil { // the instruction that released the object
 				u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
 			}
 			return tx.log.add(step, err)
@@ -299,7 +299,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	} else {
 		err = h.run(tx, inst)
 	}
-	if _, raises := err.(*exc.Observed); err == nil || raises { // other errors end the translation anyway
+	if _, raises := err.(*exc.Observed); err == nil || raises { // any other error ends the translation anyway
 		if overlooked := o.world.Overlooked(); overlooked != nil {
 			err = overlooked
 		}
@@ -308,7 +308,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		err = tx.failed(step, inst, h, err)
 	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step ||
 		inst.Op == opcode.RESUME {
-		o.checked = len(o.events) // not after an inlined call: CPython checks at the function's start
+		o.checked = len(o.events) // an inlined call does not count: CPython checks at the function's start
 	}
 	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may catch it
 		o.account.translated(tx, inst)
@@ -316,7 +316,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	return err
 }
 
-// missing is the text for an instruction without a handler.
+// missing returns the text for an instruction without a handler.
 func missing(op opcode.Op) string {
 	if reason, ok := noHandler[op]; ok {
 		return op.String() + ", " + reason
@@ -324,8 +324,8 @@ func missing(op opcode.Op) string {
 	return op.String()
 }
 
-// failed decides the effect of a handler's error. An inlined frame returns it to its caller; in the outermost
-// frame a break is logged and the translation starts again.
+// failed handles an error of an instruction. An inlined frame returns it to its caller; in the outermost frame a break
+// is logged and the translation starts again.
 func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h *handler, err error) error {
 	if o, ok := err.(*exc.Observed); ok {
 		if inst.Handler != nil {
@@ -361,7 +361,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "it calls what sets who sees its events")
 		}
-		u.Frame = false // the requested frame is this one, which its caller leaves to CPython
+		u.Frame = false // the request is for the inlined frame, which its caller leaves to CPython
 		return err
 	}
 	if u.Forbidden {
@@ -385,7 +385,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	return tx.log.add(step, u)
 }
 
-// unbreakable is a graph break in a frame that cannot resume: the frame is left to CPython.
+// unbreakable is a graph break in a frame that cannot resume. The frame is left to CPython.
 type unbreakable struct {
 	*exc.Unsupported
 	why string

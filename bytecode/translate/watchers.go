@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers are functions of sys, inspect and traceback that show a frame, set the receiver of its events, or
-// report what the interpreter holds: a broken frame is a different frame.
+// frameWatchers are functions and attributes that show a frame, set the receiver of its events, or report what the
+// interpreter holds. They distinguish the frame of a resume function from the user's frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
 	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
@@ -17,7 +17,7 @@ var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "
 	"gc.get_referrers": true,
 	"gc.get_stats":     true}
 
-// watched reports whether the code names one of them: it is then left whole from its first break on.
+// watched reports whether the code names a watcher. If such a frame breaks, it is left to CPython as a whole.
 func (tx *InstructionTranslator) watched() bool {
 	return tx.watchesInterpreter() || namesAttr(tx.d.code, frameWatchers)
 }
@@ -27,27 +27,27 @@ func (tx *InstructionTranslator) watchesInterpreter() bool {
 	return tx.watchesBlocks() || tx.watchesSpecializing()
 }
 
-// watchesBlocks reports whether the code uses the collector's counts or queries allocated blocks. Translating
-// its callees allocates, which would show: at first they are left to CPython.
+// watchesBlocks reports whether the code uses the collector's counts or queries allocated blocks. Translating its
+// callees allocates, which the counts would show, so the callees are left to CPython at first.
 func (tx *InstructionTranslator) watchesBlocks() bool {
 	return watchesMemory(tx.d.code) || namesAttr(tx.d.code, map[string]bool{"getallocatedblocks": true})
 }
 
-// watchesSpecializing reports whether the code reads instructions as specialized by CPython. Transformed code
-// is not specialized, and no call is while a hook is installed, so the frame and its callees run without the
+// watchesSpecializing reports whether the code reads instructions as specialized by CPython. Transformed code is not
+// specialized, and calls are not specialized while a hook is installed, so the frame and its callees run without the
 // hook.
 func (tx *InstructionTranslator) watchesSpecializing() bool {
 	return namesAttr(tx.d.code, map[string]bool{"_co_code_adaptive": true}) || tx.disassembles()
 }
 
-// leaveAlone decides how the frame runs if it runs untranslated.
+// leaveAlone sets in r how the frame runs untranslated.
 func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.Watches = tx.watchesInterpreter()
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()
 }
 
-// setsEvents reports whether the code sets a trace function. From then on, its callers' events are CPython's as
-// well.
+// setsEvents reports whether the code sets a trace or profile function, which must then see its callers' events as in
+// CPython.
 func setsEvents(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"settrace": true, "setprofile": true})
 }
@@ -88,8 +88,7 @@ func usesCall(list []*bytecode.Instruction) bool {
 	return false
 }
 
-// disassembles reports whether the code's module has imported dis and the code makes a call with the keyword
-// for specialized code.
+// disassembles reports whether the code's module has imported dis and the code makes a call with the keyword adaptive.
 func (tx *InstructionTranslator) disassembles() bool {
 	s := tx.Scope()
 	if m, ok := s.DictGetName(tx.globals, "dis"); !ok || m.Kind() != py.Module {
