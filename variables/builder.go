@@ -13,8 +13,8 @@ var pyNone = py.None()
 // noAlias returns the guard that two places hold different objects.
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
-// wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards that make
-// the tracker true. An object reached by two paths has one tracker.
+// wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards on which
+// the tracker depends. An object reached by two paths has one tracker.
 func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	if v, ok := tx.World().seen(tx, obj, src); ok {
 		return v, nil
@@ -257,8 +257,8 @@ func isFunctionKey(tx Translator, o py.Object) bool {
 	return false
 }
 
-// isTupleOfKeys reports whether o is a tuple of plain values, functions and classes, as tables indexed by several types
-// have for keys.
+// isTupleOfKeys reports whether o is a tuple of plain values, functions and classes, such as a key of a dispatch table
+// for several types.
 func isTupleOfKeys(tx Translator, o py.Object) bool {
 	return o.Kind() == py.Tuple && !slices.ContainsFunc(tx.Scope().Items(o), func(it py.Object) bool {
 		return !isImmutable(tx, it) && !isFunctionKey(tx, it) && !isTupleOfKeys(tx, it)

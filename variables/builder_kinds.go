@@ -15,8 +15,8 @@ type wrapping struct {
 	ofType []guards.Guard // it has that type
 }
 
-// wrapper returns the tracker of an object and the guards that make it true, or no tracker and no error if the object
-// is not of its kind.
+// wrapper returns the tracker of an object and the guards on which it depends, or no tracker and no error if the object
+// is not of the wrapper's kind.
 type wrapper func(w *wrapping) (VariableTracker, []guards.Guard, error)
 
 func (w *wrapping) object() guards.Const { return w.tx.Output().Const(w.obj) }

@@ -365,8 +365,8 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	return BoolConst(r == py.True()), nil
 }
 
-// saysItIs is the second half of isinstance, for a value whose type is not a subclass: it compares the value's
-// __class__.
+// saysItIs implements the second step of isinstance, for a value whose type is not a subclass of cls: it checks the
+// value's __class__.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil

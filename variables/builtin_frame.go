@@ -43,7 +43,8 @@ func evaluates(name string) builtinHandler {
 	}
 }
 
-// builtinLocals returns a dict of the frame's variables, known as long as nothing else in the function reads it.
+// builtinLocals returns a dict of the frame's variables. Its contents are known only if the function requests its
+// locals once.
 func builtinLocals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
 	locals, ok, err := tx.FrameLocals()
 	if err != nil {

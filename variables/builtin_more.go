@@ -92,8 +92,7 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, as the function itself may also
-// have done meanwhile.
+// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, and so does StopIteration.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false

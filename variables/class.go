@@ -468,7 +468,7 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
 		!dictReads[name] {
-		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // dict's method loses its order
+		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // would break its order
 	}
 	t, err := PythonType(tx, self)
 	if err != nil {

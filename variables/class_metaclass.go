@@ -252,8 +252,8 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that a class is not a subclass of cls if one of the classes asked is abstract: it could be
-// registered later. A registration is never undone.
+// staysOutside guards that a class is not a subclass of cls, if an abstract class is among asked: the class could be
+// registered with it later. A positive result needs no such guard: a registration is never undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

@@ -100,7 +100,7 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
-// superOrigin is where a super object looks names up: in class's __mro__, after behind.
+// superOrigin is the start of a super object's look-ups: they search class.__mro__ after the class behind.
 type superOrigin struct {
 	self    VariableTracker
 	class   py.Object

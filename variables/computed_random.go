@@ -13,11 +13,11 @@ import (
 type drawing int
 
 const (
-	drawsPlain drawing = iota // it returns a plain value
-	drawsItem                 // one of the given items
-	drawsItems                // a new list of such
-	shuffles                  // None; it changes the given list
-	keepsState                // a value that setstate takes
+	drawsPlain drawing = iota // returns a plain value
+	drawsItem                 // returns one of the given items
+	drawsItems                // returns a new list of given items
+	shuffles                  // changes the given list and returns None
+	keepsState                // reads or sets the generator's state
 )
 
 var drawings = map[string]drawing{

@@ -20,7 +20,7 @@ type DictVariable struct {
 	serial     int64
 	version    int             // counts keys added and removed, for iterators
 	class      py.Object       // zero: exact dict
-	factory    VariableTracker // of a defaultdict; nil: none
+	factory    VariableTracker // default_factory of a defaultdict; nil: none
 	owner      *ObjectVariable // the instance whose __dict__ this is
 	ordered    py.Object       // an OrderedDict of the frame, which may have instance attributes
 }

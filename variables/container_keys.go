@@ -106,8 +106,8 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
-// hashResult is the hash that an integer from __hash__ represents: slot_tp_hash of CPython 3.11, Objects/typeobject.c.
-// One that fits a machine word is taken as it is.
+// hashResult returns the hash for an integer that __hash__ returned: slot_tp_hash of CPython 3.11,
+// Objects/typeobject.c. An integer that fits a machine word is its own hash, except -1.
 func hashResult(tx Translator, h py.Object) (py.Object, error) {
 	switch n, ok := py.AsInt(h); {
 	case !ok:
@@ -124,7 +124,7 @@ func sameInt(a, b py.Object) bool {
 	return ok && ok2 && x == y
 }
 
-// plainHash recognizes classes (zero: the base itself) that hash and compare as the builtin type they extend.
+// plainHash reports whether a class (zero: the base itself) hashes and compares as the builtin type it extends.
 func plainHash(tx Translator, class, base py.Object) bool {
 	if class.IsNull() || class == base {
 		return true
@@ -140,7 +140,7 @@ func plainHash(tx Translator, class, base py.Object) bool {
 	return true
 }
 
-// functionKey makes the function's identity, which nothing else guards, part of the translation.
+// functionKey returns a function as its own stand-in. It guards the function's identity, as no other guard does.
 func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, error) {
 	guardIdentity(tx, f)
 	return f.Fn, nil
@@ -170,7 +170,8 @@ func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) 
 	return o, nil
 }
 
-// object is the stand-in of an instance: its own where its class hashes by identity, else that of the member it equals.
+// object returns the stand-in of an instance. An instance whose class defines its comparison shares the stand-in of the
+// member it equals.
 func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if o.value != nil && o.unhashed(tx) {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
@@ -224,8 +225,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	return s, nil
 }
 
-// ownHash is hash(o) by the method m of o's class. One with effects is left to CPython, which keeps hashes with the
-// members: here a member may be hashed again, when it goes into another container or is made real.
+// ownHash returns hash(o), computed by m, the __hash__ of o's class. A method with effects is left to CPython, which
+// stores the hash: here m is called again when the member enters another container or is made real.
 func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, error) {
 	writes := tx.World().Writes
 	hv, err := Call(tx, m, nil, nil)
@@ -242,8 +243,7 @@ func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, er
 	return hashResult(tx, h)
 }
 
-// settle checks that the members still have the hashes they were entered under: called before they are entered into a
-// real container.
+// settle checks that the members' hashes have not changed. It is called before the members enter a real container.
 func (r *keyring) settle(tx Translator) error {
 	for _, u := range r.users {
 		m, err := u.instance.lookupSpecial(tx, "__hash__")
@@ -264,8 +264,8 @@ func (r *keyring) settle(tx Translator) error {
 	return nil
 }
 
-// added records that v has become a member under its stand-in. A constant with the same hash as an instance with its
-// own comparison would have to be compared with it: such a mixture is refused.
+// added records that v has become a member under its stand-in. It refuses an instance that defines its comparison if a
+// constant member has the same hash, since CPython would compare the two.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = MustRealize(tx, v)
 	if err := r.unlike(tx, standIn, all); err != nil {
@@ -282,7 +282,7 @@ func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all
 	return nil
 }
 
-// dropped notes that the member under a stand-in has gone: nothing is compared with it any more.
+// dropped removes the member under a stand-in: later keys are no longer compared with it.
 func (r *keyring) dropped(standIn py.Object) {
 	delete(r.members, standIn)
 	for i, u := range r.users {
@@ -293,7 +293,7 @@ func (r *keyring) dropped(standIn py.Object) {
 	}
 }
 
-// usersIn returns the instances with their own comparison in a key: the key itself, or items of a tuple.
+// usersIn returns the instances in a key that define their comparison: the key itself, or items of a tuple.
 func usersIn(tx Translator, standIn py.Object) []userKey {
 	if u, ok := tx.World().userHash[standIn]; ok {
 		return []userKey{u}
@@ -308,7 +308,7 @@ func usersIn(tx Translator, standIn py.Object) []userKey {
 	return out
 }
 
-// unlike refuses an instance with its own comparison if a constant member has the same hash: CPython would compare
+// unlike refuses an instance that defines its comparison if a constant member has the same hash: CPython would compare
 // them.
 func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
 	inside := usersIn(tx, standIn)
@@ -320,7 +320,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 		if _, tracked := r.members[o]; tracked || o == standIn {
 			continue
 		}
-		if !isUser { // a tuple: the items that would be compared are not looked for
+		if !isUser { // a tuple: this does not work out which of its items would be compared
 			if o.Kind() == py.Tuple {
 				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
 			}
@@ -357,7 +357,7 @@ func (r *keyring) clone() keyring {
 	return c
 }
 
-// guardIdentity guards a function's identity; otherwise only its code is guarded.
+// guardIdentity guards a function's identity. Without it, only the function's code is guarded.
 func guardIdentity(tx Translator, f *FunctionVariable) {
 	if _, constant := f.Src.(*guards.ConstSource); f.Src != nil && !constant && !f.Fn.IsNull() {
 		tx.Output().AddGuards(guards.IDMatch(f.Src, tx.Output().Const(f.Fn), guards.KeepWeak))

@@ -7,18 +7,18 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// array is a list or deque: a row of tracked items that CPython's own methods rearrange.
+// array is a list or deque: a sequence of tracked items that CPython's methods rearrange.
 type array interface {
 	VariableTracker
 	row() *[]VariableTracker
-	// scratch is a real object of the array's type that holds the positions 0..n-1.
+	// scratch returns a real object of the array's type that holds the positions 0..n-1.
 	scratch(tx Translator, n int) (py.Object, error)
-	// changed notes that items were added or removed.
+	// changed records that items were added or removed.
 	changed()
 }
 
-// A method that rearranges: what its arguments are ('x' an item, '*' an iterable of items, 'k' a known index, 'o' a
-// known index that may be left out), and whether its result is one of the items.
+// rearranging describes a method that rearranges items: a letter for each argument ('x' an item, '*' an iterable of
+// items, 'k' a known index, 'o' an optional known index), and whether the method returns an item.
 type rearranging struct {
 	args string
 	item bool
@@ -35,7 +35,7 @@ var dequeRearranging = map[string]rearranging{
 	"pop":    {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
 }
 
-// rearrange has CPython apply a method to the list of positions, and moves the items accordingly.
+// rearrange applies the real method to a list of positions and reorders the tracked items by the result.
 func rearrange(tx Translator, a array, m rearranging, name string, args []VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	if len(args) > len(m.args) || (len(args) < len(m.args) && m.args != "o") {
@@ -69,7 +69,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 			if err != nil {
 				return nil, err
 			}
-			if list && name == "extend" { // the one that is called in loops
+			if list && name == "extend" { // often called in loops: no real list is needed
 				o.items = append(o.items, more...)
 				return NoneConst(), methodEffect(tx, a, name, []VariableTracker{NewTuple(more, nil)})
 			}
@@ -108,8 +108,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 	return all[n], nil
 }
 
-// atAnEnd does what programs do in long loops without CPython's help, which would take as long as the row each time:
-// one item added or taken at an end.
+// atAnEnd adds or removes one item without a real list, which would take linear time for each call in a loop.
 func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (VariableTracker, bool) {
 	row := a.row()
 	n := len(*row)
@@ -126,9 +125,9 @@ func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (Varia
 		return NoneConst(), true
 	case name == "pop" && len(args) == 0 && n > 0:
 		v := (*row)[n-1]
-		*row = (*row)[: n-1 : n-1] // what is appended next must not show in what shares the row
+		*row = (*row)[: n-1 : n-1] // the next append must not overwrite an item of a slice that shares this array
 		return v, true
-	case name == "pop" && len(args) == 1 && list: // queues are written so
+	case name == "pop" && len(args) == 1 && list: // queues use pop(0)
 		k, ok := smallInt(tx, args[0])
 		if k < 0 {
 			k += n
@@ -162,7 +161,7 @@ func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (Varia
 	return nil, false
 }
 
-// smallInt is an exact int that is known.
+// smallInt returns the value of a known exact int.
 func smallInt(tx Translator, v VariableTracker) (int, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || c.Kind() != py.Int {
@@ -172,7 +171,7 @@ func smallInt(tx Translator, v VariableTracker) (int, bool) {
 	return int(n), ok
 }
 
-// positions are n ints from first on.
+// positions returns n consecutive ints, starting with first.
 func positions(tx Translator, first, n int) []py.Object {
 	out := make([]py.Object, n)
 	for i := range out {
@@ -181,7 +180,7 @@ func positions(tx Translator, first, n int) []py.Object {
 	return out
 }
 
-// pick lists the items at positions that CPython has computed.
+// pick returns the items at positions that CPython has computed.
 func pick(all []VariableTracker, at []py.Object) []VariableTracker {
 	out := make([]VariableTracker, len(at))
 	for i, o := range at {
@@ -191,7 +190,7 @@ func pick(all []VariableTracker, at []py.Object) []VariableTracker {
 	return out
 }
 
-// letGoAll is lettingGo of the items at positions that CPython has left out.
+// letGoAll calls lettingGo for each item whose position is not in at.
 func letGoAll(tx Translator, all []VariableTracker, at []py.Object) error {
 	kept := make(map[int64]bool, len(at))
 	for _, o := range at {
@@ -239,7 +238,7 @@ func (l *ListVariable) CallMethod(tx Translator, name string, args []VariableTra
 	return callDunder(tx, l, name, args, kwargs)
 }
 
-// removeItem is remove(x) of a list or deque.
+// removeItem implements remove(x) of a list or deque.
 func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker, error) {
 	if len(args) != 1 {
 		return nil, wrongCall(tx, a, "remove", args, nil)
@@ -269,7 +268,7 @@ func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker
 	return nil, RaiseText(tx, "ValueError", "list.remove(x): x not in list")
 }
 
-// sequenceSearch is index(x[, start[, stop]]) or count(x).
+// sequenceSearch implements index(x[, start[, stop]]) and count(x).
 func sequenceSearch(tx Translator, v VariableTracker, items []VariableTracker, name string,
 	args []VariableTracker) (VariableTracker, error) {
 	start, stop := 0, len(items)
@@ -338,12 +337,12 @@ func clamp(i, n int) int {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// wrongCall is a call whose arguments the method rejects, or an unsupported one: the graph breaks, and CPython decides.
+// wrongCall returns the graph break for a call that the method rejects or that is not supported. CPython runs the call.
 func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
 	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))
 }
 
-// indexOf is operator.index(v), slices left as they are: a known object.
+// indexOf returns operator.index(v), or v itself if it is a slice, as a known object.
 func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -369,7 +368,7 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 			return py.Object{}, err
 		}
 		if c, known := AsConstant(tx, r); r != nil && known && c.Kind() == py.Int {
-			if _, small := py.AsInt(c); !small { // an error of it names v's class
+			if _, small := py.AsInt(c); !small { // CPython's error names v's class
 				return py.Object{}, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
 			}
 		}
@@ -383,7 +382,7 @@ func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, unsupported(exc.SubscriptUnsupported, "index %s", Describe(tx, v))
 }
 
-// SetItem implements ItemSetter: CPython applies it to the list of positions.
+// SetItem implements ItemSetter.
 func (l *ListVariable) SetItem(tx Translator, key, value VariableTracker) error {
 	k, err := indexOf(tx, key)
 	if err != nil {
@@ -452,7 +451,7 @@ func setArrayItem(tx Translator, a array, k py.Object, value VariableTracker) er
 	return itemEffect(tx, a, NewConstant(k, nil), value)
 }
 
-// setSlice assigns to (value nil: deletes) a known slice.
+// setSlice assigns value to a known slice, or deletes the slice if value is nil.
 func (l *ListVariable) setSlice(tx Translator, k py.Object, value VariableTracker) error {
 	s := tx.Scope()
 	var more []VariableTracker

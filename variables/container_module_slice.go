@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential: a new container of the same submodules. It is
-// used as what it holds; where it leaves the frame, CPython slices the container again.
+// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential: a new container of the same submodules. While
+// translating, it acts as the sequence of these; where it leaves the frame, CPython slices the container again.
 type ModuleSliceVariable struct {
 	Base
 	of    *ObjectVariable
@@ -15,7 +15,7 @@ type ModuleSliceVariable struct {
 	items []VariableTracker
 }
 
-// moduleSlice is of[key] for a slice of an exact ModuleList or Sequential; nil when it is something else.
+// moduleSlice returns obj[key] if obj is an exact ModuleList or Sequential and key is a slice, else nil.
 func moduleSlice(tx Translator, obj, key VariableTracker) (*ModuleSliceVariable, error) {
 	o, ok := obj.(*ObjectVariable)
 	if !ok || o.Class != tx.World().ModuleList && o.Class != tx.World().Sequential {
@@ -36,7 +36,7 @@ func moduleSlice(tx Translator, obj, key VariableTracker) (*ModuleSliceVariable,
 	return &ModuleSliceVariable{of: o, dict: d, key: key, items: part.(*TupleVariable).items}, nil
 }
 
-// modulesOf is a container's dict of submodules.
+// modulesOf returns a container's dict of submodules.
 func modulesOf(tx Translator, o *ObjectVariable) (*DictVariable, error) {
 	v, err := GetAttr(tx, o, "_modules")
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *ModuleSliceVariable) Truth(Translator) (bool, error) { return len(m.ite
 // PythonType implements Typed.
 func (m *ModuleSliceVariable) PythonType(Translator) (py.Object, error) { return m.of.Class, nil }
 
-// GetItem implements ItemGetter: an item by its number.
+// GetItem implements ItemGetter for an integer key.
 func (m *ModuleSliceVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	if _, ok := ConstInt(tx, key); !ok {
 		return nil, unsupported(exc.SubscriptUnsupported, "slice of a slice of modules")
@@ -81,7 +81,7 @@ func (m *ModuleSliceVariable) GetItem(tx Translator, key VariableTracker) (Varia
 	return sequenceItem(tx, all, all, key)
 }
 
-// Call implements Caller: what Sequential.forward does. The container is a new one, so it has no hooks.
+// Call implements Caller: it does what Sequential.forward does. A new container has no hooks.
 func (m *ModuleSliceVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if m.of.Class != tx.World().Sequential || len(args) != 1 || len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "slice of a %s", py.TypeName(m.of.Class))
@@ -96,7 +96,7 @@ func (m *ModuleSliceVariable) Call(tx Translator, args []VariableTracker, kwargs
 	return v, nil
 }
 
-// Reconstruct implements Reconstructer. The container must not have been changed since.
+// Reconstruct implements Reconstructer. It refuses a container that the program has changed.
 func (m *ModuleSliceVariable) Reconstruct(e Emitter) error {
 	if len(m.of.order) > 0 || m.dict.mutated {
 		return unsupported(exc.Reconstruct, "slice of modules that were changed")

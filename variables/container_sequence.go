@@ -13,7 +13,7 @@ type ListVariable struct {
 	items []VariableTracker
 }
 
-// NewList returns a list; src nil when the program made it.
+// NewList returns a list. src is nil if the program made the list.
 func NewList(items []VariableTracker, src guards.Source) *ListVariable {
 	return &ListVariable{Base: Base{Src: src}, items: capped(items)}
 }
@@ -27,8 +27,8 @@ func (l *ListVariable) Children() []VariableTracker { return l.items }
 // Items implements Sequence.
 func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return capped(l.items), nil }
 
-// capped is a slice whose next append copies it: of items that a container has handed out, or was given. It appends its
-// own in place.
+// capped returns items without spare capacity, so that the next append copies them. It is used for items that a
+// container receives or hands out; the container may append to its own slice in place.
 func capped[T any](items []T) []T { return items[:len(items):len(items)] }
 
 // Len implements Lener.
@@ -67,7 +67,7 @@ type TupleVariable struct {
 	items []VariableTracker
 	class py.Object // zero: exact tuple
 	obj   py.Object // the frame's object, where its class gives instances a dict
-	real  py.Object // a constant or an attribute: CPython's very object; zero: the program made it, or it has a source
+	real  py.Object // the real object of a constant or an attribute; zero: made by the program, or it has a source
 }
 
 // NewTuple returns an exact tuple.
@@ -75,12 +75,12 @@ func NewTuple(items []VariableTracker, src guards.Source) *TupleVariable {
 	return &TupleVariable{Base: Base{Src: src}, items: items}
 }
 
-// NewKnownTuple returns the exact tuple that o is, with the trackers of its items.
+// NewKnownTuple returns the tracker of o, an exact tuple, with the trackers of its items.
 func NewKnownTuple(items []VariableTracker, o py.Object) *TupleVariable {
 	return &TupleVariable{items: items, real: o}
 }
 
-// Real is the tuple's real object; zero if there is none.
+// Real returns the tuple's real object, or the zero Object if there is none.
 func (t *TupleVariable) Real() py.Object { return t.real }
 
 // NewTupleOf returns a tuple of a subclass.
@@ -88,10 +88,10 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
-// exact recognizes tuples of tuple itself: CPython returns the same object where it could make an equal one.
+// exact reports whether t is an exact tuple, for which CPython returns the same object instead of an equal copy.
 func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
 
-// Subclass is the tuple's class where that is a subclass of tuple; zero for an exact tuple.
+// Subclass returns the tuple's class if it is a subclass of tuple, or the zero Object for an exact tuple.
 func (t *TupleVariable) Subclass() py.Object { return t.class }
 
 // Kind implements VariableTracker.
@@ -156,8 +156,8 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// tuple.__new__(class, items), what a namedtuple's own __new__ does: that one may be the frame being translated.
-	// torch.Size has a constructor in C and refuses tuple's.
+	// This calls tuple.__new__(class, items), as a namedtuple's __new__ does: the latter may be the frame being
+	// translated. torch.Size has a __new__ in C, and tuple.__new__ refuses it.
 	maker := tupleType
 	if isSize(t.class) {
 		maker = t.class
@@ -188,8 +188,8 @@ func LoadAll(e Emitter, vs []VariableTracker) error {
 	return nil
 }
 
-// namedByTorch refuses a member of an enum class in a row with tensors: torch's error names its class, which the graph
-// does not know.
+// namedByTorch refuses values with both tensors and enum members: torch's error would name the class of the member,
+// which the graph does not have.
 func namedByTorch(tx Translator, vs []VariableTracker) error {
 	tensors, member := false, VariableTracker(nil)
 	for _, v := range vs {
@@ -229,7 +229,7 @@ type SliceVariable struct {
 	parts [3]VariableTracker // start, stop, step
 }
 
-// NewSlice returns the slice of three parts.
+// NewSlice returns slice(start, stop, step).
 func NewSlice(start, stop, step VariableTracker) *SliceVariable {
 	return &SliceVariable{parts: [3]VariableTracker{start, stop, step}}
 }
@@ -249,7 +249,7 @@ func newSliceObject(tx Translator, o py.Object) (VariableTracker, error) {
 	return NewSlice(parts[0], parts[1], parts[2]), nil
 }
 
-// Parts are start, stop and step.
+// Parts returns start, stop and step.
 func (s *SliceVariable) Parts() []VariableTracker { return s.parts[:] }
 
 // Kind implements VariableTracker.
@@ -290,13 +290,13 @@ func (s *SliceVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// RangeVariable is a range, known wholly.
+// RangeVariable is a fully known range.
 type RangeVariable struct {
 	ConstantVariable
 	items []VariableTracker
 }
 
-// NewRangeObject returns the tracker of a range object; a range of the frame has been guarded by EQUALS_MATCH.
+// NewRangeObject returns the tracker of a range object. The caller guards a range of the frame by EQUALS_MATCH.
 func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
 	return &RangeVariable{ConstantVariable: ConstantVariable{Base: Base{Src: src}, Value: o}}
 }
@@ -307,7 +307,7 @@ func (*RangeVariable) Kind() string { return "RangeVariable" }
 // maxUnroll bounds the items of a range or repeated sequence that are tracked one by one.
 const maxUnroll = 100_000
 
-// unrolls reports whether n items repeated k times are few enough for that. Their product may not fit an int.
+// unrolls reports whether n items repeated k times are at most maxUnroll. It divides, since n*k may overflow.
 func unrolls(n, k int) bool { return n == 0 || k <= maxUnroll/n }
 
 // Items implements Sequence.

@@ -8,20 +8,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// SetVariable is a set, or a frozenset whose items are not all constants. CPython keeps the real one beside it, of the
-// items' stand-ins (keyring), and computes every method on that: results, order of iteration and exceptions are its
-// own.
+// SetVariable is a set, or a frozenset whose items are not all constants. It holds a real set of the items' stand-ins
+// (keyring), on which CPython computes every method. So results, iteration order and exceptions are CPython's.
 type SetVariable struct {
 	Base
 	keyring
 	real    py.Object   // the set of stand-ins
 	history []py.Object // stand-ins in the order they were added
 	version int
-	like    py.Object // a set with the very same table; see Settle
+	like    py.Object // a set with an identical table; see Settle
 	frozen  bool
-	origin  py.Object // the set of the frame's
-	ordered bool      // its order has been guarded
-	laidOut bool      // its table has been guarded, on which its order after changes rests
+	origin  py.Object // the frame's set
+	ordered bool      // its order is guarded
+	laidOut bool      // its table is guarded, which determines its order after changes
 }
 
 // NewSet returns a set of the items.
@@ -39,7 +38,7 @@ func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Sour
 	return s, nil
 }
 
-// newSetObject returns the tracker of a real set that the frame holds: a copy with the very same table.
+// newSetObject returns the tracker of a set of the frame, with a copy that has an identical table.
 func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
 	real, err := tx.Scope().Call(tx.World().setClone, obj)
 	if err != nil {
@@ -78,7 +77,7 @@ func (s *SetVariable) add(tx Translator, v VariableTracker) error {
 	return err
 }
 
-// enter adds a member and returns the stand-in it has, or that of the member it equals.
+// enter adds a member and returns its stand-in, or the stand-in of the member it equals.
 func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if err != nil {
@@ -107,8 +106,8 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	return in, observed(err)
 }
 
-// soughtKey is the keyObject of a value that is searched for. An unhashable set is searched for as a frozenset of its
-// items.
+// soughtKey returns the stand-in of a value that is searched for. It refuses an unhashable set, for which CPython
+// searches a frozenset of its items.
 func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if _, raised := err.(*exc.Observed); raised {
@@ -119,8 +118,8 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	return k, err
 }
 
-// Items implements Sequence, in CPython's order. The order of items that hash by their address is not known, unless
-// there is one at most; the order of a set of the frame, which depends on how it came to be, is guarded.
+// Items implements Sequence, in CPython's order. Several items, of which one may hash by its address, have no known
+// order. The order of a set of the frame depends on its history, so it is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {
@@ -161,7 +160,7 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	return nil
 }
 
-// guardLayout guards the table of a set of the frame, on which its order after changes and that of its copies depend.
+// guardLayout guards the table of a set of the frame, which determines its order after changes and its copies' order.
 func (s *SetVariable) guardLayout(tx Translator) error {
 	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
 		return nil
@@ -201,8 +200,8 @@ func (s *SetVariable) Snapshot() VariableTracker {
 	return c
 }
 
-// Settle finds out how to make the set real with its own table, before it is made. A table that adding the items does
-// not produce is cloned from a set among the entry's constants, which nobody else has.
+// Settle implements Settler: it decides how to rebuild the set with the same table. If adding the items would produce
+// another table, the set is cloned from a private set among the entry's constants.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
 	if err := s.settle(tx); err != nil || len(s.members) > 0 {
@@ -228,7 +227,7 @@ func (s *SetVariable) Settle(tx Translator) error {
 	return nil
 }
 
-// rebuilt is a set that items have been added to one by one.
+// rebuilt returns a new set to which the items have been added one by one.
 func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, error) {
 	set, err := tx.Scope().Call(tx.World().SetType)
 	for _, k := range items {
@@ -239,7 +238,7 @@ func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, erro
 	return set, observed(err)
 }
 
-// settleOrder looks for an order of adding that produces at least the set's iteration order.
+// settleOrder finds an order of adding the items that results in the set's iteration order.
 func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {

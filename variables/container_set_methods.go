@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// setMethods has the methods of set. takes: 'i' one item, '0' nothing, '1' one iterable, 's' any number of iterables;
-// changes: the method changes the set; result: what it returns ("none", "set", "value").
+// setMethods describes the methods of set. takes is 'i' for one item, '0' for nothing, '1' for one iterable, 's' for
+// any number of iterables. changes: the method changes the set. result: it returns None, a set or a plain value.
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
@@ -52,7 +52,7 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	}
 	target := s.real
 	var err error
-	if s.frozen { // the method of the very type: a frozenset's result is a frozenset
+	if s.frozen { // a frozenset's method returns a frozenset
 		if target, err = tx.Scope().Call(tx.World().FrozenSetType, s.real); err != nil {
 			return nil, err
 		}
@@ -83,8 +83,8 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	return NewConstant(r, nil), nil
 }
 
-// asArgument is the argument of the real method in the effect: the set itself if the program passed one, else the items
-// in the order in which they were read.
+// asArgument returns the argument for the real method in the effect: the set that the program passed, or a tuple of the
+// items in the order in which they were read.
 func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	if l, ok := given.(*LazyVariable); ok && l.real != nil {
 		given = l.real
@@ -96,8 +96,8 @@ func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	return NewTuple(s.inHistory(), nil)
 }
 
-// operand reads an iterable argument as a set, and as what CPython is given: a real set, whose members it takes in its
-// order, or the tuple of the items' stand-ins.
+// operand converts an iterable argument to a set, and to the real object for CPython's method: the real set, which it
+// iterates in the set's order, or a tuple of the items' stand-ins.
 func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
 	v, err := Realize(tx, v)
 	if err == nil {
@@ -166,7 +166,7 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 	return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
 }
 
-// pop takes the item that CPython takes. For a set of the frame it depends on the order, which is guarded.
+// pop removes the item that CPython removes. For a set of the frame this depends on the table, which is guarded.
 func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if len(s.history) == 0 {
 		return nil, RaiseText(tx, "KeyError", "pop from an empty set")
@@ -185,13 +185,13 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if err := s.refresh(tx, s.real, nil); err != nil {
 		return nil, err
 	}
-	if !s.origin.IsNull() { // laid out as the real one: that gives the same, and goes on from there
+	if !s.origin.IsNull() { // the real set has the same table, so its pop removes the same item, as do later ones
 		return v, methodEffect(tx, s, "pop", nil)
 	}
 	return v, methodEffect(tx, s, "discard", []VariableTracker{v})
 }
 
-// refresh brings the history in line with what CPython has made of the real set; new members come from the operands.
+// refresh updates the history after CPython changed the real set. The trackers of new members come from the operands.
 func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVariable) error {
 	now, err := listOf(tx, real)
 	if err != nil {
@@ -239,14 +239,14 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 	return nil
 }
 
-// derived is a new set with CPython's result for s and the operands.
+// derived returns a new set for real, CPython's result for s and the operands.
 func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVariable) (VariableTracker, error) {
 	d := &SetVariable{real: real, frozen: real.Kind() == py.FrozenSet}
 	d.history = nil
 	if err := d.refresh(tx, real, append([]*SetVariable{s}, operands...)); err != nil {
 		return nil, err
 	}
-	// the order of a set of the frame determines the result's
+	// the result's order depends on the tables of the frame's sets
 	for _, o := range append([]*SetVariable{s}, operands...) {
 		if len(d.history) > 1 && len(d.members) == 0 {
 			if err := o.guardLayout(tx); err != nil {
@@ -267,14 +267,15 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	return d, nil
 }
 
-// untrackedSet recognizes an instance of a subclass of set or frozenset whose members are unknown.
+// untrackedSet reports whether v is an instance of a subclass of set or frozenset whose members are unknown.
 func untrackedSet(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	return ok && o.value == nil && (py.IsSubtype(o.Class, tx.World().SetType) ||
 		py.IsSubtype(o.Class, tx.World().FrozenSetType))
 }
 
-// setWithin is the set that an instance of a subclass holds: C reads its table, whatever __iter__ its class has.
+// setWithin returns the set that an instance of a subclass of set or frozenset holds, else v. C code reads the table
+// directly, without calling __iter__.
 func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	o, ok := v.(*ObjectVariable)
 	if !ok || !py.IsSubtype(o.Class, tx.World().SetType) && !py.IsSubtype(o.Class, tx.World().FrozenSetType) {
@@ -286,7 +287,7 @@ func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return nil, unsupported(exc.CallUnsupported, "the members of %s", Describe(tx, o))
 }
 
-// setOf reads v as a set: itself, a view, or a frozenset that is known.
+// setOf converts v, a set, a dict view or a known frozenset, to a set.
 func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) {
 	if s, ok := v.(*SetVariable); ok {
 		return s, nil
@@ -299,7 +300,7 @@ func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) 
 	return s, err
 }
 
-// setOperators are the methods of sets that operators and their augmented assignments are.
+// setOperators maps operators and augmented assignments to the set methods that implement them.
 var setOperators = map[opcode.BinaryOp]string{
 	opcode.NB_OR: "union", opcode.NB_INPLACE_OR: "update",
 	opcode.NB_AND: "intersection", opcode.NB_INPLACE_AND: "intersection_update",
@@ -307,7 +308,7 @@ var setOperators = map[opcode.BinaryOp]string{
 	opcode.NB_XOR: "symmetric_difference", opcode.NB_INPLACE_XOR: "symmetric_difference_update",
 }
 
-// setLike recognizes operands of set operators: sets, frozensets, and key and item views.
+// setLike reports whether set operators accept v: a set, a frozenset, or a view of keys or items.
 func setLike(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *SetVariable:
@@ -320,8 +321,8 @@ func setLike(v VariableTracker) bool {
 	return false
 }
 
-// setOperator is | & - ^ of sets and views; ok is false for other operands. A view takes any iterable and returns a
-// set.
+// setOperator implements | & - ^ of sets and views; false for other operands. A view accepts any iterable as the other
+// operand, and the result is a set.
 func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	method, ok := setOperators[n]
 	if !ok || !(setLike(a) || setLike(b)) {
@@ -348,8 +349,8 @@ func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTr
 	return r, true, err
 }
 
-// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c: the
-// left operand becomes a set, which is changed in place; an intersection walks the smaller of two views.
+// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c. It
+// copies the left operand to a set and changes that in place; an intersection iterates over the smaller of two views.
 func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	if n != opcode.NB_AND {
 		left, err := freshSet(tx, a)
@@ -389,7 +390,7 @@ func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Varia
 	return out, nil
 }
 
-// freshSet is set(v): CPython fills a set from a dict's keys in another way than from other iterables.
+// freshSet implements set(v). CPython adds the keys of a dict in another way than the items of other iterables.
 func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
 	v, err := setWithin(tx, v)
 	if err != nil {

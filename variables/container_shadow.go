@@ -7,16 +7,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ShadowVariable is a mutable object of a C type that holds plain data alone (bytearray, array.array): CPython computes
-// everything on a copy of it, and what the program changes is replayed on the real object. See
-// python/godynamo/_translator/shadows.py.
+// ShadowVariable is a mutable object of a C type that holds only plain data (bytearray, array.array). CPython computes
+// on a copy of it, and changes are replayed on the real object. See python/godynamo/_translator/shadows.py.
 type ShadowVariable struct {
 	Base
 	real   py.Object   // the copy; replaced, never changed
-	recipe []py.Object // a callable and its arguments that make such an object, set by Settle
+	recipe []py.Object // a callable and the arguments that make an equal object, set by Settle
 }
 
-// shadowLimit bounds what one call may make while translating, in items.
+// shadowLimit bounds the number of items that one call may create while translating.
 const shadowLimit = 1 << 20
 
 // Kind implements VariableTracker.
@@ -31,8 +30,8 @@ func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len
 // Truth implements Truther.
 func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
 
-// contents is the copy, as long as it equals the real object: a tensor may share its memory (torch.frombuffer), and an
-// in-place operation may have changed it.
+// contents returns the copy. It refuses an object of the frame after an in-place operation on a tensor, which may share
+// the object's memory (torch.frombuffer).
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
 	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
@@ -61,10 +60,10 @@ func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return out, nil
 }
 
-// isShadowType recognizes types whose instances a ShadowVariable may represent.
+// isShadowType reports whether a ShadowVariable may represent instances of t.
 func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
 
-// wrapShadow guards the type and the contents of an object of the frame.
+// wrapShadow wraps an object of the frame and guards its type and contents.
 func wrapShadow(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
@@ -80,7 +79,7 @@ func wrapShadow(tx Translator, obj py.Object, src guards.Source,
 		append(ofType, guards.PyCheck(src, tx.Output().Const(same), "holds "+s.Repr(real))), nil
 }
 
-// newShadow is a call of the type.
+// newShadow calls the type.
 func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	objs, _, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
@@ -102,7 +101,7 @@ func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	return shadowResult(tx, r)
 }
 
-// shadowResult wraps what CPython made of copies: objects of these types are new.
+// shadowResult wraps a result that CPython computed from copies. A result of a shadow type is a new object.
 func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	if tx.World().isShadowType(o.Type()) {
 		return &ShadowVariable{real: o}, nil
@@ -125,8 +124,8 @@ func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return immutableResult(tx, o)
 }
 
-// shadowArguments are real objects for known arguments, and trackers of what an effect passes to the real method:
-// iterators that are used up here are passed as lists.
+// shadowArguments returns the real objects of known arguments, and the trackers that the effect passes to the real
+// method. An iterator is exhausted here, so the effect passes a list of its items.
 func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	given := make([]VariableTracker, len(args))
@@ -198,7 +197,7 @@ func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableT
 	if changes != py.True() {
 		return shadowResult(tx, parts[0])
 	}
-	if len(kwargs) > 0 || v.Src != nil && tx.InsideTry() { // the real object's buffer may be exported: then it refuses
+	if len(kwargs) > 0 || v.Src != nil && tx.InsideTry() { // raises if the real object's buffer is exported
 		return nil, wrongCall(tx, v, name, args, kwargs)
 	}
 	v.real = parts[1]
@@ -208,7 +207,7 @@ func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableT
 	if v.Src != nil {
 		tx.Output().MaySeeEffect()
 	}
-	if parts[0] == parts[1] { // x.__iadd__(y) is x
+	if parts[0] == parts[1] { // x.__iadd__(y) returns x
 		return v, nil
 	}
 	return shadowResult(tx, parts[0])
@@ -263,7 +262,7 @@ func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// shadowOperator is an operator with such an object on a side; a: the left operand. nil: not one of these.
+// shadowOperator computes a binary operator with a ShadowVariable as an operand; false for other operands.
 func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	x, left := a.(*ShadowVariable)
@@ -274,10 +273,10 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		switch v.(type) {
 		case *ShadowVariable, *ConstantVariable, *TupleVariable:
 		case *ListVariable, *DequeVariable, *SetVariable, *DictVariable:
-			if inplace && v == a && !left { // which changes itself
+			if inplace && v == a && !left { // the operator changes this container
 				return nil, false, nil
 			}
-		default: // whose methods come first
+		default: // its methods may come first
 			return nil, false, nil
 		}
 	}
@@ -296,7 +295,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
-			// in the words of the method, not the operator
+			// the method's error text differs from the operator's
 			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" {
 				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(),
 					Describe(tx, b))
@@ -312,7 +311,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 	return v, true, err
 }
 
-// compare is one rich comparison; nil if the type does not support the other operand.
+// compare computes a rich comparison. It returns nil if b is unknown or the type does not support it.
 func (v *ShadowVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, b)
 	real, err := v.contents(tx)

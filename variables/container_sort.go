@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// sort is list.sort.
+// sort implements list.sort.
 func (l *ListVariable) sort(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if len(args) > 0 {
 		return nil, wrongCall(tx, l, "sort", args, kwargs)
@@ -69,7 +69,8 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 	return pick(items, s.Items(res)), nil
 }
 
-// sortByComparison sorts items whose keys' < is Python code: the comparisons CPython makes, in its order.
+// sortByComparison sorts items whose keys are compared by Python code. It makes CPython's comparisons, in CPython's
+// order.
 func sortByComparison(tx Translator, items, keys []VariableTracker,
 	reverse VariableTracker) ([]VariableTracker, error) {
 	w := tx.World()
@@ -95,8 +96,8 @@ func sortByComparison(tx Translator, items, keys []VariableTracker,
 	return out, nil
 }
 
-// sortedClass is the class of all keys, or of the first items of keys that are tuples; the zero Object for keys of
-// several classes. list.sort calls the class's __lt__ directly, and again where that returns NotImplemented:
+// sortedClass returns the class of all keys (for tuples, of their first items), or the zero Object if the classes
+// differ. For keys of one class, list.sort calls __lt__ directly, and again if it returns NotImplemented:
 // unsafe_object_compare of CPython 3.11, Objects/listobject.c.
 func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}

@@ -7,19 +7,19 @@ import (
 )
 
 // A list or deque of the frame that the program only appends to is guarded by its type alone: a log that grows with
-// each call is no reason to translate again. The added items are recorded; if the program does read the object, its
+// each call must not cause recompiles. The added items are recorded. If the program reads the object later, its
 // tracker is made from its contents at the frame's start and these items.
 
-// unseen is such an object.
+// unseen records the items added to such an object.
 type unseen struct {
-	sources []guards.Source // where it was reached
+	sources []guards.Source // the places it was read from
 	added   []VariableTracker
 }
 
-// unseenMethods are those that only add at the end.
+// unseenMethods are the methods that only add items at the end.
 var unseenMethods = map[string]bool{"append": true, "extend": true}
 
-// isUnseen recognizes lists and deques of the frame that the program has not read.
+// isUnseen returns v if it is a list or deque of the frame whose contents the program has not read.
 func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	l, ok := v.(*LazyVariable)
 	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {
@@ -35,7 +35,7 @@ func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	return l, !looked
 }
 
-// unseenMethod is a method bound to such an object.
+// unseenMethod returns one of these methods bound to an unseen object; false for others.
 func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracker, bool) {
 	if !unseenMethods[name] {
 		return nil, false
@@ -47,7 +47,7 @@ func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: l, name: name}, true
 }
 
-// addUnseen is a call of one of these methods; false if the object has been read by now, or must be.
+// addUnseen calls one of these methods. It returns false if the object has been read, or must be read for the call.
 func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
 		return false, nil
@@ -69,7 +69,7 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 		if err != nil {
 			return false, err
 		}
-		if _, ok := isUnseen(tx, v); !ok { // its items came from the object itself
+		if _, ok := isUnseen(tx, v); !ok { // iterating the argument has read the object
 			return false, nil
 		}
 		added, given = items, []VariableTracker{NewTuple(items, nil)}
@@ -88,8 +88,8 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added unseen: to a deque with a limit, if it only drops items that it had at
-// the frame's start, and whose ends run no code.
+// makesRoom reports whether n items can be added unseen. A deque with a maxlen may only drop items that it had at the
+// frame's start and whose deallocation runs no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil
@@ -137,7 +137,7 @@ func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) err
 		x.items = append(x.items, u.added...)
 	case *DequeVariable:
 		x.items = append(x.items, u.added...)
-		if most, ok := py.AsInt(x.maxlen); ok && len(x.items) > int(most) { // the deque let go of its first ones
+		if most, ok := py.AsInt(x.maxlen); ok && len(x.items) > int(most) { // the deque has dropped its first items
 			x.items = x.items[len(x.items)-int(most):]
 		}
 	default:
@@ -152,7 +152,7 @@ func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) err
 	return nil
 }
 
-// Unseen calls f for each place where an object was reached that the program only added to.
+// Unseen calls f for each place from which an unseen object was read.
 func (w *World) Unseen(f func(obj py.Object, src guards.Source)) {
 	for obj, u := range w.unseen {
 		for _, s := range u.sources {
@@ -161,7 +161,7 @@ func (w *World) Unseen(f func(obj py.Object, src guards.Source)) {
 	}
 }
 
-// concatUnseen is += of a list or tuple; with other values the operand's type may come first.
+// concatUnseen implements += of an unseen object and a list or tuple. Another operand's type may define the operator.
 func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	if _, ok := isUnseen(tx, a); !ok {
 		return false, nil
@@ -183,7 +183,7 @@ func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// addsUnseen is list.append(items, x), the form that such a call has after a graph break.
+// addsUnseen implements list.append(items, x), the form of such a call after a graph break.
 func (u *UnboundMethod) addsUnseen(tx Translator, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if len(args) != 2 {
 		return false, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// writeThrough records a change to a value that exists as a real object, at its place among the operations. The
-// program's own containers that nothing outside has seen need none.
+// writeThrough records a change to a value as an effect, at its place among the operations. A container that the
+// program made needs no effect until it exists as a real object.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 	emit func(e Emitter, vs []VariableTracker) error) error {
 	tx.World().Writes++
@@ -30,8 +30,8 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 		func(e Emitter) error { return emit(e, values) })
 }
 
-// methodEffect replays a method call on a real container: the program's own call, at its own place. For an instance of
-// a subclass it is the builtin type's method, whatever the subclass has under that name.
+// methodEffect replays the program's method call on a real container, at the place of the call. For an instance of a
+// subclass, it calls the builtin type's method, even if the subclass overrides it.
 func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
 	if t := v.base().through; !t.IsNull() {
 		return typeMethodEffect(tx, t, v, name, args)
@@ -50,7 +50,7 @@ func methodEffect(tx Translator, v VariableTracker, name string, args []Variable
 	})
 }
 
-// typeMethodEffect replays a call of the method that a builtin type has under a name.
+// typeMethodEffect replays a call of a builtin type's method.
 func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string, args []VariableTracker) error {
 	method, err := tx.Scope().GetAttr(t, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string
 	})
 }
 
-// itemEffect stores (value nil: deletes) an item of a real container.
+// itemEffect replays the store of an item in a real container, or its deletion if value is nil.
 func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	if !v.base().through.IsNull() {
 		if value == nil {
@@ -95,8 +95,8 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to release a value whose end may run code (World.Replaceable), and guards what later calls find in
-// its place.
+// lettingGo refuses to drop a value whose deallocation may run code (World.Replaceable). It guards that this also holds
+// for the values that later calls find in the same place.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

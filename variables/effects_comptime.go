@@ -7,9 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// comptime is a call of godynamo.comptime or one of its shorthands. The user's function runs now, with what is known
-// about the frames at this place, and leaves nothing in the graph. It may request a graph break; an exception it raises
-// reaches the user.
+// comptime implements godynamo.comptime and its shorthands. The user's function runs while translating, with a snapshot
+// of the frames, and adds nothing to the graph. It may request a graph break. Its exceptions propagate to the user.
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := t.detail
 	s := tx.Scope()
@@ -52,11 +51,11 @@ func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs [
 	return NoneConst(), nil
 }
 
-// plainKinds are immutable values that a snapshot shows although the program has not looked at them.
+// plainKinds are the kinds of immutable values that a snapshot shows even if the program has not read them.
 var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}
 
-// comptimeArgument is View, or for a function what makes it: the function itself; or code, globals, name and the views
-// of its closure.
+// comptimeArgument returns View(v). For a function it returns the function itself, or its parts if it is not real yet:
+// code, globals, name, and the views of its closure and defaults.
 func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
@@ -95,7 +94,8 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	return s.Tuple(s.Name("code"), f.Code, f.GlobalsDict, s.Str(f.Name), s.Tuple(cells...), s.Tuple(defaults...)), nil
 }
 
-// peek is the contents of a cell as far as the program has read them, nil if it is empty; nothing is guarded.
+// peek returns the contents of a cell, nil if it is empty, or the cell itself if the program has not read it. It adds
+// no guard.
 func (c *CellVariable) peek() VariableTracker {
 	if c.loaded {
 		return c.contents
@@ -103,8 +103,8 @@ func (c *CellVariable) peek() VariableTracker {
 	return c
 }
 
-// View is what _translator/comptime.ComptimeVar is made of: (kind, text, type or None, known, value or None, node or
-// -1, example or None). It looks at nothing for the program: no guard follows.
+// View returns the fields of _translator/comptime.ComptimeVar for v: (kind, text, type or None, known, value or None,
+// node or -1, example or None). It adds no guard.
 func View(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	kind, text, known, node := "NULL", "NULL", py.False(), int64(-1)

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Place is where the program is, as logging and warnings report it.
+// Place is a place in the user's code, as logging and warnings report it.
 type Place struct {
 	File, Name string
 	Line       int
@@ -17,7 +17,7 @@ func (p Place) tuple(s *py.Scope) py.Object {
 	return s.Tuple(s.Str(p.File), s.Int(int64(p.Line)), s.Str(p.Name))
 }
 
-// report is the effect of a call that looks at its caller: known values, and constants, in the order of the arguments.
+// report records a call of a function of effects.py, which replaces a call that inspects its caller.
 func report(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	fn, err := effect(tx, name)
 	if err != nil {
@@ -35,7 +35,7 @@ func report(tx Translator, name string, args []VariableTracker) (VariableTracker
 	})
 }
 
-// effect is a function of python/godynamo/_called/effects.py.
+// effect returns a function of python/godynamo/_called/effects.py.
 func effect(tx Translator, name string) (py.Object, error) {
 	m, err := tx.Scope().Import("godynamo._called.effects")
 	if err != nil {
@@ -56,9 +56,9 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued reports whether an effect that prints may be deferred to its place among the operations.
+// queued returns an error if an effect that prints cannot be deferred to its place among the operations.
 func queued(tx Translator, what string, values []VariableTracker) error {
-	if !tx.World().QueueEffects || tx.InsideTry() { // what the program has put for a stream may raise
+	if !tx.World().QueueEffects || tx.InsideTry() { // a stream that the program has replaced may raise
 		return unsupported(exc.CallUnsupported, "%s", what)
 	}
 	for _, v := range values {
@@ -72,7 +72,7 @@ func queued(tx Translator, what string, values []VariableTracker) error {
 // told records an effect that prints, logs or warns.
 func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) error {
 	for _, v := range values {
-		if _, known := AsConstant(tx, v); !known { // printing a tensor computes
+		if _, known := AsConstant(tx, v); !known { // printing a tensor runs operations
 			if err := withoutModes(tx, "a value that is shown"); err != nil {
 				return err
 			}
@@ -90,7 +90,8 @@ func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) e
 	return nil
 }
 
-// callLogging is logger.info(message, *args) and the like: a record made at its place, by handlers of logging's own.
+// callLogging implements logger.info(message, *args) and similar calls, if all handlers are logging's own. The record
+// is made at its place among the operations.
 func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
 	what := s.Repr(fn)
@@ -152,7 +153,7 @@ func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 		args...))
 }
 
-// callWarn is warnings.warn(message, category, stacklevel).
+// callWarn implements warnings.warn(message, category, stacklevel).
 func callWarn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
 	var given [3]VariableTracker

@@ -10,25 +10,25 @@ import (
 )
 
 // exceptionState is the state that BaseException keeps in C: the arguments, and what raising adds. An exception that
-// the program made is an ObjectVariable with this state, so its methods, properties and attributes written in Python
-// work as any object's.
+// the program made is an ObjectVariable with this state, so its Python methods, properties and attributes work as for
+// any object.
 //
-// An exception raised while translating has no traceback, and CPython's would have one, so it never leaves the frame.
-// If the program wants the object itself, the translation starts again and lets CPython raise it (RaisedAt).
+// An exception raised while translating lacks the traceback that CPython would add, so it never leaves the frame. If
+// the program needs the object itself, the translation restarts and lets CPython raise it (RaisedAt).
 type exceptionState struct {
 	args     []VariableTracker
-	opaque   bool // args are not known word by word: CPython's text is its own
+	opaque   bool // args are unknown: only CPython has the exact text
 	raisedAt int  // step of the outermost frame that raised it; 0: never raised
 	context  VariableTracker
 	cause    VariableTracker
 	suppress bool
-	native   py.Object         // first class along the MRO that is not Python's own
+	native   py.Object         // first class of the MRO that is written in C
 	ownInit  bool              // __init__ is written in Python, and runs while translating
 	members  []VariableTracker // of an exception group
-	part     *ObjectVariable   // the group that an except* clause took this one from
+	part     *ObjectVariable   // the group that this group was split from
 }
 
-// IsException recognizes trackers of exceptions, made by the program or come with the frame.
+// IsException reports whether v is an exception, made by the program or read from the frame.
 func IsException(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	return ok && py.IsSubtype(o.Class, tx.World().BaseException)
@@ -80,7 +80,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 	return o, nil
 }
 
-// plainExceptions keep their arguments and nothing else in C.
+// plainExceptions keep only their arguments in C.
 var plainExceptions = map[string]bool{
 	"BaseException": true, "Exception": true, "ArithmeticError": true, "AssertionError": true, "BufferError": true,
 	"EOFError":           true,
@@ -94,19 +94,19 @@ var plainExceptions = map[string]bool{
 	"ImportWarning":             true, "UnicodeWarning": true, "BytesWarning": true, "ResourceWarning": true,
 }
 
-// valueExceptions have fields that follow from positional arguments alone: value, code; name and obj stay None.
+// valueExceptions have fields that follow from positional arguments alone: value and code. name and obj stay None.
 var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true,
 	"AttributeError": true}
 
-// wordedExceptions are classes whose only argument is the text, where C code raises them.
+// wordedExceptions are classes that C code raises with the text as their only argument.
 var wordedExceptions = map[string]bool{
 	"TypeError": true, "ValueError": true, "IndexError": true, "RuntimeError": true, "AttributeError": true,
 	"NameError":         true,
 	"UnboundLocalError": true,
 }
 
-// namesEnums guards the names of enum classes in CPython's text of an error: members are constants, whose guards do not
-// cover the name of their class.
+// namesEnums guards the names of enum classes that occur in CPython's error text. The guards of enum members do not
+// cover the names of their classes.
 func namesEnums(tx Translator, text py.Object) {
 	if text.Kind() != py.Str {
 		return
@@ -118,7 +118,7 @@ func namesEnums(tx Translator, text py.Object) {
 	}
 }
 
-// ExceptionOf is the tracker of what the program raised.
+// ExceptionOf returns the tracker of the exception that the program raised.
 func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	if v, ok := o.Value.(*ObjectVariable); ok {
 		return v, nil
@@ -169,7 +169,7 @@ func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	return py.IsSubtype(v.Class, tx.World().Builtin(class)), nil
 }
 
-// StopIteration is the end of an iterator; value nil or None: without one.
+// StopIteration returns the error that ends an iterator. It has no argument if value is nil or None.
 func StopIteration(tx Translator, value VariableTracker) error {
 	var args []VariableTracker
 	if value != nil {
@@ -181,14 +181,14 @@ func StopIteration(tx Translator, value VariableTracker) error {
 	return Raise(&ObjectVariable{Class: class, exc: &exceptionState{args: args, native: class}})
 }
 
-// RaiseText is the program's "raise class(text)"; text is CPython's, word by word.
+// RaiseText returns the error of "raise class(text)". text must equal CPython's.
 func RaiseText(tx Translator, class, text string) *exc.Observed {
 	c := tx.World().Builtin(class)
 	return Raise(&ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)},
 		native: c}})
 }
 
-// RaiseFrom is "raise class(text) from cause".
+// RaiseFrom returns the error of "raise class(text) from cause".
 func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
 	c := tx.World().Builtin(class)
 	e := &ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)}, native: c}}
@@ -196,12 +196,12 @@ func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
 	return Raise(e)
 }
 
-// Raise is the error of a raise statement for an exception; it must be one.
+// Raise returns the error of "raise v". v must be an exception.
 func Raise(v *ObjectVariable) *exc.Observed {
 	return &exc.Observed{TypeName: py.TypeName(v.Class), Value: v}
 }
 
-// MarkRaised notes that an exception was raised at a step of the outermost frame, while another (or nil) was being
+// MarkRaised records that an exception was raised at a step of the outermost frame, while another (or nil) was being
 // handled.
 func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
 	if v.exc == nil {
@@ -215,12 +215,13 @@ func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
 	}
 }
 
-// SetCause is "raise v from cause"; cause a constant None or an exception.
+// SetCause sets the cause as "raise v from cause" does. cause is None or an exception.
 func SetCause(v *ObjectVariable, cause VariableTracker) {
 	v.exc.cause, v.exc.suppress = cause, true
 }
 
-// RaisedAt is the step of the outermost frame at which a program-made exception was raised; 0 when it was not.
+// RaisedAt returns the step of the outermost frame at which an exception of the program was raised while translating, 0
+// if it was not.
 func RaisedAt(v VariableTracker) int {
 	switch x := v.(type) {
 	case *ObjectVariable:
@@ -235,7 +236,7 @@ func RaisedAt(v VariableTracker) int {
 	return 0
 }
 
-// exceptionField reads what BaseException keeps in C.
+// exceptionField reads an attribute that BaseException keeps in C.
 func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTracker, error) {
 	e := o.exc
 	switch {
@@ -265,11 +266,11 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 	return nil, unsupported(exc.AttrUnsupported, "%s of an exception", name)
 }
 
-// exceptionFields are what guards read of an exception that came with the frame.
+// exceptionFields are the attributes that guards can read from an exception of the frame.
 var exceptionFields = map[string]guards.FuncField{"args": guards.ExceptionArgs, "__cause__": guards.ExceptionCause,
 	"__context__": guards.ExceptionContext, "__traceback__": guards.ExceptionTraceback}
 
-// realExceptionField reads what BaseException keeps in C of an exception that came with the frame; false for other
+// realExceptionField reads an attribute that BaseException keeps in C from an exception of the frame; false for other
 // attributes and objects.
 func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Object) (VariableTracker, bool, error) {
 	field, ok := exceptionFields[name]
@@ -279,14 +280,14 @@ func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Obj
 	if own, _ := tx.Scope().TypeLookup(tx.World().BaseException, name); own != d {
 		return nil, false, nil
 	}
-	v, err := tx.Scope().CallMethod(d, "__get__", o.Obj, o.Class) // no hook of its class is called
+	v, err := tx.Scope().CallMethod(d, "__get__", o.Obj, o.Class) // calls no hook of the class
 	if err != nil {
 		return nil, true, observed(err)
 	}
 	return remember(o, name, tx.Build(v, guards.NewFunctionFieldSource(o.Src, field))), true, nil
 }
 
-// exceptionMethod is a method that BaseException has in C.
+// exceptionMethod calls a method that BaseException implements in C.
 func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	e := o.exc
@@ -309,7 +310,7 @@ func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []Varia
 	return nil, unsupported(exc.CallUnsupported, "%s of an exception", name)
 }
 
-// exceptionRepr is repr(e) as BaseException writes it.
+// exceptionRepr implements BaseException.__repr__.
 func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	var of VariableTracker = NewTuple(o.exc.args, nil)
 	open, end := "", ""
@@ -327,7 +328,7 @@ func exceptionRepr(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	return StrConst(tx, typeName(tx, o.Class)+open+inner+end), nil
 }
 
-// exceptionText is str(e) as BaseException and KeyError write it.
+// exceptionText implements __str__ of BaseException, KeyError and BaseExceptionGroup.
 func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	str := NewBuiltin(tx.World().Builtin("str"), "str", nil)
 	if n := len(o.exc.members); n > 0 {
@@ -350,7 +351,7 @@ func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	return Call(tx, str, []VariableTracker{NewTuple(o.exc.args, nil)}, nil)
 }
 
-// reconstructException emits the bare exception; its attributes are stored by the caller.
+// reconstructException emits code that makes the exception without its attributes, which the caller stores.
 func (o *ObjectVariable) reconstructException(e Emitter) error {
 	x := o.exc
 	if x.raisedAt != 0 || x.opaque {
@@ -358,7 +359,7 @@ func (o *ObjectVariable) reconstructException(e Emitter) error {
 	}
 	e.PushNull()
 	n := len(x.args)
-	if x.ownInit { // not again: what it did has been recorded
+	if x.ownInit { // does not call __init__ again: its effects are recorded
 		e.LoadConst(x.native)
 		e.LoadAttr("__new__")
 		n++
@@ -386,8 +387,8 @@ func (*TracebackVariable) Kind() string { return "TracebackVariable" }
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
-// currentException is sys.exception(). Where this translation handles nothing, the call may still come from a handler:
-// that is guarded.
+// currentException implements sys.exception(). If the translated code handles no exception, a guard checks that no
+// caller does either.
 func currentException(tx Translator) (VariableTracker, error) {
 	if h := tx.Handled(); h != nil {
 		return Realize(tx, h)
@@ -400,7 +401,7 @@ func currentException(tx Translator) (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// excInfo is sys.exc_info().
+// excInfo implements sys.exc_info().
 func excInfo(tx Translator) (VariableTracker, error) {
 	h, err := currentException(tx)
 	if err != nil {
@@ -429,7 +430,7 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	if !ok {
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
 	}
-	for _, name := range []string{"__enter__", "__exit__"} { // both are looked up before one is called
+	for _, name := range []string{"__enter__", "__exit__"} { // CPython looks up both before it calls one
 		if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 			return nil, nil, unsupported(exc.CallUnsupported, "%s = None", name)
 		}
@@ -450,8 +451,8 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	return enter, exit, nil
 }
 
-// ExceptionClassOf is the class in an "except" clause or a "raise" statement; ok is false if it is not an exception
-// class.
+// ExceptionClassOf returns the class that v is, in an "except" clause or a "raise" statement; false if it is not an
+// exception class.
 func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {

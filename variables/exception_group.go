@@ -9,14 +9,14 @@ import (
 
 // Exception groups that the program made, and except*: CPython 3.11, Objects/exceptions.c and exception_group_match of
 // Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. CPython splits groups of
-// user classes and those that came with the frame.
+// user classes and groups of the frame.
 
-// isGroup recognizes the two builtin classes of exception groups.
+// isGroup reports whether class is one of the two builtin classes of exception groups.
 func isGroup(tx Translator, class py.Object) bool {
 	return class == tx.World().Builtin("ExceptionGroup") || class == tx.World().Builtin("BaseExceptionGroup")
 }
 
-// newGroup is BaseExceptionGroup.__new__: a group of nothing but Exceptions is an ExceptionGroup.
+// newGroup implements BaseExceptionGroup.__new__: a group whose members are all Exceptions is an ExceptionGroup.
 func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVariable, error) {
 	if len(args) != 2 {
 		return nil, unsupported(exc.CallUnsupported, "%s with %d arguments", py.TypeName(class), len(args))
@@ -36,7 +36,7 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 	if len(members) == 0 {
 		return nil, RaiseText(tx, "ValueError", "second argument (exceptions) must be a non-empty sequence")
 	}
-	plain := true // all of them Exceptions
+	plain := true // all members are Exceptions
 	for i, m := range members {
 		if members[i], err = Realize(tx, m); err != nil {
 			return nil, err
@@ -60,16 +60,16 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 		exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
 }
 
-// MatchGroup is what CHECK_EG_MATCH computes: the part of an exception that an except* clause handles, and the rest;
-// nil for none. An exception that is not a group is handled in a new one. matches reports whether the clause's classes
-// match a class.
+// MatchGroup implements CHECK_EG_MATCH: it returns the part of an exception that an except* clause handles, and the
+// rest; nil for none. An exception that is not a group is wrapped in a new group. matches reports whether the clause
+// handles a class.
 func MatchGroup(tx Translator, e VariableTracker,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c, ok := AsConstant(tx, e); ok && c == pyNone { // what an earlier clause left
+	if c, ok := AsConstant(tx, e); ok && c == pyNone { // an earlier clause handled the rest
 		return nil, nil, nil
 	}
 	o, ok := e.(*ObjectVariable)
@@ -90,7 +90,7 @@ func MatchGroup(tx Translator, e VariableTracker,
 	return splitGroup(tx, o, matches)
 }
 
-// splitGroup is exceptiongroup_split_recursive; nil for a part without exceptions.
+// splitGroup implements exceptiongroup_split_recursive; nil for a part without exceptions.
 func splitGroup(tx Translator, o *ObjectVariable,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	if o.exc == nil || o.exc.members == nil || Materialized(o) {
@@ -131,7 +131,8 @@ func splitGroup(tx Translator, o *ObjectVariable,
 	return match, rest, err
 }
 
-// subset is exceptiongroup_subset: a group like o, raised where o was, of some of its exceptions.
+// subset implements exceptiongroup_subset: it returns a group of some of o's exceptions, with o's message, context,
+// cause and place of raising.
 func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (VariableTracker, error) {
 	if len(members) == 0 {
 		return nil, nil
@@ -154,8 +155,8 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 	return g, nil
 }
 
-// ReraiseGroup is what PREP_RERAISE_STAR computes of the exception that was caught and what its clauses left: the
-// exception to raise, nil for none. What several clauses left is CPython's to put together.
+// ReraiseGroup implements PREP_RERAISE_STAR: it returns the exception to raise after the except* clauses, nil for none.
+// left are the exceptions that the clauses raised or did not handle. CPython combines several of them.
 func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker) (VariableTracker, error) {
 	var found []VariableTracker
 	for _, e := range left {
@@ -184,16 +185,16 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	e, ok := found[0].(*ObjectVariable)
 	if ok && (e == o || e.exc != nil &&
 		(e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
-		return e, nil // a part of what was caught
+		return e, nil // a part of the caught group
 	}
-	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, the only thing left
+	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, and the only one left
 		return e, nil
 	}
 	return nil, unsupported(exc.ProgramRaises, "the rest of %s after its except* clauses", Describe(tx, caught))
 }
 
-// groupMethod is split, subgroup or derive of a group that the program made, with an exception class or a tuple of
-// them; false for others.
+// groupMethod implements split and subgroup, for an exception class or a tuple of them, and derive, of a group that the
+// program made; false for others.
 func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	if o.exc.members == nil || len(args) != 1 {
 		return nil, false, nil

@@ -6,16 +6,16 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions that came with the frame, as after a graph break inside a handler: real objects, another one on each call.
-// Their texts are computed at run time; only the types of their arguments are guarded.
+// Exceptions of the frame, as after a graph break inside a handler: real objects, which differ from call to call. Their
+// texts are computed at run time. Only the types of their arguments are guarded.
 
-// realException tells them.
+// realException returns v if it is an exception of the frame.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
 	o, ok := v.(*ObjectVariable)
 	return o, ok && o.exc == nil && !o.Obj.IsNull() && o.Src != nil && py.IsSubtype(o.Class, tx.World().BaseException)
 }
 
-// exceptionParts are class, object and traceback, as sys.exc_info() and __exit__ have them.
+// exceptionParts returns (class, object, traceback), as for sys.exc_info() and __exit__.
 func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error) {
 	if _, ok := realException(tx, o); !ok {
 		return []VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil
@@ -24,8 +24,8 @@ func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error)
 	return []VariableTracker{NewClass(o.Class, nil), o, tb}, err
 }
 
-// ExitArguments are what __exit__ is called with for an exception; an error where that is an object whose place is not
-// known.
+// ExitArguments returns the arguments of __exit__ for an exception. It refuses a materialized exception that the
+// program made.
 func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) {
 	o, ok := e.(*ObjectVariable)
 	if _, real := realException(tx, e); !ok || Materialized(o) && !real {
@@ -34,8 +34,8 @@ func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) 
 	return exceptionParts(tx, o)
 }
 
-// hasPlainText recognizes real exceptions whose str() or repr() is CPython's own, of arguments without methods of the
-// program.
+// hasPlainText reports whether str() or repr() of an exception of the frame runs no user code, neither for the
+// exception nor for its arguments.
 func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
 	s, w := tx.Scope(), tx.World()
 	d, _ := s.TypeLookup(o.Class, method)
@@ -63,7 +63,7 @@ func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error)
 		}
 		switch l.obj.Kind() {
 		case py.Float, py.Str, py.Bytes, py.BoolKind, py.NoneKind:
-		case py.Int: // one of many digits has no text
+		case py.Int: // str() of an int with many digits raises
 			if n, ok := py.AsInt(l.obj); !ok || n == 0 {
 				return false, nil
 			}
@@ -75,7 +75,7 @@ func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error)
 	return true, nil
 }
 
-// exceptionTextOf is str or repr of a real exception; false for other values.
+// exceptionTextOf implements str and repr of an exception of the frame; false for other values.
 func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTracker, bool, error) {
 	o, ok := realException(tx, v)
 	if !ok || name != "str" && name != "repr" {
@@ -97,7 +97,7 @@ func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTra
 	return r, true, err
 }
 
-// exceptionFormat is a real exception in a text; false for other values.
+// exceptionFormat implements format() of an exception of the frame after a conversion; false for other values.
 func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) (VariableTracker, bool, error) {
 	o, ok := realException(tx, v)
 	if !ok || conversion == "ascii" || conversion == "" && spec != "" {
@@ -118,8 +118,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 	return r, true, err
 }
 
-// realOrNotNone is Realize(v) for a comparison with other; nil where that is None, and v an object of a kind that is
-// not modelled.
+// realOrNotNone realizes v for a comparison with other. It returns nil if v is an object of an unsupported kind, not
+// None, and other is None.
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)

@@ -1,11 +1,12 @@
-// Command gen writes the Go files of package variables whose words are Python's, so that each word stands in one place:
+// Command gen generates the Go files of package variables whose names are defined in Python, so that each name has one
+// definition:
 //
 //   - facts_gen.go: a field of factObjects for each key of the dict that facts() of
 //     python/godynamo/_translator/facts.py returns
 //   - torch_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
-//   - torch_results_gen.go: one for each row of ResultKind in python/godynamo/_translator/kinds.py
+//   - torch_results_gen.go: a constant for each row of ResultKind in python/godynamo/_translator/kinds.py
 //
-// Run by `go generate ./variables`, in that folder.
+// `go generate ./variables` runs it in that folder.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"os"
 )
 
-// generated is a Go file and the Python file that it is made of.
+// generated is a Go file and the Python file from which it is generated.
 type generated struct {
 	source, file string
 	code         func(python string) ([]byte, error)

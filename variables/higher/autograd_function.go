@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// applyFunction is MyFunction.apply of a torch.autograd.Function: one operation of the graph, which calls the function
-// itself, so that autograd has its backward. Its forward is translated once, with a stand-in for ctx, for the guards it
-// needs. A forward with visible side effects, or that uses ctx for more than saving tensors, falls back to CPython.
+// applyFunction implements MyFunction.apply of a torch.autograd.Function. It is one operation of the graph, which calls
+// the real apply, so that autograd uses the function's backward. The forward is translated once, with a stand-in for
+// ctx, only for its guards. If it has visible side effects, or uses ctx for more than saving tensors, the graph breaks.
 func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	args []variables.VariableTracker) (variables.VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()

@@ -6,10 +6,9 @@ import (
 )
 
 // torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the
-// function reads. The forward pass runs the captured graph; for the second run the operation also has the program's own
-// function.
+// function reads. So the forward pass runs the captured graph, and the second run calls the program's own function.
 
-// checkpoint is a call of it.
+// checkpoint implements torch.utils.checkpoint.checkpoint.
 func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	h, err := newHigher(tx, "torch.checkpoint")
@@ -33,7 +32,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	// the second run is in the graph that such a backend traces
+	// the graph that this backend traces contains the second run
 	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}
@@ -64,7 +63,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	})
 }
 
-// checkpointed are the keywords that the function gets.
+// checkpointed returns the keyword arguments that are passed to the function.
 func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err error) {
 	explicit := false
 	for _, kw := range kwargs {
@@ -88,7 +87,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 	return named, nil
 }
 
-// changeable are the arguments that the program can change before the second run, and their places: numbers and names.
+// changeable returns the arguments that the program can change before the second run, and their places: an index or a
+// keyword.
 func (h *higher) changeable(args []variables.VariableTracker,
 	named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object

@@ -7,15 +7,15 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// replacedTensor is a parameter or buffer in whose place functional_call has another tensor for the time of the call.
+// replacedTensor is a parameter or buffer that functional_call replaces by another tensor during the call.
 type replacedTensor struct {
 	dict        *variables.DictVariable
 	at          int
 	before, now variables.VariableTracker
 }
 
-// functionalCall is torch.func.functional_call(module, tensors, args, kwargs): the module is called with other tensors
-// in its dicts. They are put back when the call is over, so nothing of it is an effect.
+// functionalCall implements torch.func.functional_call(module, tensors, args, kwargs): it calls the module with other
+// tensors in its dicts. The original tensors are restored after the call, so the replacement is not an effect.
 func functionalCall(tx variables.Translator, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	refused := exc.Break(exc.CallUnsupported, "torch.func.functional_call")
@@ -52,7 +52,7 @@ func functionalCall(tx variables.Translator, args []variables.VariableTracker,
 	return result, err
 }
 
-// functionalArgs are the arguments by their names.
+// functionalArgs returns the arguments by name.
 func functionalArgs(args []variables.VariableTracker, kwargs []variables.Kw) map[string]variables.VariableTracker {
 	values := map[string]variables.VariableTracker{}
 	for i, name := range []string{"module", "parameter_and_buffer_dicts", "args", "kwargs"} {
@@ -66,7 +66,7 @@ func functionalArgs(args []variables.VariableTracker, kwargs []variables.Kw) map
 	return values
 }
 
-// realizeFunctional realizes the arguments in their map. tie: tensors that are tied change together; strict is refused.
+// realizeFunctional realizes the arguments in values and returns the value of tie_weights. It refuses strict=True.
 func realizeFunctional(tx variables.Translator, values map[string]variables.VariableTracker,
 	refused error) (tie bool, err error) {
 	tie = true
@@ -87,7 +87,7 @@ func realizeFunctional(tx variables.Translator, values map[string]variables.Vari
 	return tie, nil
 }
 
-// positionalOf are the module's positional arguments: a tuple's items, nothing for None, else the one value.
+// positionalOf returns the module's positional arguments: a tuple's items, nothing for None, else the value itself.
 func positionalOf(tx variables.Translator, args variables.VariableTracker) []variables.VariableTracker {
 	if args == nil {
 		return nil
@@ -101,7 +101,7 @@ func positionalOf(tx variables.Translator, args variables.VariableTracker) []var
 	return nil
 }
 
-// keywordsOf are the module's keyword arguments, of a dict or None.
+// keywordsOf returns the module's keyword arguments from a dict or None.
 func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker,
 	refused error) (named []variables.Kw, err error) {
 	k, ok := kwargs.(*variables.DictVariable)
@@ -124,7 +124,7 @@ func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker,
 	return named, nil
 }
 
-// replacing is a functional_call under way, with the tensors that it has replaced.
+// replacing is a functional_call in progress, with the tensors that it has replaced.
 type replacing struct {
 	tx       variables.Translator
 	module   *variables.ObjectVariable
@@ -163,7 +163,7 @@ func (r *replacing) replaceAll(tensors variables.VariableTracker) error {
 	return nil
 }
 
-// replace puts one tensor into the module; a second one at its place is refused.
+// replace puts one tensor into the module. It refuses a second tensor at the same place.
 func (r *replacing) replace(name string, v variables.VariableTracker) error {
 	t, err := variables.Realize(r.tx, v)
 	if err != nil {
@@ -188,7 +188,7 @@ func (r *replacing) replace(name string, v variables.VariableTracker) error {
 	return nil
 }
 
-// stored reports whether the module has stored another tensor at a replaced one's place.
+// stored reports whether the module has stored another tensor in place of a replaced one.
 func (r *replacing) stored() bool {
 	for _, x := range r.replaced {
 		if variables.MustRealize(r.tx, x.dict.Values()[x.at]) != variables.MustRealize(r.tx, x.now) {
@@ -198,7 +198,7 @@ func (r *replacing) stored() bool {
 	return false
 }
 
-// restore puts the module's own tensors back.
+// restore puts the module's original tensors back.
 func (r *replacing) restore() {
 	r.tx.World().Replaced--
 	for _, x := range r.replaced {
@@ -206,7 +206,7 @@ func (r *replacing) restore() {
 	}
 }
 
-// withoutTies sees to it that no tensor of the module's is there under two names.
+// withoutTies guards that no parameter or buffer of the module has two names, and refuses a module where one has.
 func withoutTies(tx variables.Translator, o *variables.ObjectVariable, refused error) error {
 	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {

@@ -1,12 +1,12 @@
 // Package higher translates calls that take functions: torch.vmap and torch.func's transforms, torch's higher-order
 // operators, torch.utils.checkpoint, torch.func.functional_call, and torch.autograd.Function.apply.
 //
-// Such a call is one operation of the graph. Each function is translated once, on tensors with the metadata of those
-// that the operation calls it with, into its own graph (Output.Body). The operation's target
+// Such a call is one operation of the graph. Each function is translated once into its own graph (Output.Body), on
+// sample tensors with the metadata of those that the operation will pass. The operation's target
 // (python/godynamo/_translator/higher.py) passes torch a function that runs that graph. Tensors that the function reads
 // from outside are operands of the operation, so that autograd and every backend see them.
 //
-// The package variables dispatches to this one through variables.HigherCalls, so that it need not import it.
+// Package variables calls this package through variables.HigherCalls, since it cannot import it.
 package higher
 
 import (
@@ -15,14 +15,14 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// itemsOf are the items of a list or tuple, which are always known.
+// itemsOf returns the items of a list or tuple, which are always known.
 func itemsOf(tx variables.Translator, v variables.Sequence) []variables.VariableTracker {
 	items, _ := v.Items(tx)
 	return items
 }
 
-// mapLeaves copies a value of lists, tuples and dicts with each leaf replaced by f's result, in the order of
-// torch.utils._pytree; false for other kinds.
+// mapLeaves copies nested lists, tuples and dicts and replaces each leaf by f's result, in the order of
+// torch.utils._pytree. It returns false for other containers, or if f does.
 func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker,
 	bool, error) {
@@ -77,13 +77,13 @@ func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	return f(v)
 }
 
-// function is one that an operation is given, on its way to one that runs its graph.
+// function is a captured function operand of an operation.
 type function struct {
 	body     *variables.Body
-	template py.Object // of _translator/higher.function
+	template py.Object // the result of _translator/higher.function
 	results  variables.VariableTracker
 	tensors  []variables.VariableTracker // of the arguments, in the order of the body's placeholders
-	plain    bool                        // tensors alone come out of it
+	plain    bool                        // all leaves of results are tensors
 }
 
 // higher is the state of a call that takes functions.
@@ -91,7 +91,7 @@ type higher struct {
 	tx     variables.Translator
 	module py.Object // godynamo._translator.higher
 	name   string
-	fresh  bool // functions return tensors of their own: no argument, no view of one, none twice
+	fresh  bool // functions must return new tensors: no argument, no view of one, and none twice
 }
 
 func newHigher(tx variables.Translator, name string) (*higher, error) {
@@ -103,8 +103,8 @@ func (h *higher) refused(what string) error {
 	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
 }
 
-// function translates f for a call with these arguments. sample returns the stand-in for the i-th leaf of the
-// arguments, a tensor.
+// function translates f for a call with these arguments. sample returns the stand-in for t, the i-th leaf of the
+// arguments.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -183,8 +183,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	return out, err
 }
 
-// keptFunction is function for an operation that keeps the function and calls it again later. A checkpoint inside it
-// breaks the graph: torch decides which of the two functions runs again first.
+// keptFunction is function() for an operation that keeps the function and calls it again later. A checkpoint inside the
+// function breaks the graph, since torch decides which of the two functions runs again first.
 func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
@@ -208,7 +208,8 @@ func plainTensors(tx variables.Translator, vs []variables.VariableTracker) bool 
 	return true
 }
 
-// result is the template of a value: what a function returns, whose tensors are the ends of its body.
+// result returns the template of v, a nested value such as a function's result. It appends v's tensors to ends and
+// clears plain if v has other leaves.
 func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker,
 	plain *bool) (py.Object, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -289,7 +290,7 @@ func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableT
 	return py.Object{}, h.refused("with " + variables.Describe(tx, v))
 }
 
-// arguments are the templates of a tuple and a dict, and the tensors in them.
+// arguments returns the templates of the positional and keyword arguments, and the tensors in them.
 func (h *higher) arguments(args []variables.VariableTracker,
 	kwargs []variables.Kw) (templates [2]py.Object, tensors []variables.VariableTracker, err error) {
 	plain := true
@@ -308,7 +309,7 @@ func (h *higher) arguments(args []variables.VariableTracker,
 	return templates, tensors, err
 }
 
-// skeleton is a value with small integers in place of its leaves.
+// skeleton returns the tuple of vs with each leaf replaced by 0.
 func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil),
 		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
@@ -325,7 +326,7 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like makes the stand-in of a tensor: a function of _translator/higher that returns one with the same metadata.
+// like calls a function of _translator/higher, named how, that makes a sample tensor from t.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)
@@ -340,7 +341,7 @@ func (h *higher) like(t *variables.TensorVariable, how string,
 	return variables.NewTensor(node), nil
 }
 
-// callGraphFunction is the call of a function that an operation of the graph has made.
+// callGraphFunction calls a function that an operation of the graph has returned.
 func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	m, err := tx.Scope().Import("godynamo._translator.higher")

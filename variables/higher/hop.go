@@ -9,16 +9,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// hopForm is how one of torch's higher-order operators calls its functions, and where it takes the tensors that they
-// read from outside.
+// hopForm describes the arguments of one of torch's higher-order operators, by position. Its functions are called with
+// the tensors of whole, then the slices, then the tensors of behind.
 type hopForm struct {
-	functions []int // which arguments are functions
-	whole     []int // arguments that are lists of tensors, handed on as they are
-	sliced    []int // lists of tensors of which the functions get slices along the first dimension, behind the others
-	twice     bool  // and once more
-	behind    []int // lists of tensors, handed on as they are, behind the slices
-	outside   int   // the argument that takes what they read from outside
-	unused    bool  // what no function reads is an operand all the same
+	functions []int // functions
+	whole     []int // lists of tensors that are passed unchanged
+	sliced    []int // lists of tensors of which slices along the first dimension are passed
+	twice     bool  // the slices are passed twice
+	behind    []int // lists of tensors that are passed unchanged, after the slices
+	outside   int   // the argument for the tensors that the functions read from outside
+	unused    bool  // tensors that no function reads are operands also
 }
 
 var hopForms = map[string]hopForm{
@@ -29,20 +29,20 @@ var hopForms = map[string]hopForm{
 	"map_impl":         {functions: []int{0}, sliced: []int{1}, behind: []int{2}, outside: 2, unused: true},
 }
 
-// hopCall is a call of a higher-order operator, under way.
+// hopCall is a call of a higher-order operator in progress.
 type hopCall struct {
 	*higher
 	op       string // the operator's name: cond, scan, ...
 	form     hopForm
 	args     []variables.VariableTracker
-	fs       []*function // those of form.functions, in order
-	random   string      // "_random" where one of them draws random numbers
+	fs       []*function // the functions of form.functions, in order
+	random   string      // "_random" if one of them draws random numbers
 	operands []hopOperand
 }
 
-// hop is a call of a higher-order operator of torch (torch.cond, scan, ...): an operation whose functions are graphs,
-// as with torch.compile. In eager mode torch runs these operators through torch.compile as well; what that rejects
-// breaks the graph.
+// hop implements a call of a higher-order operator of torch (torch.cond, scan, ...) as an operation whose functions are
+// graphs, as torch.compile does. torch runs these operators through torch.compile in eager mode also. A call that
+// torch.compile rejects breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
@@ -75,7 +75,7 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 	return c.results(r)
 }
 
-// newHopCall refuses operators without a form and arguments that do not fit it.
+// newHopCall refuses operators without a hopForm and arguments that do not match it.
 func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*hopCall, error) {
 	text, err := tx.Scope().GetAttr(fn, "_name")
@@ -100,7 +100,7 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 	return &hopCall{higher: h, op: name, form: form, args: args}, nil
 }
 
-// knownBranch is the function that a cond calls, and its arguments, if the condition is not a tensor; else nil.
+// knownBranch returns the function that a cond calls, and its arguments, if the condition is not a tensor; else nil.
 func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
 	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {
@@ -126,7 +126,7 @@ func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []va
 	return c.args[2], operands, nil
 }
 
-// translateFunctions makes a graph of each function.
+// translateFunctions captures a graph of each function.
 func (c *hopCall) translateFunctions() error {
 	given, first, end, err := c.form.given(c.higher, c.args)
 	if err != nil {
@@ -161,7 +161,7 @@ func (c *hopCall) translateFunctions() error {
 	return nil
 }
 
-// collectOperands finds the tensors that the graphs take, and refuses those that share memory.
+// collectOperands collects the tensors that the graphs take, and refuses tensors that share memory.
 func (c *hopCall) collectOperands() error {
 	c.operands = c.form.operands(c.fs)
 	if c.form.unused && !c.form.distinct(c.operands) {
@@ -173,7 +173,7 @@ func (c *hopCall) collectOperands() error {
 	return nil
 }
 
-// nodeArgs are the arguments of the operation in the graph.
+// nodeArgs returns the arguments of the operation in the graph.
 func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	node := make([]variables.VariableTracker, 0, len(c.args))
 	for i, a := range c.args {
@@ -186,12 +186,12 @@ func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	return node, nil
 }
 
-// nodeArg is what the operation takes for the i-th argument, a: a graph for a function, and what functions read from
-// outside at its place.
+// nodeArg returns the operation's argument for a, the i-th argument of the call. A function becomes its graph, and the
+// outer tensors that functions read are added at form.outside.
 func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
-		bare := c.op == "while_loop" && i == 0 // the condition gives one tensor, the others tuples
+		bare := c.op == "while_loop" && i == 0 // the condition returns a tensor, the other functions return tuples
 		return c.subgraph(c.fs[slices.Index(c.form.functions, i)], bare)
 	case i == c.form.outside && c.op == "cond":
 		return variables.NewTuple(trackersOf(c.operands, true), nil), nil
@@ -205,7 +205,7 @@ func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.Variabl
 	return a, nil
 }
 
-// subgraph is the module that runs a function's graph on the operands; bare: it returns a tensor, not a tuple.
+// subgraph returns the module that runs a function's graph on the operands. bare: it returns a tensor, not a tuple.
 func (c *hopCall) subgraph(f *function, bare bool) (variables.VariableTracker, error) {
 	s := c.tx.Scope()
 	order := make([]py.Object, len(c.operands))
@@ -219,7 +219,7 @@ func (c *hopCall) subgraph(f *function, bare bool) (variables.VariableTracker, e
 	return variables.NewConstant(gm, nil), nil
 }
 
-// results puts the outputs of the operation into the structure that the last function returns.
+// results arranges the outputs of the operation in the structure that the last function returns.
 func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracker, error) {
 	outputs, err := variables.Unpack(c.tx, r)
 	if err != nil {
@@ -248,7 +248,7 @@ func oneElement(shape []int) bool {
 	return true
 }
 
-// given are the arguments of the functions; the leaves first .. end-1 are slices of them.
+// given returns the arguments of the functions. Of the arguments first .. end-1, each call gets a slice.
 func (form hopForm) given(h *higher,
 	args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
@@ -300,14 +300,14 @@ func (form hopForm) given(h *higher,
 	return given, first, end, nil
 }
 
-// hopOperand is a tensor that each of the graphs takes: a leaf of the arguments (or several), or one that a function
+// hopOperand is a tensor that every graph takes: one or several leaves of the arguments, or a tensor that a function
 // reads from outside.
 type hopOperand struct {
 	v      *variables.TensorVariable
 	leaves []int
 }
 
-// placesIn are its placeholders in the graph of a function.
+// placesIn returns the operand's placeholders in the graph of a function.
 func (o hopOperand) placesIn(s *py.Scope, f *function) py.Object {
 	var out []py.Object
 	for _, l := range o.leaves {
@@ -357,8 +357,7 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 	return out
 }
 
-// distinct reports whether no tensor is there twice, but for those that a scan takes slices of for both of its
-// arguments.
+// distinct reports whether no tensor occurs twice. If slices are passed twice, a tensor may occur twice.
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {

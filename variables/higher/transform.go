@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// TransformVariable is the result of torch.vmap, torch.func.grad and their like for a function. Its call is one
-// operation of the graph, in which torch's own transform runs the graph of the function (higher.go).
+// TransformVariable is a function returned by torch.vmap, torch.func.grad or another transform. Its call is one
+// operation of the graph, in which torch's transform runs the graph of the inner function (higher.go).
 type TransformVariable struct {
 	variables.Base
 	maker  py.Object
@@ -20,7 +20,7 @@ type TransformVariable struct {
 	kwargs []variables.Kw
 }
 
-// makeTransform is the call of torch.vmap and its like.
+// makeTransform implements torch.vmap and the other transforms.
 func makeTransform(tx variables.Translator, t *variables.TorchVariable, name string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if len(args) == 0 {
@@ -40,7 +40,7 @@ func makeTransform(tx variables.Translator, t *variables.TorchVariable, name str
 		nil
 }
 
-// plainOption is an argument of torch.vmap or its like after the function: plain data.
+// plainOption returns the real object of an argument of a transform after the function; false if it is not plain data.
 func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Object, bool) {
 	if c, known := variables.AsConstant(tx, variables.MustRealize(tx, v)); known {
 		return c, true
@@ -66,8 +66,8 @@ func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Objec
 	return py.Answered(tx.Scope().CallMethod(x.Subclass(), "_make", made))
 }
 
-// transformed is the call of a function that torch.vmap or its like has made before: what it was made of is in its
-// cells.
+// transformed calls a function of the frame that a transform returned earlier. The function and the transform's options
+// are in its closure.
 func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	s := tx.Scope()
@@ -217,7 +217,7 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	return h.call(f, "transformation", []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
 }
 
-// call puts the operation into the graph that a function of _translator/higher makes for one that takes f.
+// call adds the operation that maker, a function of _translator/higher, makes for f to the graph.
 func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	made, tensors, err := h.made(f, maker, parts, args, kwargs)
@@ -227,7 +227,7 @@ func (h *higher) call(f *function, maker string, parts []py.Object, args []varia
 	return h.add(f, made, tensors)
 }
 
-// made is that function's result, and the tensors among the arguments.
+// made returns maker's result, and the tensors among the arguments.
 func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
 	s := h.tx.Scope()
@@ -240,11 +240,11 @@ func (h *higher) made(f *function, maker string, parts []py.Object, args []varia
 	return made, tensors, err
 }
 
-// operation is the name of an operation that takes f.
+// operation returns the name of the operation that takes f.
 func (h *higher) operation(f *function) string {
 	name := h.name[strings.LastIndexByte(h.name, '.')+1:]
 	if f.body.Draws {
-		name += "_random" // tells what draws random numbers from what does not
+		name += "_random" // marks operations that draw random numbers
 	}
 	return name
 }
@@ -255,7 +255,7 @@ func (h *higher) add(f *function, target py.Object,
 		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
-// option is an argument of torch.vmap or its like after the function.
+// option returns the transform's i-th argument or its keyword argument name; absent if neither was passed.
 func (v *TransformVariable) option(i int, name string, absent variables.VariableTracker) variables.VariableTracker {
 	if len(v.args) > i {
 		return v.args[i]
@@ -268,7 +268,7 @@ func (v *TransformVariable) option(i int, name string, absent variables.Variable
 	return absent
 }
 
-// dimensions are those that torch.vmap goes along, for each leaf of the arguments.
+// dimensions returns the dimension over which torch.vmap maps each leaf of the arguments.
 func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTracker) ([]py.Object, error) {
 	along, _ := plainOption(h.tx, v.option(1, "in_dims", variables.IntConst(h.tx, 0)))
 	skeleton, err := h.skeleton(args)
@@ -282,8 +282,9 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 	return h.tx.Scope().Items(dims), nil
 }
 
-// differentiated are the leaves of the arguments that require a gradient inside of torch.func.grad and its like, which
-// differentiate whatever the grad mode is: so it must be on for what the translation knows to hold.
+// differentiated returns the leaves of the arguments that require gradients inside torch.func.grad and similar
+// transforms. These differentiate in any grad mode, but the captured metadata is valid only in grad mode, so grad mode
+// must be on.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
@@ -310,8 +311,8 @@ func (v *TransformVariable) differentiated(h *higher, args []variables.VariableT
 	return out, nil
 }
 
-// unbatched is torch.vmap along the first dimension of a function that works element by element: the function on the
-// whole tensors.
+// unbatched implements torch.vmap over the first dimension of an elementwise function: it runs the function's
+// operations on the whole tensors. It returns false for other calls.
 func (v *TransformVariable) unbatched(h *higher, f *function,
 	dims []py.Object) (variables.VariableTracker, bool, error) {
 	tx := h.tx
@@ -360,7 +361,7 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	return r, true, err
 }
 
-// take is a call that takes a function and calls it: torch.func.vjp and jvp, and those with their own files.
+// take implements functions that call the function they are given: torch.func.vjp and jvp, functional_call, checkpoint.
 func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
