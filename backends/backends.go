@@ -1,5 +1,5 @@
 // Package backends turns captured graphs into runnable code. eager writes them inline, as instructions of the
-// transformed function; fx builds a torch.fx.GraphModule and passes it to any callable, including torch's
+// transformed function. fx builds a torch.fx.GraphModule and passes it to a callable, such as one of torch's
 // registered backends.
 package backends
 

@@ -1,8 +1,8 @@
-// Package cache turns a finished translation into an entry of a frame's cache: it checks that the entry is sound,
-// makes it, and tries its guards on the very frame they were built from, before any later call can use it.
+// Package cache turns a finished translation into an entry of a frame's cache. It validates the entry, makes it,
+// and runs its guards on the frame they were built from before a later call can use the entry.
 //
-// The entries themselves live in C (pyhook/core/cache): a hit must not enter Go, and a forked child must find them. Go
-// calls C through Installer, which pyhook implements.
+// The entries themselves are C objects (pyhook/core/cache): a hit must not enter Go, and a forked child must find
+// them. Go calls C through Installer, which pyhook implements.
 package cache
 
 import (
@@ -13,25 +13,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GuardedCode is one translation of one code object, with the guards that decide when it serves a call.
+// GuardedCode is one translation of one code object, with the guards that decide whether it serves a call.
 type GuardedCode struct {
-	Function py.Object       // the transformed code's; zero: run the user's own (nothing to capture)
+	Function py.Object       // of the transformed code; zero if nothing was captured and the user's code runs
 	OrigCode py.Object       // the user's code object
-	Program  *guards.Program // its constants index Pool
+	Program  *guards.Program // constants are indices into Pool
 	Pool     []py.Object
-	Extra    []uint32       // registers whose values Function takes after the slots, ascending
+	Extra    []uint32       // ascending registers whose values are passed to Function after the slots
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
-	Shown    [][]ShownLocal // of each chain
-	Nth      []int          // for each chain: how often its instruction runs before
-	// for each chain: an exception from outside replaces its operation, which must not run again
+	Shown    [][]ShownLocal // for each chain
+	Nth      []int          // for each chain: how often its instruction runs earlier in the piece
+	// Done is set for a chain if an exception from outside replaces its operation, which must not run again.
 	Done []bool
-	// Operations of the compiled graph and their user frames: if the graph raises, those of the failed operation are
-	// shown.
+	// Operations are the operations of the compiled graph with their user frames. If the graph raises, the
+	// traceback shows the frames of the failed operation.
 	Operations []Operation
-	// NeedsHook: it calls Python that was not inlined. Rerun: its graph leaves no trace if it raises. HandsOver: a
-	// resumed frame, which takes over the references to its arguments. Catches: it passes its native instruction's
-	// exception to a resume function. Watches: the user's own code, which inspects the interpreter.
+	// NeedsHook: the code calls Python functions that were not inlined. Rerun: the graph leaves no trace if it
+	// raises. HandsOver: a resumed frame, which takes over the references to its arguments. Catches: the code
+	// passes the exception of its native instruction to a resume function. Watches: the user's code itself inspects
+	// the interpreter.
 	NeedsHook, Rerun, HandsOver, Catches, Watches bool
 	Info                                          py.Object // dict that explain() shows
 }
@@ -41,42 +42,43 @@ type TracebackRow struct {
 	Start, End, Chain int
 	// Drop, Graph and Protected are GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
 	Drop, Graph, Protected bool
-	// Place is the chain at which the user's code raises an exception that came from outside: gd_tb_row.place.
+	// Place is the chain at which the user's code raises an exception that comes from outside: gd_tb_row.place.
 	Place int
 }
 
-// Level is one user frame of a chain: its code and globals, the byte offset of the instruction, the line.
+// Level is one user frame of a chain: its code and globals, the byte offset of the instruction, and the line.
 type Level struct {
 	Code, Globals py.Object
 	Lasti, Line   int
 }
 
-// ShownLocal is a variable of a chain's outermost frame in a traceback: its index, and the transformed function's
-// variable with its value, or -1 and the value.
+// ShownLocal is a variable of a chain's outermost frame, as shown in a traceback. Index is the variable. Place is
+// the variable of the transformed function that has its value; if Place is -1, Value is the value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
 }
 
-// Operation is a node of the backend's graph, or of a graph that an operation takes as a function: its name there, and
-// the index of its chain. Outside: how many levels of the chain are outside the function; 0 for the backend's graph.
+// Operation is a node of the backend's graph, or of a graph given to an operation as a function: its name in that
+// graph, and the index of its chain. Outside is the number of levels of the chain outside that function, or 0 for
+// the backend's graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
 }
 
-// Installer makes entries; pyhook implements it over the C core.
+// Installer makes entries. pyhook implements it with the C core.
 type Installer interface {
-	// Make returns the entry, a new reference.
+	// Make returns the entry as a new reference.
 	Make(s *py.Scope, g *GuardedCode) (py.Object, error)
 	// Check runs an entry's program on a frame and returns the index of the failed node, or -1.
 	Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error)
 }
 
-// ErrGuardFails is wrapped by the error for guards that fail on their own frame: a bug in the translator.
+// ErrGuardFails is wrapped by the error for guards that fail on their own frame, which is a bug in the translator.
 var ErrGuardFails = errors.New("the guards fail on the frame they were built from")
 
-// Validate checks everything that C relies on.
+// Validate checks the properties that C relies on.
 func (g *GuardedCode) Validate() error {
 	if err := g.Program.Verify(); err != nil {
 		return err
@@ -108,7 +110,7 @@ func (g *GuardedCode) Validate() error {
 	return nil
 }
 
-// Install makes the entry and tries it on the frame it was built from. The caller owns the entry, a new reference.
+// Install makes the entry and runs its guards on the frame it was built from. It returns a new reference.
 func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, globals py.Object) (py.Object, error) {
 	if err := g.Validate(); err != nil {
 		return py.Object{}, err
@@ -128,7 +130,7 @@ func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, glob
 	return py.Object{}, err
 }
 
-// part returns the text of the guard that node belongs to: the recompile reason if it fails.
+// part returns the text of the guard that a node belongs to, for error messages.
 func (g *GuardedCode) part(node int) string {
 	if node < 0 || node >= len(g.Program.Nodes) {
 		return "?"

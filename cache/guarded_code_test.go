@@ -12,7 +12,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// fakeInstaller makes no entry and says which node fails.
+// fakeInstaller makes no entry. Its Check reports that node `failed` fails.
 type fakeInstaller struct {
 	failed int
 	made   int

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Table returns the graph as FX's print_tabular prints it: a row per node with its kind, name, target and
+// Table returns the graph in the form of FX's print_tabular: a row per node with its kind, name, target and
 // operands.
 func (g *Graph) Table() string {
 	rows := [][]string{{"opcode", "name", "target", "args", "kwargs"}}
@@ -43,8 +43,8 @@ var infix = map[string]string{
 	"xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=",
 }
 
-// Code returns the graph as an equivalent Python function. It is for reading: a constant without a source form
-// is printed as its repr.
+// Code returns the graph as an equivalent Python function for reading. A constant without a source form is printed
+// as its repr.
 func (g *Graph) Code() string {
 	var inputs []string
 	var body strings.Builder

@@ -1,8 +1,8 @@
-// Package fxgraph is the graph of one translated frame: FX's nodes as plain data. It holds no Python objects:
-// an operand or target that is one is represented by its index in the translation's constant pool and its
+// Package fxgraph is the graph of one translated frame: FX's nodes as plain data. It holds no Python objects: an
+// operand or target that is a Python object is represented by its index in the translation's constant pool and its
 // printed form.
 //
-// The text of a graph is FX's:
+// The text form of a graph is FX's:
 //
 //	graph():
 //	    %x : [num_users=1] = placeholder[target=x]
@@ -43,7 +43,7 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("op(%d)", uint8(k))
 }
 
-// NoPool is the pool index of a target or literal that is known by its text alone.
+// NoPool is the pool index of a target or literal that is known only by its text.
 const NoPool = -1
 
 // Target is the callable or value that a node calls or reads. Text is its printed form: a qualified name
@@ -66,17 +66,17 @@ type Lit struct {
 // List is a Python list of operands.
 type List struct{ Items []Arg }
 
-// Tuple is a Python tuple of operands. Size: the original was a torch.Size, which few operations distinguish
-// from a tuple.
+// Tuple is a Python tuple of operands. Size marks a tuple that was a torch.Size, a difference that few operations
+// notice.
 type Tuple struct {
 	Items []Arg
 	Size  bool
 }
 
-// Dict is a Python dict of operands, in insertion order; Keys[i] belongs to Values[i] and holds no nodes.
+// Dict is a Python dict of operands, in insertion order. Keys[i] belongs to Values[i], and keys contain no nodes.
 type Dict struct{ Keys, Values []Arg }
 
-// Slice is a Python slice; none of the three is nil (a missing bound is the literal None).
+// Slice is a Python slice. Its fields are never nil: a missing bound is the literal None.
 type Slice struct{ Start, Stop, Step Arg }
 
 // Kwarg is a keyword operand.
@@ -102,22 +102,22 @@ type Node struct {
 	Args   []Arg
 	Kwargs []Kwarg
 	Stack  []Frame // user frames, innermost first
-	// Inplace: the call may change one of its operands, so it is never dead and never moved. Set by the code
-	// that adds the node.
+	// Inplace marks a call that may change one of its operands: it is never dead and never moved. It is set by the
+	// code that adds the node.
 	Inplace bool
-	// State: the call switches one of torch's modes (grad mode, autocast). It is never removed and changes no
-	// operand.
+	// State marks a call that switches one of torch's modes (grad mode, autocast). It is never removed and changes
+	// no operand.
 	State bool
-	// Item: the node selects one result of an operation with several; it is not an operation itself.
+	// Item marks a node that only selects one of several results of an operation.
 	Item bool
-	// Several: the output is a sequence: a tuple, a list or a named tuple returned by one operation.
+	// Several marks an output that is a sequence: a tuple, a list or a named tuple returned by one operation.
 	Several bool
 	// Index is the position in Graph.Nodes(), or -1 once the node is erased.
 	Index int
 	users map[*Node]int // user -> number of its operands that are this node
 }
 
-// NumUsers is the number of distinct nodes that use this one.
+// NumUsers returns the number of distinct nodes that use this one.
 func (n *Node) NumUsers() int { return len(n.users) }
 
 // UsedBy reports whether user has this node among its operands.
@@ -135,8 +135,8 @@ type Graph struct {
 // NewGraph returns an empty graph.
 func NewGraph() *Graph { return &Graph{names: newNamespace()} }
 
-// Nodes returns the nodes in execution order; Nodes()[n.Index] == n. The slice belongs to the graph: do not
-// change it.
+// Nodes returns the nodes in execution order, so that Nodes()[n.Index] == n. The slice belongs to the graph and
+// must not be changed.
 func (g *Graph) Nodes() []*Node { return g.nodes }
 
 // Placeholder adds a graph input. Its name is derived from name, which is kept as the target. An input may be
@@ -155,7 +155,7 @@ func (g *Graph) CallFunction(target Target, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallFunction, target, args, kwargs)
 }
 
-// CallMethod adds args[0].name(*args[1:], **kwargs).
+// CallMethod adds a call args[0].name(*args[1:], **kwargs).
 func (g *Graph) CallMethod(name string, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallMethod, Target{NoPool, name}, args, kwargs)
 }
@@ -165,7 +165,7 @@ func (g *Graph) CallModule(path string, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallModule, Target{NoPool, path}, args, kwargs)
 }
 
-// Output ends the graph with its result. Backends always get a tuple: aot_eager refuses anything else.
+// Output ends the graph with its result. Backends always get a tuple, since aot_eager accepts nothing else.
 func (g *Graph) Output(value Arg) *Node {
 	return g.add(Output, Target{NoPool, "output"}, []Arg{value}, nil)
 }

@@ -13,7 +13,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// sample has every kind of node and operand.
+// sample returns a graph with every kind of node and operand.
 func sample() *Graph {
 	g := NewGraph()
 	x := g.Placeholder("x")
@@ -126,7 +126,7 @@ func TestReplaceAllUsesReachesNestedOperands(t *testing.T) {
 	g := sample()
 	x := g.Nodes()[0]
 	z := g.Placeholder("z")
-	nodes := g.Nodes() // brought to the front, so that it comes before its new users
+	nodes := g.Nodes() // moved to the front, so that it comes before its new users
 	copy(nodes[1:], nodes[:len(nodes)-1])
 	nodes[0] = z
 	for i, n := range nodes {

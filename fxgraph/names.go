@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// namespace gives each node a unique name by FX's rules (torch.fx.graph._Namespace, 2.15): the base name
-// derived from the target, then base_1, base_2; never a Python keyword or builtin. testdata/names.txt has the
-// names FX chooses.
+// namespace creates a unique name for each node by FX's rules (torch.fx.graph._Namespace, 2.15): the base name
+// derived from the target, then base_1, base_2; never a Python keyword or builtin. testdata/names.txt has the names
+// that FX chooses.
 type namespace struct {
 	used  map[string]bool
-	count map[string]int // last number given for a base
+	count map[string]int // last number used for a base
 }
 
 func newNamespace() namespace {
@@ -82,8 +82,8 @@ func (ns *namespace) create(candidate string) string {
 	return candidate
 }
 
-// claim marks a name read from a text as used. It returns false if the name was used already or is one create
-// never returns.
+// claim marks a name read from a text as used. It returns false if the name is already used, or if create never
+// returns it.
 func (ns *namespace) claim(name string) bool {
 	if ns.used[name] || illegalNames[name] {
 		return false

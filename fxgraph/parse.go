@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Parse reads the output of String or Dump. Dump's text yields the same graph. String's yields one with NoPool
-// everywhere, and a constant that prints like a list, tuple, dict or slice is read as one. Errors contain the
-// line, from 1. A graph that Parse returns passes Lint.
+// Parse reads the output of String or Dump. Dump's text yields the same graph. String's text yields a graph with
+// NoPool everywhere, in which a constant that prints like a list, tuple, dict or slice is read as one. Errors
+// contain the line number, from 1. Every graph that Parse returns passes Lint.
 func Parse(text string) (*Graph, error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if lines[0] != plainHeader && lines[0] != dumpHeader {
@@ -34,9 +34,9 @@ func Parse(text string) (*Graph, error) {
 type parser struct {
 	graph  *Graph
 	byName map[string]*Node
-	users  map[*Node]int // counts in the text
+	users  map[*Node]int // num_users in the text
 	pool   bool
-	rest   string // rest of the line
+	rest   string // unread part of the line
 	bare   bool
 }
 
@@ -168,7 +168,7 @@ func (p *parser) operands(op OpKind) ([]Arg, []Kwarg, error) {
 	return args, kwargs, p.expect("})")
 }
 
-// arg reads one operand; end closes the construct it is in.
+// arg reads one operand. end is the byte that closes the enclosing construct.
 func (p *parser) arg(end byte) (Arg, error) {
 	if strings.HasPrefix(p.rest, "%") && !p.bare {
 		p.rest = p.rest[1:]
@@ -191,7 +191,7 @@ func (p *parser) arg(end byte) (Arg, error) {
 	case p.pool:
 		return value, err
 	case err == nil && value != nil:
-		// "(1)" and "{1, 2}" are constants: a structure must print the same text again.
+		// "(1)" and "{1, 2}" are constants: a structure must print as the same text.
 		if pr := (printer{bare: p.bare}); pr.reprint(value) == raw {
 			return value, nil
 		}

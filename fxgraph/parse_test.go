@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flat turns operands into comparable data: nodes become their position.
+// flat turns operands into comparable data. Nodes become their position.
 func flat(a Arg) any {
 	each := func(items []Arg) []any {
 		out := []any{}
@@ -185,7 +185,7 @@ func FuzzGraphRoundTrip(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed int64) { roundTrip(t, randomGraph(rand.New(rand.NewSource(seed)))) })
 }
 
-// FuzzParse: any text either is refused or gives a valid graph whose text is a fixed point.
+// FuzzParse checks that Parse either rejects a text or returns a valid graph whose text is a fixed point.
 func FuzzParse(f *testing.F) {
 	f.Add(sample().String())
 	f.Add(sample().Dump())

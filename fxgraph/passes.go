@@ -3,7 +3,7 @@ package fxgraph
 import "fmt"
 
 // Lint checks the properties that every user of a graph relies on: positions, unique identifier names, operands
-// that belong to this graph and come before their user, exact user counts, valid operands for each kind, one
+// that belong to this graph and come before their user, exact user counts, valid operands for each kind, and one
 // output at the end. Errors name the node.
 func (g *Graph) Lint() error {
 	names := map[string]bool{}
@@ -151,10 +151,10 @@ func sameUsers(have, want map[*Node]int) error {
 	return nil
 }
 
-// EliminateDeadCode erases nodes without users, from the end, so that nodes used only by erased ones go as
-// well. Inputs, the output, nodes marked Inplace and nodes for which impure returns true (random draws, prints,
-// unknown callables: only the caller knows them) stay. It returns the number of erased nodes. Names of erased
-// nodes stay taken.
+// EliminateDeadCode erases nodes without users, from the end, so that nodes used only by erased ones are erased
+// too. It keeps inputs, the output, nodes marked Inplace, and nodes for which impure returns true: random draws,
+// prints, unknown callables, which only the caller can recognize. It returns the number of erased nodes. Their
+// names stay in use.
 func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	erased := 0
 	for i := len(g.nodes) - 1; i >= 0; i-- {
@@ -199,8 +199,9 @@ func (g *Graph) renumber() {
 	g.nodes = kept
 }
 
-// PlaceholdersFirst moves the inputs to the front; inputs and other nodes keep their order. A torch.fx.Graph
-// built from the graph, and its signature, expect that; during translation an input is added at its first use.
+// PlaceholdersFirst moves the inputs to the front. Inputs and other nodes keep their order. During translation an
+// input is added at its first use, but a torch.fx.Graph built from the graph expects the inputs first, and so does
+// its signature.
 func (g *Graph) PlaceholdersFirst() {
 	sorted := make([]*Node, 0, len(g.nodes))
 	for _, n := range g.nodes {
@@ -219,8 +220,8 @@ func (g *Graph) PlaceholdersFirst() {
 	}
 }
 
-// ReplaceAllUsesWith makes every user of old use repl instead, except repl itself. It returns the number of
-// users changed.
+// ReplaceAllUsesWith makes every user of old, except repl, use repl instead. It returns the number of users
+// changed.
 func (g *Graph) ReplaceAllUsesWith(old, repl *Node) int {
 	changed := 0
 	for _, user := range g.nodes {

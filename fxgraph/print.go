@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// The header distinguishes the two forms.
+// The first line of the text shows which of the two forms it is.
 const (
 	plainHeader = "graph():"
 	dumpHeader  = "graph(pool):"
 )
 
 // String returns the graph as FX prints it, with two differences: a constant is printed by its repr, and a text
-// that would not read back (one with an open bracket, say) is quoted as $"...".
+// that could not be parsed back (one with an open bracket, for example) is quoted as $"...".
 func (g *Graph) String() string { return g.print(false) }
 
 // Dump returns the text with all details: the pool index after each constant and called function (2@7), and
@@ -48,7 +48,7 @@ func (g *Graph) print(pool bool) string {
 type printer struct {
 	strings.Builder
 	pool bool // print pool indices
-	bare bool // nodes without %, as FX prints a graph's results
+	bare bool // print nodes without %, as FX prints a graph's results
 }
 
 func (p *printer) node(n *Node) {
@@ -92,7 +92,7 @@ func (p *printer) arg(a Arg, end byte) {
 		p.WriteString(x.Name)
 	case Lit:
 		if p.bare && !p.pool && isIdentifier(x.Text) && !illegalNames[x.Text] {
-			p.WriteString("$" + strconv.Quote(x.Text)) // it could be a node's name
+			p.WriteString("$" + strconv.Quote(x.Text)) // a bare identifier would be parsed as a node's name
 			return
 		}
 		p.text(x.Text, end)
@@ -135,7 +135,7 @@ func (p *printer) items(items []Arg, end byte) {
 	p.WriteByte(end)
 }
 
-// text prints the text of a constant or target, quoted if the parser would not find its end or would misread
+// text prints the text of a constant or target. It is quoted if the parser would not find its end or would misread
 // it.
 func (p *printer) text(s string, end byte) {
 	if !readsBack(s, end) {
@@ -145,8 +145,7 @@ func (p *printer) text(s string, end byte) {
 	p.WriteString(s)
 }
 
-// readsBack reports whether the scanner, started on s and the text after it, stops exactly after s and reads it
-// as a text.
+// readsBack reports whether the scanner, started at s, stops exactly after s and reads it as a text.
 func readsBack(s string, end byte) bool {
 	if s == "" || s[0] == '%' || s[0] == '$' || strings.ContainsAny(s, "\n\r@") || strings.TrimSpace(s) != s {
 		return false

@@ -6,12 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// FunctionVariable is a Python function: one that exists (Fn), or one the frame made by MAKE_FUNCTION (Fn zero).
+// FunctionVariable is a Python function: an existing one (Fn), or one that the frame made with MAKE_FUNCTION (Fn is
+// zero).
 type FunctionVariable struct {
 	Base
 	Fn py.Object
 
-	// of a function the frame made
+	// The following fields describe a function that the frame made.
 	Code, GlobalsDict py.Object
 	GlobalsSrc        guards.Source
 	Name, QualName    string
@@ -20,10 +21,10 @@ type FunctionVariable struct {
 	KwDefaults        []Kw
 	Annotations       VariableTracker // tuple of names and values, or nil
 	Foreign           bool            // made by an inlined function of another module
-	attrs             []Kw            // attributes set on it (functools.wraps)
+	attrs             []Kw            // attributes that the frame set (functools.wraps)
 }
 
-// NewFunction returns the tracker of an existing function; with a source the caller has guarded its code.
+// NewFunction returns the tracker of an existing function. If it has a source, the caller has guarded its code.
 func NewFunction(fn py.Object, src guards.Source) *FunctionVariable {
 	return &FunctionVariable{Base: Base{Src: src}, Fn: fn}
 }
@@ -60,12 +61,13 @@ func (f *FunctionVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().FunctionType, nil
 }
 
-// AsConstant implements Constant: false, since a function compares by identity and may have state of the frame.
+// AsConstant implements Constant. It returns false, since a function compares by identity and may hold the frame's
+// state.
 func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// Call implements Caller: the function is inlined.
+// Call implements Caller. The function is inlined.
 func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if _, fixed := f.Src.(*guards.ConstSource); tx.World().Calls > 0 && f.Src != nil && !fixed {
 		return PythonCall(tx, f, args, kwargs) // its code, defaults and globals may have been changed
@@ -118,13 +120,13 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
 }
 
-// functionFields are attributes that a function keeps in its struct; each may be assigned but the closure.
+// functionFields are attributes that a function keeps in its struct. All but the closure can be assigned.
 var functionFields = map[string]guards.FuncField{"__name__": guards.FuncName, "__qualname__": guards.FuncQualName,
 	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode,
 	"__defaults__":   guards.FuncDefaults,
 	"__kwdefaults__": guards.FuncKwDefaults, "__closure__": guards.FuncClosure}
 
-// SetAttr implements AttrSetter on functions the frame made.
+// SetAttr implements AttrSetter for functions that the frame made.
 func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	if !f.Fn.IsNull() || Materialized(f) || value == nil {
 		return unsupported(exc.StoreUnsupported, "attribute %s of a function", name)
@@ -133,7 +135,7 @@ func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTra
 	return nil
 }
 
-// Reconstruct implements Reconstructer for functions the frame made.
+// Reconstruct implements Reconstructer for functions that the frame made.
 func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	if !f.Fn.IsNull() {
 		e.LoadConst(f.Fn)
@@ -179,7 +181,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
-// reconstructForeign emits a function of another module's: MAKE_FUNCTION would give it the globals of this one.
+// reconstructForeign emits a function made in another module. MAKE_FUNCTION would give it the globals of this
+// module.
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)
@@ -225,20 +228,20 @@ func (f *FunctionVariable) storeAttrs(e Emitter) error {
 
 var functionMade py.Object // set with the World; immortal
 
-// CellVariable is a cell: one of the frame's free variables, or one the frame (or an inlined function) made.
+// CellVariable is a cell: a free variable of the frame, or a cell that the frame or an inlined function made.
 type CellVariable struct {
 	Base
-	Real     py.Object // of an existing cell
+	Real     py.Object // the cell, if it exists already
 	contents VariableTracker
 	loaded   bool
 }
 
-// NewCell returns the tracker of a cell the program makes; contents nil when empty.
+// NewCell returns the tracker of a cell that the program makes. It is empty if contents is nil.
 func NewCell(contents VariableTracker) *CellVariable {
 	return &CellVariable{contents: contents, loaded: true}
 }
 
-// NewRealCell returns the tracker of an existing cell, read through src.
+// NewRealCell returns the tracker of an existing cell that is read through src.
 func NewRealCell(cell py.Object, src guards.Source) *CellVariable {
 	return &CellVariable{Base: Base{Src: src}, Real: cell}
 }
@@ -257,7 +260,7 @@ func (c *CellVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (c *CellVariable) PythonType(Translator) (py.Object, error) { return py.CellType(), nil }
 
-// Empty reports whether the cell has no contents now; nothing is guarded.
+// Empty reports whether the cell is empty now. It adds no guard.
 func (c *CellVariable) Empty(tx Translator) bool {
 	if c.loaded {
 		return c.contents == nil
@@ -266,7 +269,7 @@ func (c *CellVariable) Empty(tx Translator) bool {
 	return !full
 }
 
-// Get returns the contents; nil when the cell is empty.
+// Get returns the contents, or nil if the cell is empty.
 func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
 	if !c.loaded {
 		c.loaded = true
@@ -280,7 +283,7 @@ func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
 	return c.contents, nil
 }
 
-// Set stores into the cell (nil empties it); a real cell gets it at once.
+// Set stores into the cell; nil empties it. If other code can see the cell, the store is written through at once.
 func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 	if Materialized(c) {
 		old := c.contents
@@ -292,7 +295,7 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 				tx.Output().AddGuards(guards.QuietIndex(c.Src, 0))
 			}
 		}
-		if old != v { // the same: a cell that is being made
+		if old != v { // they are equal while the cell is being made
 			if err := lettingGo(tx, old); err != nil {
 				return err
 			}
@@ -395,26 +398,26 @@ func (m *MethodVariable) Reconstruct(e Emitter) error {
 
 var methodType py.Object // set with the World; immortal
 
-// BoundBuiltin is obj.name where the attribute is a C method of a tracked value: calling it is calling the method.
+// BoundBuiltin is obj.name where the attribute is a C method. Calling it calls the method.
 type BoundBuiltin struct {
 	Base
 	obj   VariableTracker
 	name  string
-	waits bool // on the stack, for the arguments of its call
+	waits bool // on the stack until its CALL
 	// elsewhere is the descriptor, if the object's class took it from another class or under another name (C.add =
-	// set.add): binding it may raise, and calling the attribute calls the descriptor.
+	// set.add). Binding it may raise, and calling the attribute calls the descriptor.
 	elsewhere py.Object
 }
 
-// ToBeCalled is the method as LOAD_METHOD leaves it on the stack: nothing but a CALL takes it from there.
+// ToBeCalled returns the method as LOAD_METHOD leaves it on the stack, where only a CALL consumes it.
 func (b *BoundBuiltin) ToBeCalled() *BoundBuiltin {
 	return &BoundBuiltin{Base: b.Base, obj: b.obj, name: b.name, waits: true}
 }
 
-// Name is the method's.
+// Name returns the method's name.
 func (b *BoundBuiltin) Name() string { return b.name }
 
-// Object is what the method is bound to.
+// Object returns the object that the method is bound to.
 func (b *BoundBuiltin) Object() VariableTracker { return b.obj }
 
 // Kind implements VariableTracker.
@@ -430,7 +433,7 @@ func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) 
 			kwargs)
 	}
 	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
-		if _, own := readsItself(tx.Scope(), o.Class); own { // which has been called for the method
+		if _, own := readsItself(tx.Scope(), o.Class); own { // the override has already been called to read the method
 			return o.callBound(tx, b.name, args, kwargs)
 		}
 	}
@@ -448,8 +451,8 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 	return loadPlainAttr(e, b.obj, b.name)
 }
 
-// Unbind returns the function and the object that CPython's LOAD_METHOD pushes for a bound C method of a builtin type;
-// false for others.
+// Unbind returns the function and the object that CPython's LOAD_METHOD pushes for a bound C method of a builtin
+// type. For other methods, ok is false.
 func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
 	switch o := b.obj.(type) {
 	case *LazyVariable: // see container_unseen.go

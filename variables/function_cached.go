@@ -6,12 +6,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Functions wrapped by functools.lru_cache. A call with plain constants that is a hit is captured: the result is what
-// the cache holds, which is guarded, and the call itself is an effect at its place, so that hits are counted and the
-// order of use is CPython's. A miss runs the function, and breaks the graph; that entry is good for as long as it would
-// be a miss (python/godynamo/_translator/caches.py).
+// Functions wrapped by functools.lru_cache. A hit with plain constants as arguments is captured: the result is the
+// object in the cache, which is guarded, and the call itself is replayed as an effect, so that the hit count and
+// the order of use match CPython's. A miss breaks the graph and CPython runs the function; that entry is valid
+// while the call would still miss (python/godynamo/_translator/caches.py).
 
-// cachedCall is a call of such a function; false if the contents of its cache are unknown.
+// cachedCall captures a call of such a function. It returns false if the contents of the cache are unknown.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||
@@ -64,7 +64,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 	return tx.Build(parts[1], guards.NewConstSource(out.Const(parts[1]), "___cached_result")), true, nil
 }
 
-// plainKey recognizes constants whose hash and equality run none of the program's code.
+// plainKey reports whether o is a constant whose hash and equality run no user code.
 func plainKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes:

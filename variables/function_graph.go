@@ -7,19 +7,20 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Body is the graph of a function that is an operand of an operation.
+// Body is the captured graph of a function that is given to an operation.
 type Body struct {
-	// the nodes, as _backends/graph_modules takes them: placeholders for the arguments, then for Free
+	// Rows are the nodes in the form that _backends/graph_modules expects: placeholders for the arguments, then for
+	// Free.
 	Rows        py.Object
-	Free        []VariableTracker // tensors that it reads from outside
-	Draws       bool              // random numbers
-	Uses        []bool            // which arguments it looks at
+	Free        []VariableTracker // tensors from outside that the function reads
+	Draws       bool              // whether it draws random numbers
+	Uses        []bool            // which arguments it reads
 	Elementwise bool              // see fxgraph/shapes.Elementwise
-	// Replay captures the same operations on other tensors, outside.
+	// Replay captures the same operations in the outer graph, on other tensors.
 	Replay func(places []VariableTracker) ([]VariableTracker, error)
 }
 
-// GraphFunction is a function that an operation of the graph has made, and that the program can only call.
+// GraphFunction is a function that an operation of the graph returned. The program can only call it.
 type GraphFunction struct {
 	Base
 	Node *fxgraph.Node
@@ -44,27 +45,30 @@ func (v *GraphFunction) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return higherCalls.GraphFunction(tx, v, args, kwargs)
 }
 
-// HigherCalls handle calls that take functions. The package variables/higher implements and registers them.
+// HigherCalls are the handlers of calls that take functions. The package variables/higher implements and registers
+// them.
 type HigherCalls struct {
-	// Transform is the call of torch.vmap, torch.func.grad or their like.
+	// Transform handles a call of torch.vmap, torch.func.grad or a similar transform.
 	Transform func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 		kwargs []Kw) (VariableTracker, error)
-	// Transformed is the call of a function of the frame that one of these calls has made.
+	// Transformed handles a call of the function that such a transform returned.
 	Transformed func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
-	// Operator is the call of a higher-order operator: torch.cond, scan, ...
+	// Operator handles a call of a higher-order operator: torch.cond, scan, ...
 	Operator func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
-	// Take is the call of a function that takes a function and calls it; what: vjp, jvp, checkpoint or functional_call.
+	// Take handles a call of a function that calls the function it is given; what is vjp, jvp, checkpoint or
+	// functional_call.
 	Take func(tx Translator, t *TorchVariable, what string, args []VariableTracker,
 		kwargs []Kw) (VariableTracker, error)
-	// ApplyFunction is the call of the apply of a torch.autograd.Function.
+	// ApplyFunction handles a call of a torch.autograd.Function's apply.
 	ApplyFunction func(tx Translator, class *ClassVariable, args []VariableTracker) (VariableTracker, error)
-	// GraphFunction is the call of a function that an operation of the graph has made.
+	// GraphFunction handles a call of a function that an operation of the graph returned.
 	GraphFunction func(tx Translator, f *GraphFunction, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 }
 
-var higherCalls HigherCalls // set once, at start
+var higherCalls HigherCalls // set once at startup
 
-// RegisterHigherCalls sets the calls, before the first translation. It panics if one is missing.
+// RegisterHigherCalls sets the handlers. It is called before the first translation, and panics if a handler is
+// missing.
 func RegisterHigherCalls(calls HigherCalls) {
 	fields := reflect.ValueOf(calls)
 	for i := range fields.NumField() {

@@ -6,15 +6,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OptimizedVariable is a callable of godynamo or torch.jit.script. It has its own identity, and calling it calls what
-// it wraps.
+// OptimizedVariable is a callable of godynamo or torch.jit.script. It has its own identity; calling it calls the
+// wrapped function.
 type OptimizedVariable struct {
 	Base
 	Obj   py.Object
-	wraps VariableTracker // a function, or a method where it is bound
+	wraps VariableTracker // a function, or a method if the callable is bound
 }
 
-// wrapOptimized sees through a callable that represents function fn.
+// wrapOptimized returns the tracker of a callable that wraps function fn.
 func wrapOptimized(tx Translator, obj, fn py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out := tx.Output()
 	v := &OptimizedVariable{Base: Base{Src: src}, Obj: obj,
@@ -47,7 +47,8 @@ func (v *OptimizedVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, v.wraps, args, kwargs)
 }
 
-// GetAttr implements AttrGetter: what says which function it is; all else is CPython's to read.
+// GetAttr implements AttrGetter for the function's name, module and docstring. Other attributes are read by
+// CPython.
 func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	switch name {
 	case "__name__", "__qualname__", "__module__", "__doc__":

@@ -6,11 +6,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// inspect.signature of a Python function: CPython computes it, and all that it reads of the function is guarded: its
-// code, defaults, annotations, and that no attribute says otherwise. A Signature is a constant; what it shows under
-// `parameters` is a mappingproxy.
+// inspect.signature of a Python function. CPython computes it, and everything it reads from the function is
+// guarded: the code, the defaults, the annotations, and the absence of attributes that override them. A Signature
+// is a constant; its `parameters` is a mappingproxy.
 
-// signatureOf is inspect.signature of a function, or of a method without its first parameter.
+// signatureOf returns inspect.signature of a function, or of a method without its first parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -37,7 +37,7 @@ func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// guardSignature guards what inspect.signature reads of a function.
+// guardSignature guards everything that inspect.signature reads from a function.
 func guardSignature(tx Translator, f *FunctionVariable) error {
 	for name, field := range map[string]guards.FuncField{"__code__": guards.FuncCode,
 		"__defaults__":   guards.FuncDefaults,
@@ -79,8 +79,8 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 	return nil
 }
 
-// guardAnnotations guards the names and the very objects; those of the entry's constants that take no weak reference
-// are held.
+// guardAnnotations guards the names and the identity of each annotation. The entry holds strong references to the
+// annotations that are not classes.
 func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	s := tx.Scope()
 	keys, values := s.DictItems(d)
@@ -96,14 +96,14 @@ func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	}
 }
 
-// MappingProxyVariable is a mappingproxy of something that does not change.
+// MappingProxyVariable is a mappingproxy of a mapping that does not change.
 type MappingProxyVariable struct {
 	Base
 	proxy py.Object
 	items *DictVariable
 }
 
-// newMappingProxy wraps the proxy of a constant's.
+// newMappingProxy returns the tracker of a constant's mappingproxy.
 func newMappingProxy(tx Translator, proxy py.Object) (VariableTracker, error) {
 	copied, err := tx.Scope().CallMethod(proxy, "copy")
 	if err != nil {
@@ -149,7 +149,7 @@ func (m *MappingProxyVariable) GetItem(tx Translator, key VariableTracker) (Vari
 	return m.items.GetItem(tx, key)
 }
 
-// CallMethod implements MethodCaller: what reads.
+// CallMethod implements MethodCaller for the methods that read.
 func (m *MappingProxyVariable) CallMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	switch name {

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// unwrap is the member `name` of a C wrapper (a static or class method, a property, a partial, a callable of godynamo);
-// the zero Object if it is empty. The wrapper is guarded by its type and read on each call. The entry holds no
-// reference to it or to what it wraps, so both live no longer than in CPython, and another wrapper of the same code
-// fits as well. It is an error if the member is not a C member.
+// unwrap returns the member `name` of a C wrapper (a static or class method, a property, a partial, a callable of
+// godynamo), or the zero Object if it is empty. The type of the wrapper is guarded, and the member is read on each
+// call. The entry holds no reference to the wrapper or to the wrapped object, so both live no longer than in
+// CPython, and the entry also serves another wrapper of the same code. A member that is not a C member is an error.
 func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
 	s, out := tx.Scope(), tx.Output()
 	member, ok := s.TypeLookup(wrapper.Type(), name)
@@ -24,14 +24,14 @@ func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (p
 	return v, guards.NewSlotSource(src, name, off), nil
 }
 
-// inherits reports whether class has name from base.
+// inherits reports whether class inherits name from base.
 func inherits(tx Translator, class, base py.Object, name string) bool {
 	own, _ := tx.Scope().TypeLookup(class, name)
 	theirs, ok := tx.Scope().TypeLookup(base, name)
 	return ok && own == theirs
 }
 
-// unwrapped is the tracker of a wrapper's member `name`; nil if it is empty.
+// unwrapped returns the tracker of a wrapper's member `name`, or nil if it is empty.
 func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string) (VariableTracker, error) {
 	v, from, err := unwrap(tx, wrapper, src, name)
 	if err != nil || v.IsNull() {
@@ -40,7 +40,7 @@ func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string)
 	return tx.Build(v, from), nil
 }
 
-// getProperty calls a property's getter; ok is false where it has none that is a Python function.
+// getProperty calls a property's getter. ok is false unless the getter is a Python function.
 func getProperty(tx Translator, self VariableTracker, property py.Object,
 	src guards.Source) (v VariableTracker, ok bool, err error) {
 	get, from, err := unwrap(tx, property, src, "fget")
@@ -51,8 +51,8 @@ func getProperty(tx Translator, self VariableTracker, property py.Object,
 	return v, true, err
 }
 
-// chained refuses a classmethod around another descriptor than a function: CPython 3.9 to 3.12 calls that descriptor's
-// __get__.
+// chained rejects a classmethod that wraps a descriptor other than a function: CPython 3.9 to 3.12 calls that
+// descriptor's __get__.
 func chained(tx Translator, name string, d py.Object) error {
 	if d.Kind() != py.ClassMethod {
 		return nil

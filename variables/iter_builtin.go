@@ -8,7 +8,7 @@ import (
 // CallIterator is a zip, enumerate, map or filter object: each step advances other iterators.
 type CallIterator struct {
 	Base
-	fn   VariableTracker // the builtin, to build the real one again
+	fn   VariableTracker // the builtin; Reconstruct calls it again
 	args []VariableTracker
 	subs []Iterator
 	kws  []Kw
@@ -28,7 +28,7 @@ func (c *CallIterator) Children() []VariableTracker {
 	return out
 }
 
-// PythonType implements Typed: the builtin that made it is its class.
+// PythonType implements Typed. The class is the builtin that made the iterator.
 func (c *CallIterator) PythonType(tx Translator) (py.Object, error) {
 	if b, ok := c.fn.(*BuiltinVariable); ok && py.IsSubtype(b.Fn.Type(), tx.World().TypeType) {
 		return b.Fn, nil
@@ -51,7 +51,7 @@ func (c *CallIterator) Snapshot() VariableTracker {
 	return &s
 }
 
-// Reconstruct implements Reconstructer: the builtin called again over the rest of its iterators.
+// Reconstruct implements Reconstructer: the builtin, called with the rest of the iterators.
 func (c *CallIterator) Reconstruct(e Emitter) error {
 	e.PushNull()
 	if err := e.Load(c.fn); err != nil {
@@ -176,7 +176,7 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}}, nil
 }
 
-// zipEnd is the error of the i-th iterator's being shorter or longer than those before.
+// zipEnd raises zip(strict=True)'s ValueError: the i-th iterator is shorter or longer than those before it.
 func zipEnd(tx Translator, i int, how string) error {
 	others := " "
 	if i > 1 {
@@ -185,7 +185,7 @@ func zipEnd(tx Translator, i int, how string) error {
 	return RaiseText(tx, "ValueError", "zip() argument "+itoa(i+1)+" is "+how+" than argument"+others+itoa(i))
 }
 
-// strictEnd checks zip(strict=True) when its i-th iterator has ended.
+// strictEnd checks the other iterators of zip(strict=True) when the i-th iterator has ended.
 func strictEnd(tx Translator, subs []Iterator, i int) error {
 	if i > 0 {
 		return zipEnd(tx, i, "shorter")

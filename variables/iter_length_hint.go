@@ -5,8 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Before the first item CPython reads the length of an iterable that becomes a list or tuple: PyObject_LengthHint of
-// CPython 3.11, Objects/abstract.c. Some functions read the iterable's, others its iterator's.
+// CPython reads the length of an iterable before the first item when it builds a list or tuple from it:
+// PyObject_LengthHint of CPython 3.11, Objects/abstract.c. Some functions read the length of the iterable, others
+// that of its iterator.
 
 // UnpackSized is Unpack for operations that read the iterable's length: list(), tuple(), sorted(), extend, a call with
 // a star.
@@ -20,8 +21,8 @@ func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error)
 	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
 }
 
-// unpackHinted is Unpack with ask called before the first item, if user code may compute the length of v or of its
-// iterator.
+// unpackHinted is Unpack for values whose length user code may compute: it calls ask with v and its iterator before
+// the first item.
 func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -40,7 +41,7 @@ func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTrack
 	return Unpack(tx, it)
 }
 
-// plainHint refuses an iterator of v whose length user code decides.
+// plainHint rejects an iterator of v whose length user code computes.
 func plainHint(tx Translator, v, it VariableTracker) error {
 	var o *ObjectVariable
 	switch x := it.(type) {
@@ -61,7 +62,7 @@ func plainHint(tx Translator, v, it VariableTracker) error {
 	return nil
 }
 
-// hinted recognizes values whose length may be for user code to say.
+// hinted reports whether user code may compute the length of v.
 func hinted(v VariableTracker) bool {
 	switch v.(type) {
 	case *ObjectVariable, *ClassVariable, *ConstantVariable, *ObjectIterator, *SubscriptIterator, *ReverseIterator:
@@ -70,7 +71,7 @@ func hinted(v VariableTracker) bool {
 	return false
 }
 
-// lengthHint runs what PyObject_LengthHint runs. What it returns is not used.
+// lengthHint runs the code that PyObject_LengthHint would run. The result is not used.
 func lengthHint(tx Translator, v VariableTracker) error {
 	switch x := v.(type) {
 	case *ObjectVariable:
@@ -110,7 +111,7 @@ func lengthHint(tx Translator, v VariableTracker) error {
 	return nil
 }
 
-// sizeAsked runs the instance's __len__, whose TypeError is ignored.
+// sizeAsked runs the instance's __len__ and ignores a TypeError.
 func (o *ObjectVariable) sizeAsked(tx Translator) error {
 	if _, ok := tx.Scope().TypeLookup(o.Class, "__len__"); !ok {
 		return nil
@@ -122,7 +123,7 @@ func (o *ObjectVariable) sizeAsked(tx Translator) error {
 	return unlessTypeError(tx, err)
 }
 
-// lengthHint runs __len__ and, where that is missing or raises TypeError, __length_hint__.
+// lengthHint runs __len__ and, if that is missing or raises TypeError, __length_hint__.
 func (o *ObjectVariable) lengthHint(tx Translator) error {
 	if _, ok := tx.Scope().TypeLookup(o.Class, "__len__"); ok {
 		n, err := o.Len(tx)
@@ -160,7 +161,7 @@ func (o *ObjectVariable) lengthHint(tx Translator) error {
 	return unsupported(exc.CallUnsupported, "__length_hint__ that returns %s", Describe(tx, r))
 }
 
-// unlessTypeError is err, or nil for a TypeError of the program.
+// unlessTypeError returns err, or nil if err is a TypeError raised by the program.
 func unlessTypeError(tx Translator, err error) error {
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "TypeError") {
 		return nil

@@ -6,32 +6,32 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// watched is a container whose iterators notice that it has changed.
+// watched is a container whose iterators notice changes.
 type watched interface {
-	// changes returns the size that iterators compare, a number that every change of the members raises, and the
-	// container's name in the RuntimeError.
+	// changes returns the size that iterators compare, a number that grows with every change of the members, and
+	// the name of the container in the RuntimeError.
 	changes() (size, version int, what string)
 }
 
-// indexed is a sequence whose items are made when read.
+// indexed is a sequence whose items are built when they are read.
 type indexed interface {
 	at(i int) VariableTracker
 }
 
-// SequenceIterator walks the known items of a sequence. A list that grows while it is walked is seen growing; a dict,
-// set or deque that changes raises RuntimeError.
+// SequenceIterator iterates over the known items of a sequence. If a list grows meanwhile, the iterator sees the
+// new items; if a dict, set or deque changes, it raises RuntimeError.
 type SequenceIterator struct {
 	Base
 	seq           Sequence
-	owner         VariableTracker // the sequence's tracker, for kinds that stay alive in the iterator
+	owner         VariableTracker // the tracker of the sequence; of some kinds, the iterator keeps it alive
 	index         int
 	size, version int
 	done          bool
-	items         []VariableTracker // of a set
-	empty         py.Object         // what is left to walk at the end; see Settle
+	items         []VariableTracker // of a set, in CPython's order
+	empty         py.Object         // an empty container for an exhausted iterator; see Settle
 }
 
-// NewSequenceIterator returns an iterator over seq's items from index on.
+// NewSequenceIterator returns an iterator over seq's items that starts at index.
 func NewSequenceIterator(owner VariableTracker, seq Sequence, index int) *SequenceIterator {
 	it := &SequenceIterator{seq: seq, owner: owner, index: index}
 	if c, ok := owner.(watched); ok {
@@ -65,7 +65,7 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			if what == "deque" {
 				text = "deque mutated during iteration"
 			}
-			s.size = -1 // CPython keeps raising it
+			s.size = -1 // CPython raises it again at each step
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		}
 		if version != s.version {
@@ -87,7 +87,7 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 		if items, err = s.seq.Items(tx); err != nil {
 			return nil, false, err
 		}
-		if _, set := s.owner.(*SetVariable); set { // CPython is asked for its order once
+		if _, set := s.owner.(*SetVariable); set { // CPython computes the order of a set only once
 			s.items = items
 		}
 	}
@@ -109,7 +109,7 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 	return it.Type(), observed(err)
 }
 
-// Settle checks that the iterator can be made real at its place: called before it is.
+// Settle implements Settler: it checks that the iterator can be made real at this point.
 func (s *SequenceIterator) Settle(tx Translator) error {
 	if err := madeBy(tx, s.owner, "__iter__"); err != nil {
 		return err
@@ -119,7 +119,7 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 			return unsupported(exc.Reconstruct, "iterator over a %s that was changed", what)
 		}
 	}
-	if s.done { // it lets go of what it walked
+	if s.done { // an exhausted iterator releases its sequence
 		var err error
 		s.empty, err = emptyLike(tx, s.owner)
 		if err == nil {
@@ -147,7 +147,8 @@ func (s *SequenceIterator) Snapshot() VariableTracker {
 	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done, empty: s.empty}
 }
 
-// Reconstruct implements Reconstructer: iter(seq), advanced by its __setstate__ if it has one, else step by step.
+// Reconstruct implements Reconstructer: iter(seq), advanced by __setstate__ if the iterator has one, else step by
+// step.
 func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	if s.done && !s.empty.IsNull() {
 		e.PushNull()
@@ -180,7 +181,7 @@ func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// stepwise recognizes iterators that can be moved on by asking them alone.
+// stepwise reports whether the iterator has no __setstate__ and can only be advanced by calling next.
 func (s *SequenceIterator) stepwise() bool {
 	c, ok := s.owner.(*ConstantVariable)
 	_, watch := s.owner.(watched)
@@ -189,11 +190,11 @@ func (s *SequenceIterator) stepwise() bool {
 
 var advancedFunction, spentFunction py.Object // set with the World; immortal
 
-// ObjectIterator is an instance whose class has __next__, as iteration uses it.
+// ObjectIterator is an instance used as an iterator; its class has __next__.
 type ObjectIterator struct {
 	Base
 	obj   *ObjectVariable
-	value VariableTracker // of the StopIteration that ended it
+	value VariableTracker // of the StopIteration that ended the iteration
 }
 
 // StopValue implements Returner.
@@ -233,7 +234,7 @@ func (i *ObjectIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return nil, false, nil
 }
 
-// step runs one step of an iteration; the exceptions that end it are its end.
+// step runs one step of an iteration. An exception named in ends is the end of the iteration, not an error.
 func step(tx Translator, run func() (VariableTracker, error), ends ...string) (VariableTracker, bool, error) {
 	v, err := run()
 	if o, ok := err.(*exc.Observed); ok {
@@ -246,7 +247,7 @@ func step(tx Translator, run func() (VariableTracker, error), ends ...string) (V
 	return v, err == nil, err
 }
 
-// raises reports whether an exception is of a builtin class or one derived from it.
+// raises reports whether o is an exception of the builtin class name or of a subclass.
 func raises(tx Translator, o *exc.Observed, name string) bool {
 	if o.TypeName == name {
 		return true
@@ -258,7 +259,7 @@ func raises(tx Translator, o *exc.Observed, name string) bool {
 // Reconstruct implements Reconstructer.
 func (i *ObjectIterator) Reconstruct(e Emitter) error { return e.Load(i.obj) }
 
-// SubscriptIterator walks an instance that has __getitem__ alone: from 0 until IndexError.
+// SubscriptIterator iterates over an instance that has only __getitem__, from index 0 until IndexError.
 type SubscriptIterator struct {
 	Base
 	obj   *ObjectVariable
@@ -332,7 +333,8 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return out, err
 }
 
-// UnpackSome returns the items of a sequence, and at most n of another iterable: the rest is left in its iterator.
+// UnpackSome returns the items of a sequence, or at most n items of another iterable. The rest stays in its
+// iterator.
 func UnpackSome(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -364,7 +366,7 @@ func nextItems(tx Translator, it VariableTracker, n int) ([]VariableTracker, err
 	return out, nil
 }
 
-// constantItems are the items of a constant that can be iterated.
+// constantItems returns the items of an iterable constant.
 func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTracker, error) {
 	switch o.Kind() {
 	case py.Str, py.Bytes, py.Tuple, py.FrozenSet:
@@ -372,7 +374,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		if !tx.World().IsEnumClass(tx.Scope(), o) {
 			return nil, notIterable(tx, v)
 		}
-		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // the order of its members
+		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // the order of the members
 			order, err := Unpack(tx, tx.Build(names, guards.NewTypeAttrSource(classSource(tx, o), "_member_names_")))
 			for i := 0; i < len(order) && err == nil; i++ {
 				_, err = Realize(tx, order[i])
@@ -408,7 +410,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	}
 	out := make([]VariableTracker, len(items))
 	for i, it := range items {
-		if isImmutable(tx, it) { // a tuple stays the object it is
+		if isImmutable(tx, it) { // a tuple keeps its identity
 			if tx.World().IsEnum(tx.Scope(), o) {
 				if err := foundMember(tx, it); err != nil {
 					return nil, err
@@ -422,16 +424,16 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	return out, nil
 }
 
-// notIterable is the TypeError of iter(v); unpacking and calls with a star have other texts for it.
+// notIterable returns the TypeError of iter(v). Unpacking and calls with a star word it differently.
 func notIterable(tx Translator, v VariableTracker) error {
 	err := typeError(tx, "'\x00' object is not iterable", v)
 	if o, ok := err.(*exc.Observed); ok {
-		o.Value, o.Vague = nil, true // whoever asked says it in words of its own
+		o.Value, o.Vague = nil, true // the caller words the message
 	}
 	return err
 }
 
-// Iter is iter(v).
+// Iter returns iter(v).
 func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -445,7 +447,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := v.(*TensorVariable); ok { // one unbind, whose tuple is walked
+		if _, ok := v.(*TensorVariable); ok { // one unbind; the iterator goes over its tuple
 			t := NewTuple(items, nil)
 			return NewSequenceIterator(t, t, 0), nil
 		}
@@ -489,7 +491,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NewSequenceIterator(t, t, 0), nil
 }
 
-// iter is iter() of an instance: by __iter__, by the builtin type it extends, by __getitem__.
+// iter returns iter() of an instance: by __iter__, by the builtin type it extends, or by __getitem__.
 func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__iter__")
 	if err != nil {

@@ -5,17 +5,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ReverseIterator is reversed(v) of a list, tuple, text, dict, view or deque, or of an instance with __len__ and
-// __getitem__: each step reads the present contents.
+// ReverseIterator is reversed(v) of a list, tuple, str, bytes, dict, view or deque, or of an instance with __len__
+// and __getitem__. Each step reads the current contents.
 type ReverseIterator struct {
 	Base
 	owner         VariableTracker
-	seq           Sequence // nil: an instance, which is subscripted
-	index         int      // of the next item; -1 at the end
+	seq           Sequence // nil for an instance, which is subscripted
+	index         int      // of the next item; -1 when exhausted
 	size, version int
 }
 
-// builtinReversed is reversed(v).
+// builtinReversed returns reversed(v).
 func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
@@ -63,7 +63,7 @@ func newReverse(tx Translator, owner VariableTracker, seq Sequence) (VariableTra
 	return it, nil
 }
 
-// reversedObject is reversed() of an instance: by __reversed__, else by __len__ and __getitem__.
+// reversedObject returns reversed() of an instance: by __reversed__, else by __len__ and __getitem__.
 func reversedObject(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__reversed__")
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			if what == "deque" {
 				text = "deque mutated during iteration"
 			}
-			r.size = -1 // CPython keeps raising it
+			r.size = -1 // CPython raises it again at each step
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		} else if version != r.version {
 			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration",
@@ -153,7 +153,7 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	if err != nil {
 		return nil, false, err
 	}
-	if r.index >= len(items) { // a list has become shorter
+	if r.index >= len(items) { // the list has become shorter
 		r.index = -1
 		return nil, false, nil
 	}
@@ -161,7 +161,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
-// madeBy refuses to make an iterator or view over an instance's contents by methods that its class overrides.
+// madeBy rejects an iterator or view over an instance's contents if the instance's class overrides one of the
+// methods that make it.
 func madeBy(tx Translator, owner VariableTracker, names ...string) error {
 	if v, ok := owner.(*DictViewVariable); ok {
 		owner, names = v.dict, []string{v.what, "__getattribute__"}
@@ -192,7 +193,8 @@ func (r *ReverseIterator) Snapshot() VariableTracker {
 	return &c
 }
 
-// Reconstruct implements Reconstructer: reversed(v), advanced by its __setstate__ if it has one, else step by step.
+// Reconstruct implements Reconstructer: reversed(v), advanced by __setstate__ if the iterator has one, else step by
+// step.
 func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	_, stepwise := r.owner.(watched)
 	if stepwise {
@@ -208,7 +210,7 @@ func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	if stepwise {
 		n := r.size - 1 - r.index
 		if r.index < 0 {
-			n++ // the end has been seen
+			n++ // the iterator is exhausted
 		}
 		e.LoadInt(n)
 		e.Call(2, nil)
@@ -224,7 +226,7 @@ func (r *ReverseIterator) Reconstruct(e Emitter) error {
 
 var reversedType py.Object // set with the World; immortal
 
-// emptyLike is an empty container of a tracker's kind, to make an iterator of its kind from.
+// emptyLike returns an empty container of a tracker's kind, from which an iterator of the right type can be made.
 func emptyLike(tx Translator, v VariableTracker) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()
 	switch x := v.(type) {

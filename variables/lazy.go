@@ -5,15 +5,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// LazyVariable is a value of the frame that nobody has looked at: it is guarded by nothing, and passes through
-// assignments, calls and returns as it is.
+// LazyVariable is a value of the frame that the translation has not read yet. It has no guards, and passes
+// unchanged through assignments, calls and returns.
 type LazyVariable struct {
 	Base
 	obj  py.Object
 	real VariableTracker
 }
 
-// NewLazy wraps obj, read through src.
+// NewLazy returns the tracker of obj, which is read through src.
 func NewLazy(obj py.Object, src guards.Source) *LazyVariable {
 	return &LazyVariable{Base: Base{Src: src}, obj: obj}
 }
@@ -26,7 +26,7 @@ func (l *LazyVariable) Kind() string {
 	return "LazyVariable"
 }
 
-// Guards implements VariableTracker: those of the looked-at value.
+// Guards implements VariableTracker. It returns the guards of the realized value.
 func (l *LazyVariable) Guards() guards.Set {
 	if l.real != nil {
 		return l.real.Guards()
@@ -34,16 +34,16 @@ func (l *LazyVariable) Guards() guards.Set {
 	return l.set
 }
 
-// Peek is the real object of a lazy value. It does not count as a read by the program: no guard is added.
+// Peek returns the real object of a lazy value. It does not count as a read by the program, so no guard is added.
 func (l *LazyVariable) Peek() py.Object { return l.obj }
 
-// Realized reports whether the value has been looked at.
+// Realized reports whether the value has been realized.
 func (l *LazyVariable) Realized() bool { return l.real != nil }
 
-// Real is the looked-at tracker, nil before.
+// Real returns the tracker of the realized value, or nil before that.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
-// Realize looks at a lazy value: its kind is determined and guarded. Other trackers are returned as they are.
+// Realize realizes a lazy value: it determines its kind and guards it. Other trackers are returned unchanged.
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {
@@ -69,7 +69,7 @@ func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return current(tx, l.real)
 }
 
-// RealizeAll realizes every value of a list into a new one.
+// RealizeAll returns the realized values as a new slice.
 func RealizeAll(tx Translator, vs []VariableTracker) ([]VariableTracker, error) {
 	out := make([]VariableTracker, len(vs))
 	for i, v := range vs {

@@ -8,22 +8,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ObjectVariable is an instance of a Python class, nn.Modules included: one that exists, or one the program made.
-// Attributes follow object.__getattribute__; what the program stored is seen before what the real object holds.
+// ObjectVariable is an instance of a Python class, nn.Modules included: an existing one, or one that the program
+// made. Attribute reads follow object.__getattribute__; attributes that the program stored come before those of the
+// real object.
 type ObjectVariable struct {
 	Base
-	Obj    py.Object // zero: made by the program
+	Obj    py.Object // zero if the program made the instance
 	Class  py.Object
-	made   *ClassVariable             // what the program called to make it, where that was a variable's value
-	attrs  map[string]VariableTracker // stored by the program; nil: deleted
+	made   *ClassVariable             // the class called to make it, if it was read from a slot of the frame
+	attrs  map[string]VariableTracker // stored by the program; nil means deleted
 	order  []string
-	known  map[string]VariableTracker // read before
-	exc    *exceptionState            // of an exception the program made
-	value  VariableTracker            // what an instance of a subclass of list, dict, tuple, int, ... holds
-	native py.Object                  // that type: base of Class
-	// its __dict__, once the program has read it: then the instance attributes are there
+	known  map[string]VariableTracker // read from the real object before
+	exc    *exceptionState            // of an exception that the program made
+	value  VariableTracker            // the contents of an instance of a subclass of list, dict, tuple, int, ...
+	native py.Object                  // that builtin type, a base of Class
+	// The instance's __dict__, once the program has read it. From then on it holds the instance attributes.
 	dict *DictVariable
-	gone map[string]bool // deleted by the program at some time
+	gone map[string]bool // deleted by the program at some point
 }
 
 // NewObject returns the tracker of an existing instance whose type the caller has guarded.
@@ -31,7 +32,7 @@ func NewObject(obj py.Object, src guards.Source) *ObjectVariable {
 	return &ObjectVariable{Base: Base{Src: src}, Obj: obj, Class: obj.Type()}
 }
 
-// NewInstance returns the tracker of an instance the program makes; its attributes are stored afterwards.
+// NewInstance returns the tracker of an instance that the program makes. Its attributes are stored afterwards.
 func NewInstance(class py.Object) *ObjectVariable { return &ObjectVariable{Class: class} }
 
 // Kind implements VariableTracker.
@@ -60,7 +61,7 @@ func (o *ObjectVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Class, nil }
 
-// Stored lists what the program stored on an instance that it made, in order.
+// Stored returns the attributes that the program stored on an instance it made, in order.
 func (o *ObjectVariable) Stored() []Kw {
 	var out []Kw
 	if o.dict != nil && allNames(o.dict.keys) {
@@ -73,7 +74,7 @@ func (o *ObjectVariable) Stored() []Kw {
 	return append(out, o.storedByName()...)
 }
 
-// storedByName is Stored without what was stored in the instance's __dict__.
+// storedByName returns the attributes of Stored that were not stored in the instance's __dict__.
 func (o *ObjectVariable) storedByName() []Kw {
 	var out []Kw
 	for _, n := range o.order {
@@ -84,7 +85,8 @@ func (o *ObjectVariable) storedByName() []Kw {
 	return out
 }
 
-// classSource reaches a class that has been guarded (TYPE_MATCH) through the entry's constants.
+// classSource returns a source that reads a class from the entry's constants. The class is already guarded
+// (TYPE_MATCH).
 func classSource(tx Translator, class py.Object) guards.Source {
 	if polyfillMark(tx, class) != "" {
 		return guards.NewPolyfillSource(tx.Output().Const(class))
@@ -97,8 +99,8 @@ func (o *ObjectVariable) IsModule(tx Translator) bool {
 	return py.IsSubtype(o.Class, tx.World().NNModule)
 }
 
-// inside is the place the instance's own attributes are read from. Places inside an nn.Module are a separate family:
-// config.guard_nn_modules omits their guards.
+// inside returns the source from which the instance's attributes are read. Sources inside an nn.Module form a
+// separate family: config.guard_nn_modules omits their guards.
 func (o *ObjectVariable) inside(tx Translator) guards.Source {
 	if o.Src == nil || !o.IsModule(tx) {
 		return o.Src
@@ -106,21 +108,22 @@ func (o *ObjectVariable) inside(tx Translator) guards.Source {
 	return guards.NewNNModuleSource(o.Src)
 }
 
-// plainGetAttr recognizes types whose attribute reads are object.__getattribute__'s, with or without a Python
+// plainGetAttr reports whether a class reads attributes with object.__getattribute__, with or without a Python
 // __getattr__.
 func plainGetAttr(tx Translator, class py.Object) bool {
 	g, ok := tx.Scope().TypeLookup(class, "__getattribute__")
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// readsItself returns a class's __getattribute__ if it is written in Python. It is inlined; what it reads through
-// object.__getattribute__ is guarded and loaded directly.
+// readsItself returns a class's __getattribute__ if it is written in Python. Such a method is inlined; its reads
+// through object.__getattribute__ are guarded and loaded directly.
 func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
 	hook, _ = s.TypeLookup(class, "__getattribute__")
 	return hook, hook.Kind() == py.Function
 }
 
-// loadPlainAttr emits what object.__getattribute__ reads of o; its class's own __getattribute__ is not run once more.
+// loadPlainAttr emits a read with object.__getattribute__, so that the class's own __getattribute__ does not run
+// again.
 func loadPlainAttr(e Emitter, o VariableTracker, name string) error {
 	if i, ok := o.(*ObjectVariable); ok {
 		s := py.OpenScope()
@@ -154,7 +157,7 @@ func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker
 	return v
 }
 
-// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined where they are
+// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined if they are
 // Python code.
 func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	if hook, ok := readsItself(tx.Scope(), o.Class); ok {
@@ -179,7 +182,7 @@ func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker
 	return v, err
 }
 
-// lookup returns nil if the instance and its class do not have the attribute.
+// lookup returns an attribute, or nil if the instance and its class do not have it.
 func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().drew && tx.World().isRandom(o.Class) && (name == "gauss_next" || name == "__dict__") {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a generator whose numbers were drawn", name)
@@ -221,7 +224,7 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 }
 
-// instanceAttr reads the instance's own attribute; nil when it has none.
+// instanceAttr returns the instance's own attribute, or nil if it has none.
 func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, inClass bool) (VariableTracker, error) {
 	if o.dict != nil {
 		v, ok, err := o.dict.get(tx, StrConst(tx, name))
@@ -241,8 +244,8 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	if !ok {
 		return nil, nil
 	}
-	// A data descriptor that the class gets later would come first. All instances of a class share the guard, and the
-	// memo of a guard program compares one class version for all of them.
+	// A data descriptor that is added to the class later would take precedence. All instances of a class share this
+	// guard, and the memo of a guard program compares one class version for all of them.
 	class := classSource(tx, o.Class)
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user disabled guards inside modules
@@ -259,7 +262,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 	return remember(o, name, tx.Build(v, src)), nil
 }
 
-// bindClassAttr is the result of reading a class attribute through an instance.
+// bindClassAttr returns the result of reading a class attribute through an instance.
 func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) (VariableTracker, error) {
 	switch d.Kind() {
@@ -289,7 +292,7 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 			return v, err
 		}
 	}
-	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // one of our callables used as a method
+	if fn := tx.World().CallableFunction(d); !fn.IsNull() { // a godynamo callable used as a method
 		wraps := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
 		return NewMethod(&OptimizedVariable{Obj: d, wraps: wraps}, self, nil), nil
 	}
@@ -299,8 +302,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	return tx.Build(d, src), nil
 }
 
-// bindNative is a C method of a class, read through an instance: the class's own, or one that it has taken from
-// elsewhere.
+// bindNative binds a C method, read through an instance. The method may be the class's own or come from another
+// class.
 func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) *BoundBuiltin {
 	if py.IsNative(class, name, d) {
@@ -349,7 +352,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		return v, err
 	}
 	if o.value != nil {
-		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // the builtin type's own
+		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // defined by the builtin type
 			if v, err := GetAttr(tx, o.value, name); err == nil || IsObserved(err) {
 				return v, err
 			}
@@ -358,8 +361,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that the instance and its class do not have the attribute. If one of them has it, it raised
-// AttributeError (a descriptor, a property, __getattribute__) and has its own guard.
+// guardMissing guards that the instance and its class do not have the attribute. If one of them does have it, that
+// attribute (a descriptor, a property, __getattribute__) raised AttributeError and has its own guard.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	s := tx.Scope()
 	if _, has := s.TypeLookup(o.Class, name); has {
@@ -375,8 +378,8 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls the class's __getattr__. For nn.Module's, parameters, buffers and submodules are read directly from
-// its three dicts, in its order.
+// missingAttr calls the class's __getattr__. nn.Module's __getattr__ is not called: parameters, buffers and
+// submodules are read directly from the module's three dicts, in its order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -397,14 +400,14 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 				return nil, err
 			}
 			if found {
-				o.guardMissing(tx, name) // in the module's own __dict__ or its class it would come first
+				o.guardMissing(tx, name) // the module's __dict__ and its class take precedence
 				return v, nil
 			}
 		}
 		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
-	// = dict.__getitem__
+	// __getattr__ = dict.__getitem__
 	if _, ok := o.value.(*DictVariable); ok && (hook.Kind() == py.MethodDescr || hook.Kind() == py.WrapperDescr) {
 		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)},
 			nil)
@@ -417,7 +420,7 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 	return Call(tx, fn, []VariableTracker{o, StrConst(tx, name)}, nil)
 }
 
-// moduleDictItem reads one key of a module's dict by itself, so that the guard is on that key and not on all of them.
+// moduleDictItem reads one key of a module's dict, and guards only that key.
 func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTracker, bool, error) {
 	l, lazy := dv.(*LazyVariable)
 	if !lazy || l.real != nil || l.Src == nil || l.obj.Kind() != py.Dict {
@@ -440,18 +443,19 @@ func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTra
 	return l.item(tx, name, v), true, nil
 }
 
-// item builds the value under a text key of a dict nobody has looked at whole, one tracker a key.
+// item returns the tracker of the value under a str key, for a dict that has not been realized. Each key has one
+// tracker.
 func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTracker {
 	src := guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name)))
 	tx.Output().Reads(src)
 	return tx.Build(v, src)
 }
 
-// noneMeansNone are the special methods for which None says that a class does not have them. C code calls any other
-// None.
+// noneMeansNone lists the special methods that a class disables by setting them to None. CPython's slots call any
+// other method that is None, and raise.
 var noneMeansNone = []string{"__hash__", "__iter__", "__contains__", "__reversed__", "__length_hint__"}
 
-// lookupSpecial finds a special method on the class and binds it; nil if there is none written in Python.
+// lookupSpecial finds a special method on the class and binds it. It returns nil if none is written in Python.
 func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTracker, error) {
 	d, ok := tx.Scope().TypeLookup(o.Class, name)
 	if !ok {
@@ -468,7 +472,7 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.value != nil {
 		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
-			return nil, nil // the builtin type's own: whoever asks goes on with what the instance holds
+			return nil, nil // the builtin type's own: the caller uses the contents
 		}
 		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // also __hash__ = object.__hash__
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
@@ -492,8 +496,8 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
-// slotMethod is lookupSpecial for the slots that call whatever they find: a method that the class has set to None is
-// the error that calling None is.
+// slotMethod is lookupSpecial for slots that call the attribute unconditionally. If the class has set it to None,
+// slotMethod returns the TypeError of calling None.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
@@ -514,7 +518,7 @@ func (o *ObjectVariable) CallMethod(tx Translator, name string, args []VariableT
 	return Call(tx, fn, args, kwargs)
 }
 
-// callBound calls a C method that has been read from the instance.
+// callBound calls a C method that was read from the instance.
 func (o *ObjectVariable) callBound(
 	tx Translator, name string, args []VariableTracker, kwargs []Kw,
 ) (VariableTracker, error) {
@@ -557,7 +561,7 @@ func (o *ObjectVariable) store(name string, value VariableTracker) {
 		o.attrs = map[string]VariableTracker{}
 	}
 	old, ok := o.attrs[name]
-	if ok && old == nil && value != nil { // stored again after a deletion: at the end
+	if ok && old == nil && value != nil { // an attribute stored after a deletion moves to the end
 		for i, n := range o.order {
 			if n == name {
 				o.order = append(append([]string(nil), o.order[:i]...), o.order[i+1:]...)
@@ -579,13 +583,14 @@ func (o *ObjectVariable) store(name string, value VariableTracker) {
 	}
 }
 
-// StoreThrough writes an attribute of a materialized instance at this place of the program.
+// StoreThrough stores an attribute on a materialized instance at this point of the program.
 func (o *ObjectVariable) StoreThrough(tx Translator, name string, value VariableTracker) error {
 	return o.storeEffect(tx, name, value)
 }
 
-// setModuleAttr decides whether nn.Module.__setattr__ does nothing but a plain store here: plain values under names
-// that no parameter, buffer or submodule has; a tensor under a buffer's name, which stays visible in _buffers.
+// setModuleAttr returns an error unless nn.Module.__setattr__ does only a plain store here. It does for a plain
+// value whose name is not a parameter, buffer or submodule. A tensor stored under a buffer's name also goes into
+// _buffers.
 func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")
@@ -665,7 +670,7 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 	return o.setUserDescriptor(tx, name, d, value)
 }
 
-// emptying is lettingGo of the contents of slot d.
+// emptying is lettingGo for the contents of slot d.
 func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error {
 	if old := o.attrs[name]; old != nil {
 		return lettingGo(tx, old)
@@ -683,7 +688,7 @@ func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error
 	return tx.World().Replaceable(tx.Scope(), old)
 }
 
-// ReconstructEmpty emits the bare instance; attributes are stored by the caller.
+// ReconstructEmpty emits the bare instance. The caller stores the attributes.
 func (o *ObjectVariable) ReconstructEmpty(e Emitter) error {
 	if o.exc != nil {
 		return o.reconstructException(e)

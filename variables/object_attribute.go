@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// attributeResult is the tracker of an attribute that CPython found on a known object. Unlike a computed result the
-// value existed before: a tuple is that very tuple, and a mutable object must not be copied.
+// attributeResult returns the tracker of an attribute that CPython read from a known object. Unlike a computed
+// result, the value existed before: a tuple keeps its identity, and a mutable object must not be copied.
 func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.Tuple:
@@ -29,7 +29,7 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 			(self.Kind() == py.GetSet || self.Kind() == py.Property) {
 			return NewBuiltin(o, "", nil), nil
 		}
-	case py.GetSet, py.Member, py.Property: // what a method-wrapper is bound to
+	case py.GetSet, py.Member, py.Property: // the objects that a method-wrapper can be bound to
 		return NewConstant(o, nil), nil
 	case py.List, py.Dict:
 		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that already exists", name, py.TypeName(o.Type()))
@@ -37,8 +37,8 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 	return immutableResult(tx, o)
 }
 
-// sameTuple is identity of two tuples: those that were there before are known, and of those that the program makes only
-// the empty one is one with another.
+// sameTuple reports whether two tuples are the same object. The identity of existing tuples is known. Of the tuples
+// that the program makes, only empty ones are identical to each other.
 func sameTuple(tx Translator, a, b *TupleVariable) (bool, error) {
 	switch {
 	case len(a.items) == 0 && len(b.items) == 0 && a.class.IsNull() && b.class.IsNull():

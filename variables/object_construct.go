@@ -8,12 +8,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classCalls are the special ways to call a class, in the order in which they are tried before construct. Each returns
-// false for other classes.
+// classCalls are the special cases of calling a class, in the order in which they are tried before construct. Each
+// returns false for classes that it does not handle.
 var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
 	bool, error)
 
-func init() { // they reach Call again
+func init() { // set here since they refer to Call, which reads classCalls
 	classCalls = []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
 		bool, error){
 		(*ClassVariable).callStandIn,
@@ -27,7 +27,7 @@ func init() { // they reach Call again
 	}
 }
 
-// Call implements Caller: the metaclass's __call__ if it is written in Python, else making an instance.
+// Call implements Caller: it calls the metaclass's __call__ if it is written in Python, else it makes an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	for _, call := range classCalls {
 		if r, ok, err := call(c, tx, args, kwargs); ok || err != nil {
@@ -50,7 +50,7 @@ func (c *ClassVariable) newException(tx Translator, args []VariableTracker,
 	return r, true, err
 }
 
-// newConstant makes an instance of a class whose instances are constants: torch's, NumPy's scalars, members of an enum.
+// newConstant makes an instance of a class whose instances are constants: torch's classes, NumPy's scalars, enums.
 func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsTorchConstant(c.Class) && !w.IsEnumClass(s, c.Class) {
@@ -76,7 +76,7 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 		return nil, true, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
 	r, err := foldCall(tx, c.Class, args, kwargs)
-	if _, raised := err.(*exc.Observed); raised { // in words that name the class
+	if _, raised := err.(*exc.Observed); raised { // the message names the class
 		if err := w.readsText(tx, c.Class); err != nil {
 			return nil, true, err
 		}
@@ -84,10 +84,11 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 	return r, true, err
 }
 
-// memberOfValue is the member of a value, as Enum.__new__ looks it up; nil where CPython is to look.
+// memberOfValue returns the enum member for a value, as Enum.__new__ looks it up, or nil if CPython does the
+// lookup.
 func (c *ClassVariable) memberOfValue(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
-	if len(args) != 1 || len(kwargs) > 0 { // a new class
+	if len(args) != 1 || len(kwargs) > 0 { // creates a new class
 		return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class),
 			len(args)+len(kwargs))
 	}
@@ -114,7 +115,7 @@ func (c *ClassVariable) newPartial(tx Translator, args []VariableTracker, kwargs
 		return nil, false, nil
 	}
 	fn, err := Realize(tx, args[0])
-	if err == nil && !callable(tx, fn) { // it would raise where the frame is split
+	if err == nil && !callable(tx, fn) { // else it would raise only when rebuilt at a graph break
 		return nil, true, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
 	}
 	return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, true, err
@@ -158,7 +159,7 @@ func (c *ClassVariable) newShadow(tx Translator, args []VariableTracker, kwargs 
 	return r, true, err
 }
 
-// callMetaclass calls the metaclass's __call__; false where that is type's.
+// callMetaclass calls the metaclass's __call__. It returns false if that is type.__call__.
 func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
@@ -285,8 +286,8 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	return obj, nil
 }
 
-// notAbstract refuses classes with abstract methods, of which object.__new__ makes no instance, and guards that others
-// have none.
+// notAbstract rejects classes with abstract methods, which object.__new__ cannot instantiate. For other classes it
+// guards that they have none.
 func notAbstract(tx Translator, class py.Object) error {
 	if !py.Is(class, py.HeapType) {
 		return nil
@@ -301,8 +302,9 @@ func notAbstract(tx Translator, class py.Object) error {
 	return nil
 }
 
-// objectTakesNone is the error of object.__new__ or object.__init__ for extra arguments: object_new and object_init of
-// CPython 3.11, Objects/typeobject.c. It is nil if the class overrides the other of the two, which takes them.
+// objectTakesNone returns the TypeError of object.__new__ or object.__init__ for extra arguments: object_new and
+// object_init of CPython 3.11, Objects/typeobject.c. It returns nil if the class overrides only the other of the
+// two, which then takes the arguments.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
 		typeName(tx, class)+"() takes no arguments"
@@ -319,7 +321,7 @@ func objectTakesNone(tx Translator, class py.Object, method string) error {
 	return nil
 }
 
-// newOwner is the type whose __new__ a builtin function is.
+// newOwner returns the type whose __new__ is the builtin function fn.
 func newOwner(tx Translator, fn py.Object) (py.Object, bool) {
 	self, ok := py.Answered(tx.Scope().GetAttr(fn, "__self__"))
 	if !ok {
@@ -329,7 +331,7 @@ func newOwner(tx Translator, fn py.Object) (py.Object, bool) {
 	return self, k == py.TypeKind || k == py.TypeSub
 }
 
-// initialize calls __init__: Python code is inlined, that of dict, list and set fills the instance.
+// initialize calls __init__. Python code is inlined; the __init__ of dict, list and set fills the instance.
 func initialize(tx Translator, obj VariableTracker, class, init py.Object, args []VariableTracker, kwargs []Kw) error {
 	w, s := tx.World(), tx.Scope()
 	switch {
@@ -352,7 +354,7 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	o, ok := obj.(*ObjectVariable)
-	if !py.IsNative(class, "__init__", init) { // C.__init__ = list.__init__ refuses the instance
+	if !py.IsNative(class, "__init__", init) { // C.__init__ = list.__init__ rejects the instance
 		ok = false
 	}
 	if ok && o.value != nil && init.Kind() == py.WrapperDescr {
@@ -368,7 +370,7 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 }
 
-// builtinBase is the builtin type whose contents instances of class have; the zero Object for none that is modelled.
+// builtinBase returns the builtin type that class extends, or the zero Object if it extends none that is modelled.
 func builtinBase(tx Translator, class py.Object) py.Object {
 	w := tx.World()
 	for _, t := range []py.Object{w.OrderedDictType, w.DefaultDictType, w.DictType, w.ListType, w.SetType, w.TupleType,
@@ -380,7 +382,7 @@ func builtinBase(tx Translator, class py.Object) py.Object {
 	return py.Object{}
 }
 
-// newInstance is base.__new__(class, *args).
+// newInstance returns base.__new__(class, *args).
 func newInstance(tx Translator, base, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	if !py.IsSubtype(class, base) {
@@ -389,7 +391,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	if err := notAbstract(tx, class); err != nil {
 		return nil, err
 	}
-	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ refuses it
+	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ rejects it
 		return nil, unsupported(exc.CallUnsupported, "object.__new__(%s)", py.TypeName(class))
 	}
 	if base == w.ObjectType || w.PlainLayout(s, base) {
@@ -459,7 +461,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	return o, nil
 }
 
-// callBuiltinType makes an int, str, float, ... of known values.
+// callBuiltinType makes an int, str, float, ... from known values.
 func callBuiltinType(tx Translator, t py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name, _ := tx.World().BuiltinName(tx.Scope(), t)
 	v, err := NewBuiltin(t, name, nil).Call(tx, args, kwargs)
@@ -476,14 +478,14 @@ func callBuiltinType(tx Translator, t py.Object, args []VariableTracker, kwargs 
 	return NewConstant(c, nil), nil
 }
 
-// hold sets the contents of an instance of a builtin type's subclass, which the type keeps in C.
+// hold sets the contents of an instance of a builtin type's subclass. The builtin type keeps them in its C struct.
 func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 	b := v.base()
 	b.Src, b.slot, b.through, b.holder = o.Src, o.slot, base, o
 	o.value, o.native = v, base
 }
 
-// builtinMethod is a method of the builtin type that the instance's class extends.
+// builtinMethod calls a method of the builtin type that the instance's class extends.
 func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if o.value == nil {
@@ -502,8 +504,8 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 	return r, err
 }
 
-// standInMethod is a method of an instance whose contents are not tracked: Python code is called in its place, where
-// there is some.
+// standInMethod calls a method of an instance whose contents are not tracked, if there is Python code to run
+// instead of the C method.
 func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
@@ -518,7 +520,8 @@ func (o *ObjectVariable) noMethod(name string) error {
 	return unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 }
 
-// specialOfHeld is a special method that looks at the instance, not only at what it holds; false for other methods.
+// specialOfHeld handles special methods that use the instance and not only its contents. It returns false for other
+// methods.
 func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if name == "__hash__" && o.unhashed(tx) {
@@ -547,7 +550,7 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 		}
 		r, err := o.plainAttr(tx, attr)
 		return r, true, err
-	case name == "__sizeof__": // of the instance, with its dict's slot
+	case name == "__sizeof__": // depends on the instance and its dict
 		return nil, true, o.noMethod(name)
 	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
 		return nil, true, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
@@ -555,7 +558,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	return nil, false, nil
 }
 
-// methodOfHeld is a method that an instance of a subclass has otherwise than the builtin type; false for other methods.
+// methodOfHeld handles methods that behave differently on a subclass than on the builtin type. It returns false for
+// other methods.
 func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch v := o.value.(type) {
@@ -571,7 +575,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 			r, err := v.CallMethod(tx, "update", args, nil)
 			return r, true, err
 		}
-		if setMethods[name].result == "set" { // set's methods give an instance of the subclass
+		if setMethods[name].result == "set" { // set's methods return an instance of the subclass
 			return nil, true, o.noMethod(name)
 		}
 	case *ConstantVariable:
@@ -592,7 +596,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 	return nil, false, nil
 }
 
-// methodOfDict is methodOfHeld of an instance that holds d.
+// methodOfDict is methodOfHeld for an instance that holds d.
 func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch name {
@@ -613,7 +617,7 @@ func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name strin
 		return r, true, err
 	}
 	if d.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
-		switch name { // OrderedDict's own methods go through the subclass's
+		switch name { // OrderedDict's own methods call the subclass's
 		case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
 			return nil, true, o.noMethod(name)
 		}
@@ -668,7 +672,8 @@ func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	return false
 }
 
-// loadClass loads the class: a class of a caller's frame as its argument, so that no translation keeps it alive.
+// loadClass loads the class. A class from the caller's frame is loaded from its argument, so that no translation
+// keeps it alive.
 func (o *ObjectVariable) loadClass(e Emitter) error {
 	if o.made != nil {
 		return e.Load(o.made)
@@ -677,7 +682,7 @@ func (o *ObjectVariable) loadClass(e Emitter) error {
 	return nil
 }
 
-// reconstructBare emits the instance without attributes; what a list, dict or set holds is filled in by Fill.
+// reconstructBare emits the instance without attributes. Fill adds the contents of a list, dict or set.
 func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	base := objectType
 	if !o.native.IsNull() {
@@ -705,7 +710,7 @@ func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	return nil
 }
 
-// Before freezes what the bare instance is made of.
+// Before freezes the values that the bare instance is made from.
 func (o *ObjectVariable) Before(tx Translator) error {
 	if t, ok := o.value.(*TupleVariable); ok {
 		for _, it := range t.items {
@@ -729,7 +734,8 @@ func allNames(keys []VariableTracker) bool {
 	return true
 }
 
-// hidesKeys reports whether the class has a data descriptor by a name in the instance's dict: a store would call it.
+// hidesKeys reports whether a key of the instance's dict is also the name of a data descriptor of the class.
+// Storing the attribute would then call the descriptor.
 func (o *ObjectVariable) hidesKeys(tx Translator) bool {
 	return slices.ContainsFunc(o.dict.keys, func(k VariableTracker) bool {
 		name, _ := constantText(k)
@@ -742,7 +748,7 @@ func (o *ObjectVariable) hidesKeys(tx Translator) bool {
 	})
 }
 
-// Fill puts the contents and the attributes into an instance that has just been made real.
+// Fill adds the contents and the attributes to an instance that has just been made real.
 func (o *ObjectVariable) Fill(tx Translator) error {
 	if o.value != nil {
 		o.value.base().slot = o.slot
@@ -760,7 +766,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		if v.factory != nil {
 			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__",
 				[]VariableTracker{v.factory}); err != nil {
-				return err // a store would go where the class has a default_factory of its own
+				return err // an attribute store would go to a default_factory that the class defines
 			}
 		}
 		for i := range v.keys {
@@ -770,7 +776,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	}
 	stored := o.Stored()
-	// into __dict__ itself, which also takes keys that are not identifiers
+	// stored into __dict__ itself, which also takes keys that are not identifiers
 	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) {
 		for i := range o.dict.keys {
 			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {
@@ -787,8 +793,8 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 	return nil
 }
 
-// wrapSubclass looks at an instance of a subclass of a builtin type: its contents are guarded as those of the builtin
-// type are.
+// wrapSubclass returns the tracker of an instance of a subclass of a builtin type. Its contents are guarded like
+// those of the builtin type.
 func wrapSubclass(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
 	out, s, w := tx.Output(), tx.Scope(), tx.World()

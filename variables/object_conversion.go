@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// conversion is how a builtin converts an object of a Python class: the special methods that it tries, in CPython's
-// order, and the kind that the first must return for its result to be used as it is. The builtin converts the results
-// of the others.
+// conversion describes how a builtin converts an instance of a Python class: the special methods that it tries, in
+// CPython's order, and the type that a method must return for its result to be used unchanged. The builtin converts
+// results of other types.
 type conversion struct {
 	specials []string
 	gives    py.Kind
@@ -27,10 +27,11 @@ var conversions = map[string]conversion{
 	"chr":     {[]string{"__index__"}, py.Null},
 }
 
-// indexOnly marks specials whose result is an int for the builtin to go on with.
+// indexOnly lists special methods whose int result the builtin processes further.
 var indexOnly = map[string]bool{"__index__": true, "__hash__": true}
 
-// convertObject is a conversion builtin of an instance of a Python class; false when that is not what the call is.
+// convertObject handles a conversion builtin called with an instance of a Python class. It returns false for other
+// calls.
 func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := conversions[b.name]
@@ -45,7 +46,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	if !ok {
 		return nil, false, nil
 	}
-	// it reads texts first
+	// complex checks for a str before it calls a special method
 	if held, ok := o.value.(*ConstantVariable); ok && b.name == "complex" && held.Value.Kind() == py.Str {
 		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{held}, nil) })
 		return r, true, err
@@ -65,7 +66,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 		if m == nil {
 			if d, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil &&
 				!tx.World().IsObjectMethod(tx.Scope(), name, d) {
-				break // the builtin type's own comes first
+				break // the builtin type's own method comes first
 			}
 			continue
 		}
@@ -96,7 +97,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	}
 	if o.value != nil {
 		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
-		if IsObserved(err) { // in words that may name its class, or have its text
+		if IsObserved(err) { // the message may contain the class's name or the value's text
 			err = unsupported(exc.CallUnsupported, "%s of %s", b.name, Describe(tx, o))
 		}
 		return r, true, err
@@ -104,7 +105,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
 }
 
-// indexComputable refuses enum members and classes whose index user code decides.
+// indexComputable rejects enum members and classes whose __index__ is user code.
 func indexComputable(tx Translator, v VariableTracker) error {
 	switch v.(type) {
 	case *ConstantVariable, *ClassVariable:
@@ -115,7 +116,7 @@ func indexComputable(tx Translator, v VariableTracker) error {
 	return nil
 }
 
-// Index is operator.index(v): v itself unless it is an instance of a Python class with __index__.
+// Index returns operator.index(v). That is v itself unless v is an instance of a Python class with __index__.
 func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -143,11 +144,11 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.Int {
-		if _, small := py.AsInt(c); !small { // an error of it names v's class
+		if _, small := py.AsInt(c); !small { // an error about it names v's class
 			return nil, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
 		}
 	} else {
-		if !ok || c.Kind() == py.BoolKind { // which warns
+		if !ok || c.Kind() == py.BoolKind { // CPython warns about a bool
 			return nil, unsupported(exc.CallUnsupported, "__index__ that returns %s", Describe(tx, r))
 		}
 		return nil, typeError(tx, "__index__ returned non-int (type \x00)", r)
@@ -155,12 +156,11 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return r, nil
 }
 
-// maxDigits bounds the decimal numbers that are read and written while translating: the time it takes grows with their
-// square.
+// maxDigits limits the length of decimal numbers that are converted while translating: conversion takes quadratic
+// time.
 const maxDigits = 4_000
 
-// slowNumber recognizes an integer, or the text of one, so long that CPython converts it from or to decimal digits at
-// run time.
+// slowNumber reports whether an integer, or the text of one, is so long that it must be converted at run time.
 func slowNumber(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Str, py.Bytes:

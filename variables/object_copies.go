@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// copyOf returns a real object equal to v if all of it is known. Unlike AsConstant it also copies lists and dicts, so
-// it serves only operations that read them and return plain values (a text, a comparison), never a part of them. Sets
-// are left out: a copy iterates in another order.
+// copyOf returns a real object equal to v if all of v is known. Unlike AsConstant it also copies lists and dicts,
+// so it is only for operations that read them and return plain values (a text, a comparison) and never a part of
+// them. Sets are not copied, since the copy would iterate in another order.
 func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -79,7 +79,7 @@ func (d *DictVariable) copyOf(tx Translator) (py.Object, bool) {
 	return made, ok
 }
 
-// plainResult wraps the result of a function of known values that were copied for it: it must not be a part of them.
+// plainResult wraps the result of a function that was called with copies. The result must not be a part of them.
 func plainResult(tx Translator, r py.Object, what string) (VariableTracker, error) {
 	switch r.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
@@ -88,7 +88,7 @@ func plainResult(tx Translator, r py.Object, what string) (VariableTracker, erro
 	return nil, unsupported(exc.CallUnsupported, "%s of a container returns a %s", what, py.TypeName(r.Type()))
 }
 
-// ofTuples recognizes methods that tuples and namedtuples' own classes have.
+// ofTuples reports whether d is a method of tuple or one that namedtuple generates.
 func ofTuples(tx Translator, d py.Object) bool {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr, py.Builtin:

@@ -8,7 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// descriptorOf is the tracker of a descriptor object that a user's class defines; false for C's own.
+// descriptorOf returns the tracker of a descriptor whose class is defined by the user. It returns false for C
+// descriptors.
 func descriptorOf(tx Translator, d py.Object, src guards.Source) (*ObjectVariable, bool, error) {
 	v, err := Realize(tx, tx.Build(d, src))
 	if err != nil {
@@ -18,7 +19,7 @@ func descriptorOf(tx Translator, d py.Object, src guards.Source) (*ObjectVariabl
 	return o, ok, nil
 }
 
-// userDescriptor reads through a descriptor whose __get__ is Python code.
+// userDescriptor reads an attribute through a descriptor whose __get__ is Python code.
 func userDescriptor(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) (VariableTracker, error) {
 	if d.Type() == tx.World().CachedPropertyType {
@@ -49,8 +50,8 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 	return Call(tx, m, []VariableTracker{self, NewClass(class, nil)}, nil)
 }
 
-// cachedProperty is functools.cached_property.__get__ of an instance that has no value yet: the function's result goes
-// into its dict.
+// cachedProperty is functools.cached_property.__get__ for an instance without a cached value. The result of the
+// function is stored in the instance's dict.
 func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object,
 	src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
@@ -97,8 +98,9 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 	return err
 }
 
-// refusedBy is the error of a property without the function that is called. Its text has the name that the property was
-// made under, which CPython says of another object, and the class's qualified name.
+// refusedBy returns the AttributeError of a property without a setter or deleter. CPython's message contains the
+// name under which the property was made, and the class's qualified name. The message is taken from CPython, called
+// with another object.
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
@@ -124,7 +126,7 @@ func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	return RaiseText(tx, "AttributeError", strings.Replace(e.Text, "'NoneType' object", s.Repr(name)+" object", 1))
 }
 
-// setUserDescriptor runs __set__ or __delete__ of a descriptor written in Python.
+// setUserDescriptor calls __set__ or __delete__ of a descriptor written in Python.
 func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Object, value VariableTracker) error {
 	method, args := "__set__", []VariableTracker{o, value}
 	if value == nil {
@@ -148,8 +150,8 @@ func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Obje
 	return unsupported(exc.StoreUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
 }
 
-// storedClassAttr is what the program has stored under a name on a class or its bases, seen before what they hold
-// really.
+// storedClassAttr returns the attribute that the program stored on a class or on one of its bases. Such an
+// attribute takes precedence over the one on the real class.
 func storedClassAttr(tx Translator, class py.Object, name string) (VariableTracker, bool) {
 	stored := tx.World().classAttrs
 	if len(stored) == 0 {

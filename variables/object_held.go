@@ -7,10 +7,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An instance of a subclass of a builtin type holds a value of that type. An operation of the type's C code is computed
-// on the held value, or on an instance of the real class made for it, as long as that code does not use the class.
+// An instance of a subclass of a builtin type holds a value of that type. An operation of the type's C code is
+// computed on the held value, or on a temporary instance of the real class, if that code does not depend on the
+// class.
 
-// heldSpecials are the special methods that C code may call on an instance which it is given.
+// heldSpecials are the special methods that C code may call on an argument.
 var heldSpecials = []string{
 	"__int__", "__index__", "__float__", "__complex__", "__trunc__", "__round__", "__floor__", "__ceil__", "__abs__",
 	"__neg__", "__pos__",
@@ -23,11 +24,12 @@ var heldSpecials = []string{
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 
-// plainValue reports whether C code may use the instance's contents: its class overrides none of these methods.
+// plainValue reports whether C code may use the instance's contents, that is, whether its class overrides none of
+// these methods.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 
-// realInstance makes an instance of o's class with the known immutable value that o holds, and no attributes. ok is
-// false if the value is unknown. CPython's texts contain the class's name, which is guarded.
+// realInstance returns an instance of o's class, without attributes, that holds the same immutable value. ok is
+// false if the value is unknown. The class's name is guarded, since CPython's messages contain it.
 func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, err error) {
 	c, known := o.value.(*ConstantVariable)
 	if !known || o.exc != nil {
@@ -41,8 +43,8 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
-// returnsItself reports whether a method of the text that o holds returns the instance, or a container with it, where a
-// plain text's method returns that text: str.split and partition do if they find nothing.
+// returnsItself reports whether a method of a str or bytes subclass returns the instance, or a container with it,
+// where the method of a plain str returns that str. str.split and partition do so if they find nothing.
 func (o *ObjectVariable) returnsItself(tx Translator, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	held, ok := o.value.(*ConstantVariable)
 	if !ok || !printsBy(held.Value) {
@@ -70,7 +72,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	}
 	r, err := callKnown(tx, fn, append([]py.Object{made}, known...), KwNames(kwargs))
 	if _, raises := err.(*py.Error); raises {
-		return false, nil // as of the plain text
+		return false, nil // the plain value's method raises as well
 	} else if err != nil {
 		return false, err
 	}
@@ -82,7 +84,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	return itself, err
 }
 
-// unhashed reports whether the held value hashes by identity, unlike a number.
+// unhashed reports whether the held value is a NaN, which hashes by identity.
 func (o *ObjectVariable) unhashed(tx Translator) bool {
 	c, ok := o.value.(*ConstantVariable)
 	if !ok || c.Value.Kind() != py.Float && c.Value.Kind() != py.Complex {
@@ -92,7 +94,8 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	return !ok || same != py.True()
 }
 
-// operandObject is a known operand of C operators: a constant, or an instance of the real class if it holds one.
+// operandObject returns a known operand of C operators: a constant, or a real instance for an instance that holds a
+// constant.
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {
 		return o.realInstance(tx)
@@ -101,7 +104,7 @@ func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	return obj, ok, nil
 }
 
-// tupleField is a field of a namedtuple's class, read from an instance that holds a tuple; nil for other descriptors.
+// tupleField returns a namedtuple field of an instance that holds a tuple, or nil if d is another descriptor.
 func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	t, ok := o.value.(*TupleVariable)
 	if !ok {
@@ -110,7 +113,7 @@ func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Sourc
 	return t.field(tx, d, src)
 }
 
-// field is the item that a namedtuple's descriptor returns; nil for other descriptors.
+// field returns the item that a namedtuple's descriptor selects, or nil if d is another descriptor.
 func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	if py.TypeName(d.Type()) != "_collections._tuplegetter" {
 		return nil, nil
@@ -127,8 +130,8 @@ func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (Va
 	return t.items[at], nil
 }
 
-// heldError is the error of an operation on what o holds. CPython's message names o's class where this one names the
-// builtin type, so CPython raises it.
+// heldError replaces an error of an operation on o's contents by a graph break if CPython's message would name o's
+// class instead of the builtin type.
 func heldError(o *ObjectVariable, err error) error {
 	if e, ok := err.(*exc.Observed); ok && (e.TypeName == "TypeError" || e.TypeName == "AttributeError") {
 		return unsupported(exc.CallUnsupported, "%s of an instance of %s", e.TypeName, py.TypeName(o.Class))
@@ -136,7 +139,7 @@ func heldError(o *ObjectVariable, err error) error {
 	return err
 }
 
-// onHeld is an operation on what o holds, with heldError.
+// onHeld runs an operation on o's contents and converts its error with heldError.
 func onHeld[T any](o *ObjectVariable, operation func() (T, error)) (T, error) {
 	r, err := operation()
 	return r, heldError(o, err)

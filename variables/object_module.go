@@ -2,8 +2,8 @@ package variables
 
 import "strings"
 
-// TensorPlace is where a module keeps a parameter or buffer, by its dotted name: an entry of a dict. ok is false where
-// it keeps none there, or where its dicts are not known.
+// TensorPlace returns the dict entry in which a module keeps the parameter or buffer with this dotted name. ok is
+// false if there is none, or if the module's dicts are unknown.
 func (o *ObjectVariable) TensorPlace(tx Translator, name string) (dict *DictVariable, at int, ok bool, err error) {
 	path := strings.Split(name, ".")
 	for _, part := range path[:len(path)-1] {

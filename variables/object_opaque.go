@@ -7,17 +7,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OpaqueVariable is a Python object of which nothing is known while translating: what a Python call in the graph
-// returned, or an object of the frame that such a call may have changed (optimize's python_ops). Every operation on it
-// is one more Python operation of the graph, at its place in program order. What depends on its value in the program's
-// control flow breaks the graph.
+// OpaqueVariable is a Python object about which nothing is known while translating: the result of a Python call in
+// the graph, or an object of the frame that such a call may have changed (optimize's python_ops). Every operation
+// on it is another Python operation of the graph, in program order. Control flow that depends on its value breaks
+// the graph.
 type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
-	name string // of what was read, for reports: ".read"
+	name string // of the attribute that was read, for reports: ".read"
 }
 
-// NewOpaque returns the object that a node computes or represents.
+// NewOpaque returns the tracker of an object that a node computes or represents.
 func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 	return &OpaqueVariable{Node: node, name: name}
 }
@@ -25,7 +25,7 @@ func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 // Kind implements VariableTracker.
 func (*OpaqueVariable) Kind() string { return "OpaqueVariable" }
 
-// Callee names the object as a callee in reports.
+// Callee returns the object's name as a callee, for reports.
 func (o *OpaqueVariable) Callee() string {
 	if o.name != "" {
 		return o.name
@@ -64,7 +64,7 @@ func (o *OpaqueVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return pythonEffect(tx, "setitem", o, key, value)
 }
 
-// Truth implements Truther: the program's control flow depends on what a Python call returned, and the graph breaks.
+// Truth implements Truther. It breaks the graph, since control flow would depend on the result of a Python call.
 func (o *OpaqueVariable) Truth(Translator) (bool, error) {
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(),
 		DataDependent: true}
@@ -98,17 +98,17 @@ func isOpaque(v VariableTracker) bool {
 	return ok
 }
 
-// PythonBinary is a BINARY_OP done by Python.
+// PythonBinary adds a BINARY_OP to the graph as a Python operation.
 func PythonBinary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	return tx.Output().PythonOp(tx, op.Function(), []VariableTracker{a, b}, nil)
 }
 
-// PythonCompare is a rich comparison done by Python.
+// PythonCompare adds a rich comparison to the graph as a Python operation.
 func PythonCompare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	return tx.Output().PythonOp(tx, op.Name(), []VariableTracker{a, b}, nil)
 }
 
-// PythonUnary is + (0), - (1), ~ (2) or not (3), done by Python.
+// PythonUnary adds + (0), - (1), ~ (2) or not (3) to the graph as a Python operation.
 func PythonUnary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	name := "not_"
 	if op < len(unaryNames) {
@@ -117,11 +117,11 @@ func PythonUnary(tx Translator, op int, v VariableTracker) (VariableTracker, err
 	return tx.Output().PythonOp(tx, name, []VariableTracker{v}, nil)
 }
 
-// A Python call in the graph may change whatever it can reach, which is everything with a real object: what the frame
-// was given, and what the program made and let out. Of such objects nothing that is known of their inside holds any
-// longer; they stay the objects they are, and are read by Python from then on.
+// A Python call in the graph may change everything it can reach, which is every value with a real object: the
+// frame's arguments, and objects that the program made and let escape. After the call, the contents of these
+// objects are no longer known. They keep their identity, and Python reads them from then on.
 
-// current is v as it may be used at this place of the program.
+// current returns the tracker to use for v at this point of the program.
 func current(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if tx.World().Calls == 0 || v == nil {
 		return v, nil
@@ -140,7 +140,7 @@ func current(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return b.outside, nil
 }
 
-// changeable recognizes objects that other code can reach and change.
+// changeable reports whether other code can reach and change v.
 func changeable(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ConstantVariable, *RangeVariable, *TupleVariable, *SliceVariable, *TensorVariable, *TensorSequence,
@@ -158,10 +158,11 @@ func changeable(v VariableTracker) bool {
 	return reachable(v)
 }
 
-// reachable recognizes values with a real object: from then on other code may hold it.
+// reachable reports whether v has a real object, which other code may hold.
 func reachable(v VariableTracker) bool { return Materialized(v) || v.base().outside != nil }
 
-// withinChanged recognizes kinds that stay known after a Python call, but not what is stored on them.
+// withinChanged reports whether v is of a kind that stays known after a Python call, although its attributes do
+// not.
 func withinChanged(tx Translator, v VariableTracker) bool {
 	if tx.World().Calls == 0 {
 		return false
@@ -173,7 +174,7 @@ func withinChanged(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// holdsOpaque recognizes arguments that are opaque, or tuples and lists with such an item.
+// holdsOpaque reports whether an argument is opaque, or is a tuple or list with an opaque item.
 func holdsOpaque(tx Translator, vs ...VariableTracker) (bool, error) {
 	for _, v := range vs {
 		v, err := Realize(tx, v)
@@ -201,7 +202,7 @@ func holdsOpaque(tx Translator, vs ...VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// KwValues are the values of keyword arguments, in order.
+// KwValues returns the values of keyword arguments, in order.
 func KwValues(kwargs []Kw) []VariableTracker {
 	out := make([]VariableTracker, len(kwargs))
 	for i, kw := range kwargs {
@@ -210,7 +211,7 @@ func KwValues(kwargs []Kw) []VariableTracker {
 	return out
 }
 
-// kwDict is the real dict of keyword arguments, whose values are given in their order.
+// kwDict returns a real dict of keyword arguments. values has their values in order.
 func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	pairs := make([][2]py.Object, len(kwargs))
 	for i, kw := range kwargs {
@@ -219,11 +220,10 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	return s.Dict(pairs...)
 }
 
-// onlyStored: how many leading arguments a builtin looks at; the others it hands on or stores.
+// onlyStored is the number of leading arguments that a builtin reads. It passes on or stores the others.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
-// looksAtOpaque recognizes calls of a builtin that Python does, since the builtin looks at an object of which nothing
-// is known.
+// looksAtOpaque reports whether a builtin reads an opaque argument, so that the call becomes a Python operation.
 func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (bool, error) {
 	if !tx.World().PythonOps {
 		return false, nil
@@ -247,8 +247,8 @@ func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (
 	return false, nil
 }
 
-// lookedAt recognizes objects that may still be looked at after a Python call: they cannot change, or only their
-// identity counts.
+// lookedAt reports whether an object may still be read while translating, after a Python call: it cannot change, or
+// only its identity matters.
 func lookedAt(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:
@@ -262,14 +262,15 @@ func lookedAt(tx Translator, obj py.Object) bool {
 	return true
 }
 
-// SetOutside makes v the object that a node of the graph has built: from then on it is known as that alone.
+// SetOutside replaces v by an object that a node of the graph has built. From then on, v is known only as that
+// object.
 func SetOutside(v VariableTracker, o *OpaqueVariable) { v.base().outside = o }
 
-// Outside is the object v has become for the graph, nil when it is known by itself.
+// Outside returns the object that replaces v in the graph, or nil if there is none.
 func Outside(v VariableTracker) *OpaqueVariable { return v.base().outside }
 
-// BuildsAnew names the operation that rebuilds a container of the program in the graph, and its operands; "" for other
-// values.
+// BuildsAnew returns the operation that rebuilds one of the program's containers in the graph, and its operands. It
+// returns "" for other values.
 func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	if Materialized(v) {
 		return "", nil

@@ -15,7 +15,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		}
 		if m == nil {
 			if _, has := tx.Scope().TypeLookup(o.Class, name); has && name == "__bool__" && o.value != nil {
-				break // the builtin type's own comes before __len__
+				break // the builtin type's own __bool__ comes before __len__
 			}
 			continue
 		}
@@ -35,7 +35,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// boolResult is the truth that __bool__ has returned.
+// boolResult returns the truth value of an object that __bool__ returned.
 func boolResult(tx Translator, r VariableTracker) (bool, error) {
 	r, err := Realize(tx, r)
 	if err != nil {
@@ -95,7 +95,7 @@ func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 	return o.valueItem(tx, key)
 }
 
-// valueItem is the builtin type's own subscription: a dict calls __missing__ for missing keys.
+// valueItem subscripts the contents as the builtin type does. A dict calls __missing__ for missing keys.
 func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	if d, ok := o.value.(*DictVariable); ok {
 		m, err := o.lookupSpecial(tx, "__missing__")
@@ -109,7 +109,7 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			}
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
-		if d.factory != nil && o.overrides(tx, "__setitem__") { // what the factory returns is stored by it
+		if d.factory != nil && o.overrides(tx, "__setitem__") { // it stores the factory's result
 			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__",
 				py.TypeName(o.Class))
 		}
@@ -125,7 +125,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		name, other, args, text = "__delitem__", "__setitem__", args[:1], "'\x00' object does not support item deletion"
 	}
 	if _, has := tx.Scope().TypeLookup(o.Class, name); !has {
-		if _, half := tx.Scope().TypeLookup(o.Class, other); half { // one slot calls both
+		if _, half := tx.Scope().TypeLookup(o.Class, other); half { // both methods share one slot
 			return RaiseText(tx, "AttributeError", name)
 		}
 	}
@@ -153,7 +153,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// SetAttr implements AttrSetter: __setattr__ and __delattr__ are inlined where they are Python code.
+// SetAttr implements AttrSetter. __setattr__ and __delattr__ are inlined if they are Python code.
 func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	hook := "__setattr__"
 	if value == nil {
@@ -191,7 +191,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	return o.setGeneric(tx, name, value, d == tx.World().ModuleSetAttr)
 }
 
-// setGeneric is object.__setattr__ and __delattr__ (module: nn.Module.__setattr__).
+// setGeneric is object.__setattr__ and object.__delattr__, or nn.Module.__setattr__ if module is true.
 func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTracker, module bool) error {
 	if c, ok := tx.Scope().TypeLookup(o.Class, name); ok {
 		if _, data := isDescriptor(tx, c); data {
@@ -260,14 +260,14 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	return o.storeEffectAs(tx, name, value, module)
 }
 
-// holdsAlready recognizes a store of the very tensor that the attribute already holds, as `self.steps += 1` ends with:
-// nothing changes.
+// holdsAlready reports whether value is a tensor that the attribute already holds, as at the end of `self.steps +=
+// 1`. Such a store changes nothing.
 func (o *ObjectVariable) holdsAlready(tx Translator, name string, value VariableTracker, module bool) (bool, error) {
 	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
 		return false, nil
 	}
 	if l, ok := value.(*LazyVariable); ok && l.real == nil && !tx.World().IsTensor(l.obj) {
-		return false, nil // nobody has looked at it, as at a list that is only added to
+		return false, nil // not read yet, like a list that is only appended to
 	}
 	v, err := Realize(tx, value)
 	if err != nil {
@@ -303,19 +303,20 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 	return err == nil && held == v, err
 }
 
-// dictless recognizes classes whose instances have slots alone.
+// dictless reports whether the instances of the class have no __dict__, only slots.
 func (o *ObjectVariable) dictless(tx Translator) bool {
 	_, has := tx.Scope().TypeLookup(o.Class, "__dict__")
 	return !has
 }
 
-// storeEffect stores on a real instance, as object.__setattr__ does unless the class has nn.Module's.
+// storeEffect stores an attribute on a real instance, with nn.Module.__setattr__ if the class has it, else with
+// object.__setattr__.
 func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableTracker) error {
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs is storeEffect; module selects nn.Module.__setattr__, which registers buffers, instead of
-// object.__setattr__ called on a module.
+// storeEffectAs is storeEffect for both kinds of store: module selects nn.Module.__setattr__, which registers
+// buffers. Otherwise object.__setattr__ is called, on a module too.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {
@@ -365,7 +366,7 @@ func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value Variabl
 	})
 }
 
-// dictAttr is o.__dict__: from now on the instance's attributes are kept there.
+// dictAttr returns o.__dict__. From then on the dict holds the instance's attributes.
 func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 	if o.dict != nil {
 		return o.dict, nil
@@ -386,13 +387,14 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
 		}
 		if len(o.attrs) > 0 && Materialized(o) {
-			// what the program has stored since: the real dict has it too, the effects stand before this place
+			// attributes that the program stored since: the real dict has them too, since the stores are replayed
+			// before this point
 			if err := o.overlay(tx, found); err != nil {
 				return nil, err
 			}
 		}
 		found.owner = o
-		o.dict, o.known = found, nil // from now on the dict says what the attributes are
+		o.dict, o.known = found, nil // the dict holds the attributes from now on
 		return found, nil
 	}
 	if o.exc != nil || o.dictless(tx) {
@@ -417,7 +419,7 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 	return d, nil
 }
 
-// overlay brings what the program has stored and deleted into the tracker of the instance's dict.
+// overlay applies the program's stores and deletions to the tracker of the instance's dict.
 func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 	for n := range o.gone {
 		if _, _, err := d.remove(tx, StrConst(tx, n)); err != nil {
@@ -443,7 +445,7 @@ func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 	return nil
 }
 
-// noAttribute is the AttributeError of an instance of class.
+// noAttribute returns the AttributeError for an instance of class.
 func noAttribute(tx Translator, class py.Object, name string) error {
 	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + typeName(tx, class) +
 		"' object has no attribute '" + name + "'"}
@@ -454,13 +456,13 @@ func noAttribute(tx Translator, class py.Object, name string) error {
 	return o
 }
 
-// IsObserved reports whether err is an exception that the program itself raises.
+// IsObserved reports whether err is an exception raised by the program itself.
 func IsObserved(err error) bool {
 	_, ok := err.(*exc.Observed)
 	return ok
 }
 
-// constantText is the text of a constant that is known to be one.
+// constantText returns the text of a tracker known to be a str constant.
 func constantText(v VariableTracker) (string, bool) {
 	if l, ok := v.(*LazyVariable); ok {
 		v = l.real

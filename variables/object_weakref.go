@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// WeakrefVariable is a weak reference of the frame, of weakref.ref itself. Calling it returns the object that the
-// guards found. The program's changes since the frame's start may have ended that object, so after an effect the call
-// breaks the graph, unless a variable still holds the object.
+// WeakrefVariable is a weak reference of the frame whose type is weakref.ref itself. Calling it returns the object
+// that the guards found. An effect of the program may have freed that object, so a call after an effect breaks the
+// graph, unless a variable still holds the object.
 type WeakrefVariable struct {
 	Base
 	obj py.Object
@@ -28,7 +28,7 @@ func (r *WeakrefVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return referent(tx, r.obj, r.Src, args, kwargs)
 }
 
-// referent is the call of the weak reference at src.
+// referent handles a call of the weak reference at src.
 func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	obj, err := tx.Scope().Call(tx.World().referentOf, ref)
@@ -42,8 +42,8 @@ func referent(tx Translator, ref py.Object, src guards.Source, args []VariableTr
 	return tx.Build(obj, guards.NewReferentSource(src)), nil
 }
 
-// subclassReferent is the call of an instance of a subclass of weakref.ref that does not define __call__; false for
-// others.
+// subclassReferent handles a call of an instance of a weakref.ref subclass that does not define __call__. It
+// returns false for other objects.
 func subclassReferent(tx Translator, o *ObjectVariable, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	w := tx.World()

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Binary is a BINARY_OP. The operands' slots are tried in the order of binary_op1 and binary_iop1 of CPython 3.11,
-// Objects/abstract.c: number slots first, then sequence slots.
+// Binary runs a BINARY_OP. The operands' slots are tried in the order of binary_op1 and binary_iop1 of CPython
+// 3.11, Objects/abstract.c: number slots first, then sequence slots.
 func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	n, inplace := op.Plain(), op.Inplace()
 	if inplace && n == opcode.NB_ADD {
@@ -62,7 +62,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
-// tuplesOperator is an operator of tuples with builtin values: their items stay the objects they are.
+// tuplesOperator runs an operator between a tuple and a builtin value. The items keep their identity.
 func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	_, ta := a.(*TupleVariable)
@@ -73,14 +73,14 @@ func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 		return nil, false, nil
 	}
 	for _, v := range []VariableTracker{a, b} {
-		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // which has no operators of its own, nor gets any
+		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // its class has no such methods: guarded
 			looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
 		}
 	}
 	return containerOperator(tx, n, inplace, a, b, a)
 }
 
-// constantOperator is an operator on two constants, which CPython computes.
+// constantOperator lets CPython compute an operator on two constants.
 func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ownText, err := memberOperand(tx, op.Plain(), a, b)
 	if err != nil {
@@ -105,7 +105,7 @@ func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (
 	return v, true, err
 }
 
-// operatorWithTensor is an operator of which an operand is a tensor; false for list += tensor.
+// operatorWithTensor runs an operator with a tensor operand. It returns false for list += tensor.
 func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	if o, ok := instance(a); ok && inplace {
@@ -129,10 +129,11 @@ func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	return r, true, err
 }
 
-// refusedOperator is an operator that the operands' own classes have refused, where builtin types below them are left.
+// refusedOperator handles an operator whose methods in the operands' classes returned NotImplemented, although a
+// builtin base type may still accept the operands.
 func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
-		if !ra || !rb { // the slot of the other operand's builtin type is left
+		if !ra || !rb { // only one class rejected the operands: the other operand's builtin slot is tried
 			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
 				return v, ok, err
 			}
@@ -140,7 +141,7 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 		return nil, false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(),
 			Describe(tx, b))
 	}
-	for _, v := range []VariableTracker{a, b} { // which repeats a sequence
+	for _, v := range []VariableTracker{a, b} { // __index__ is called when a sequence is repeated
 		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY &&
 			o.overrides(tx, "__index__") {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
@@ -149,8 +150,8 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 	return nil, false, nil
 }
 
-// walkedOperand is the right operand as a container's method sees it: list += b and dict |= b use the methods of b's
-// class.
+// walkedOperand returns the right operand as a container's method uses it: list += b and dict |= b call the methods
+// of b's class.
 func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:
@@ -165,20 +166,20 @@ func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) Variab
 	return valueOf(b)
 }
 
-// onceRefused computes an operator on numbers by the other operand's type after one operand's class has returned
-// NotImplemented: an instance of a subclass counts as the number it holds. CPython words the errors.
+// onceRefused computes an operator on numbers with the other operand's type, after one operand's class has returned
+// NotImplemented. An instance of a subclass counts as the number it holds. Errors are left to CPython.
 func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
 	if !ok || !ok2 || !isReal(ha) || !isReal(hb) || tooBig(tx, n, ha, hb) {
 		return nil, false, nil
 	}
-	left := ha // of the operand whose type has its own slot
+	left := ha // the number whose type's slot runs
 	if refuses(tx, n, a) {
 		left = hb
 	}
 	if left.Kind() != py.Float && (ha.Kind() == py.Float || hb.Kind() == py.Float) {
-		return nil, false, nil // int's slot refuses floats
+		return nil, false, nil // int's slot rejects floats
 	}
 	r, err := computeKnown(tx, "binary", int(n), ha, hb)
 	if err != nil {
@@ -192,11 +193,10 @@ func isReal(o py.Object) bool {
 	return o.Kind() == py.Int || o.Kind() == py.Float || o.Kind() == py.BoolKind
 }
 
-// printsBy reports whether o % v prints v.
+// printsBy reports whether o % v formats v as text.
 func printsBy(o py.Object) bool { return o.Kind() == py.Str || o.Kind() == py.Bytes }
 
-// heldOperator computes an operator on instances of subclasses of int, str, ... whose classes leave the operator as it
-// is.
+// heldOperator computes an operator on instances of subclasses of int, str, ... that do not override the operator.
 func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
@@ -225,8 +225,8 @@ func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// refuses recognizes instances of a subclass of a builtin type whose class has the operator's methods itself, once
-// those gave NotImplemented.
+// refuses reports whether v is an instance of a builtin type's subclass that defines one of the operator's methods.
+// It is called after these methods have returned NotImplemented.
 func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	if !ok || o.value == nil {
@@ -240,7 +240,7 @@ func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	return false
 }
 
-// valueOf is what an instance of a subclass of a builtin type holds; other values are returned as they are.
+// valueOf returns the contents of an instance of a builtin type's subclass. Other values are returned unchanged.
 func valueOf(v VariableTracker) VariableTracker {
 	if o, ok := v.(*ObjectVariable); ok && o.value != nil {
 		return o.value
@@ -248,7 +248,7 @@ func valueOf(v VariableTracker) VariableTracker {
 	return v
 }
 
-// operandError is the TypeError of operands that no type takes.
+// operandError returns the TypeError for operands that no type accepts.
 func operandError(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) error {
 	for _, v := range []VariableTracker{a, b} {
 		if _, member := enumMember(tx, v); member {
@@ -309,8 +309,8 @@ func isRepeatable(v VariableTracker) bool {
 	return false
 }
 
-// nativeSlot is x's builtin type's own number slot under this name (__sub__, __rsub__, __isub__) with y; ok is false if
-// there is none or it returns NotImplemented.
+// nativeSlot calls the number slot (__sub__, __rsub__, __isub__) of x's builtin type with y. ok is false if the
+// type has no such slot or the slot returns NotImplemented.
 func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r VariableTracker, ok bool, err error) {
 	switch own := valueOf(x).(type) {
 	case *ConstantVariable:
@@ -348,9 +348,9 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 		return r, true, err
 	case *DictVariable, *SetVariable, *DictViewVariable:
 		return nativeSet(tx, special, name, x, y)
-	case *ListVariable, *TupleVariable, *DequeVariable: // their slots are those of sequences, which come later
+	case *ListVariable, *TupleVariable, *DequeVariable: // sequence slots are tried later
 		_, subclass := x.(*ObjectVariable)
-		// it is in the number's slot as well
+		// list's __iadd__ also fills the number slot of a subclass
 		if _, tuple := own.(*TupleVariable); subclass && !tuple && name == "__iadd__" {
 			return concatenate(tx, true, own, y, x)
 		}
@@ -366,7 +366,7 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 	return nil, false, nil
 }
 
-// nativeSet is nativeSlot of sets, dicts and dicts' views.
+// nativeSet is nativeSlot for sets, dicts and dict views.
 func nativeSet(tx Translator, special, name string, x, y VariableTracker) (VariableTracker, bool, error) {
 	n, known := opcode.BinaryOpOf(special)
 	inplace := name == n.InplaceMethod()
@@ -393,8 +393,9 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 	return nil, false, nil
 }
 
-// objectOperator runs an operator's special methods written in Python: in-place, left, reflected. The right operand
-// comes first if its class extends the left one's and defines the reflected method. nil: no method took the operands.
+// objectOperator runs the special methods of an operator that are written in Python: in-place, left, reflected. The
+// right operand comes first if its class extends the left operand's and overrides the reflected method. The result
+// is nil if no method accepted the operands.
 func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
@@ -420,7 +421,8 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 	default:
 		steps = append(steps, left, right)
 	}
-	// A slot of a builtin type comes before a method that stands later, and takes instances of its subclasses.
+	// If a later step has a method written in Python, ahead tries the slot of the builtin type that comes before
+	// it. Such a slot also accepts instances of subclasses.
 	ahead := func(i int) (VariableTracker, bool, error) {
 		for _, later := range steps[i+1:] {
 			if o, ok := instance(later.x); ok {
@@ -460,7 +462,7 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 	return nil, nil
 }
 
-// setsToNone reports whether a class has None under one of these names.
+// setsToNone reports whether a class sets one of these names to None.
 func setsToNone(tx Translator, class py.Object, names ...string) bool {
 	for _, name := range names {
 		if d, ok := tx.Scope().TypeLookup(class, name); ok && d.Kind() == py.NoneKind {
@@ -470,7 +472,8 @@ func setsToNone(tx Translator, class py.Object, names ...string) bool {
 	return false
 }
 
-// instance is the object whose class has special methods for v: an instance, or what stands in for one of C's.
+// instance returns the instance whose class has v's special methods: v itself, or the state of a stand-in for a C
+// object.
 func instance(v VariableTracker) (*ObjectVariable, bool) {
 	if s, ok := v.(standIn); ok {
 		return s.parts().state, true
@@ -485,7 +488,7 @@ func sameClass(a, b VariableTracker) bool {
 	return ok && ok2 && x.Class == y.Class
 }
 
-// properSubclass reports whether type(b) extends type(a).
+// properSubclass reports whether type(b) is a proper subclass of type(a), and type(a) is not object.
 func properSubclass(tx Translator, b, a VariableTracker) bool {
 	bo, ok := b.(*ObjectVariable)
 	if !ok {
@@ -506,8 +509,8 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 	return ok && (!has || own != theirs)
 }
 
-// besideTensor runs the special methods of an instance that is the other operand of a tensor's operator. A tensor on
-// the left comes first, and rejects objects other than numbers and tensors.
+// besideTensor runs the special methods of an instance that is the other operand of a tensor. A tensor on the left
+// comes first, and rejects objects other than numbers and tensors.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {
@@ -533,7 +536,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 			return nil, false, nil
 		}
 	}
-	if obj.value != nil && IsTensor(a) { // a number to the tensor
+	if obj.value != nil && IsTensor(a) { // the tensor reads it as a number
 		return nil, false, nil
 	}
 	m, err := obj.lookupSpecial(tx, name)
@@ -548,7 +551,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 	return r, r != nil, err
 }
 
-// containerOperator is an operator of Python's containers; owner is the left operand as the program has it.
+// containerOperator runs an operator of Python's containers. owner is the left operand as the program sees it.
 func containerOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b,
 	owner VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := setOperator(tx, n, inplace, a, b); ok || err != nil {
@@ -578,8 +581,8 @@ func isSizeTuple(tx Translator, v VariableTracker) bool {
 	return ok && t.class == tx.World().SizeType
 }
 
-// sizeOperator is + or * with a torch.Size operand. Its result and the items it rejects vary with torch's version, so
-// CPython computes it.
+// sizeOperator runs + or * with a torch.Size operand. The result and the rejected items vary with torch's version,
+// so CPython computes it.
 func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if name := n.Function(); name != "add" && name != "mul" {
 		return nil, false, nil
@@ -637,7 +640,7 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 		items, ok, err := tupleItems(tx, b)
 		if ok && err == nil {
 			if len(items) == 0 && x.exact() {
-				return x, true, nil // CPython gives the operand itself
+				return x, true, nil // CPython returns the operand itself
 			}
 			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.exact() {
 				return y, true, nil
@@ -657,7 +660,7 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 	return nil, false, nil
 }
 
-// tupleItems are the items of a tuple, tracked or known.
+// tupleItems returns the items of a tuple, tracked or constant.
 func tupleItems(tx Translator, v VariableTracker) ([]VariableTracker, bool, error) {
 	switch x := v.(type) {
 	case *TupleVariable:
@@ -675,7 +678,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
-		// only operands without any sequence's slots are repeated by *=
+		// *= repeats the right operand only if the left one has no sequence slots
 		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
 		}
@@ -690,7 +693,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		}
 	}
 	if err != nil || (k.Kind() != py.Int && k.Kind() != py.BoolKind) {
-		return nil, false, nil // no integer: the operands' TypeError
+		return nil, false, nil // not an integer: the caller raises the TypeError
 	}
 	n, ok := py.AsInt(k)
 	if !ok {
@@ -714,7 +717,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
 		}
 		if x.exact() && (count == 1 || len(x.items) == 0) {
-			return x, true, nil // CPython gives the operand itself
+			return x, true, nil // CPython returns the operand itself
 		}
 		return NewTuple(repeat(x.items, count), nil), true, nil
 	case *ConstantVariable:
@@ -744,7 +747,7 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 		return nil, false, nil
 	}
 	for _, d := range []*DictVariable{x, y} {
-		if d.holder != nil && !d.class.IsNull() { // OrderedDict and defaultdict make one of the subclass
+		if d.holder != nil && !d.class.IsNull() { // OrderedDict and defaultdict make an instance of the subclass
 			return nil, true, unsupported(exc.OperatorUnsupported, "%s | %s", Describe(tx, a), Describe(tx, b))
 		}
 	}
@@ -752,14 +755,14 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	if err != nil {
 		return nil, true, err
 	}
-	// __ror__ of OrderedDict and defaultdict keep their own type
+	// __ror__ of OrderedDict and defaultdict keeps their own type
 	if x.class.IsNull() && x.holder == nil && !y.class.IsNull() {
 		c.class, c.factory = y.class, y.factory
 	}
 	return c, true, c.update(tx, []VariableTracker{y}, nil)
 }
 
-// tooBig keeps constant folding from making giants (2 ** 10**9, "a" * 10**9) while translating.
+// tooBig prevents constant folding from making huge objects (2 ** 10**9, "a" * 10**9) while translating.
 func tooBig(tx Translator, n opcode.BinaryOp, a, b py.Object) bool {
 	if b.Kind() != py.Int {
 		return false
@@ -788,7 +791,7 @@ func repeat(items []VariableTracker, k int) []VariableTracker {
 
 var unaryNames = [...]string{"pos", "neg", "invert"}
 
-// Unary is + (0), - (1), ~ (2) or not (3).
+// Unary runs + (0), - (1), ~ (2) or not (3).
 func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

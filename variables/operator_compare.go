@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Equal is PyObject_RichCompareBool(a, b, Py_EQ), which containers compare by: one object equals itself.
+// Equal is PyObject_RichCompareBool(a, b, Py_EQ), which containers use: identical objects are equal.
 func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 	a, err := Realize(tx, a)
 	if err != nil {
@@ -30,7 +30,7 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 	return Truth(tx, r)
 }
 
-// Compare is a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
+// Compare runs a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
 func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if err := tx.World().Enter(); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 	return nil, typeError(tx, "'"+op.Symbol()+"' not supported between instances of '\x00' and '\x00'", a, b)
 }
 
-// knownComparison recognizes kinds whose comparison compareSlot knows wholly.
+// knownComparison reports whether compareSlot covers all comparisons of v's kind.
 func knownComparison(v VariableTracker) bool {
 	switch v.(type) {
 	case *ConstantVariable, *ListVariable, *TupleVariable, *DictVariable, *SetVariable, *DequeVariable, *ShadowVariable,
@@ -115,7 +115,8 @@ func knownComparison(v VariableTracker) bool {
 	return false
 }
 
-// typeError fills the operands' type names, as CPython prints them, into a text: \x00 represents each.
+// typeError returns a TypeError. Each \x00 in text is replaced by the type name of an operand, as CPython prints
+// it.
 func typeError(tx Translator, text string, operands ...VariableTracker) error {
 	out := ""
 	for _, c := range text {
@@ -138,7 +139,8 @@ func typeError(tx Translator, text string, operands ...VariableTracker) error {
 	return o
 }
 
-// knownResult wraps what CPython has computed without copying it: a bool, NotImplemented, a user's own object.
+// knownResult wraps an object that CPython computed, without copying it: a bool, NotImplemented, an object of the
+// user.
 func knownResult(tx Translator, o py.Object) VariableTracker {
 	if v, err := immutableResult(tx, o); err == nil {
 		return v
@@ -146,7 +148,7 @@ func knownResult(tx Translator, o py.Object) VariableTracker {
 	return NewConstant(o, nil)
 }
 
-// compareSlot is type(a).tp_richcompare(a, b, op): nil for NotImplemented.
+// compareSlot is type(a).tp_richcompare(a, b, op). It returns nil for NotImplemented.
 func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if o, ok := instance(a); ok {
 		return o.compare(tx, op, b)
@@ -157,7 +159,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 			py.TypeName(c.Class))
 	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
-		b = o.value // the builtin type's own comparison takes an instance of a subclass for what it holds
+		b = o.value // the builtin type's comparison uses the contents of a subclass's instance
 	}
 	switch x := a.(type) {
 	case *ListVariable:
@@ -175,7 +177,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 			return compareRows(tx, op, &x.items, &y.items, false)
 		}
 	case *ConstantVariable:
-		if x.Value.Kind() == py.Tuple { // a known tuple against a tracked one
+		if x.Value.Kind() == py.Tuple { // a constant tuple and a tracked one
 			if y, ok := b.(*TupleVariable); ok {
 				items, err := Unpack(tx, x)
 				if err != nil {
@@ -213,7 +215,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	if setLike(a) && setLike(b) {
 		return compareSets(tx, op, a, b)
 	}
-	// an instance of a subclass, whose contents are unknown
+	// an instance of a subclass with unknown contents
 	if o, ok := b.(*ObjectVariable); ok && o.exc == nil {
 		t, err := PythonType(tx, a)
 		if err != nil || t != tx.World().ObjectType && py.IsSubtype(o.Class, t) || setLike(a) && untrackedSet(tx, o) {
@@ -224,7 +226,8 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	return nil, nil
 }
 
-// compare is an instance's comparison: its class's own method, else object's, else that of the builtin type it extends.
+// compare compares an instance by its class's own method, else by object's, else by that of the builtin type it
+// extends.
 func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, op.Method())
 	if err != nil {
@@ -257,7 +260,7 @@ func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableT
 	return nil, nil
 }
 
-// compareValue compares what an instance of a builtin type's subclass holds.
+// compareValue compares the contents of an instance of a builtin type's subclass.
 func compareValue(tx Translator, op opcode.CompareOp, value, b VariableTracker) (VariableTracker, error) {
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value
@@ -270,7 +273,7 @@ func compareValue(tx Translator, op opcode.CompareOp, value, b VariableTracker) 
 	return compareSlot(tx, op, value, b)
 }
 
-// compareConstants is x's own comparison with y; nil for NotImplemented.
+// compareConstants calls x's comparison method with y. It returns nil for NotImplemented.
 func compareConstants(tx Translator, op opcode.CompareOp, x, y py.Object) (VariableTracker, error) {
 	if err := tx.World().computable(tx, []py.Object{x, y}, operatorSpecials("compare", int(op))...); err != nil {
 		return nil, err
@@ -285,7 +288,7 @@ func compareConstants(tx Translator, op opcode.CompareOp, x, y py.Object) (Varia
 	return knownResult(tx, r), nil
 }
 
-// unlessNotImplemented calls a special method; nil when it returns NotImplemented.
+// unlessNotImplemented calls a special method. It returns nil if the method returns NotImplemented.
 func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTracker) (VariableTracker, error) {
 	r, err := Call(tx, m, args, nil)
 	if err != nil {
@@ -300,8 +303,8 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 	return r, nil
 }
 
-// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists look at their
-// lengths first, and see what comparing their items makes of them: list_richcompare of CPython 3.11,
+// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists compare
+// their lengths first, and notice when comparing their items changes them: list_richcompare of CPython 3.11,
 // Objects/listobject.c.
 func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker,
 	lengthFirst bool) (VariableTracker, error) {
@@ -332,7 +335,7 @@ func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker,
 	return NewConstant(r, nil), nil
 }
 
-// equalDicts is dict equality; two OrderedDicts compare their orders too.
+// equalDicts reports whether two dicts are equal. Two OrderedDicts must also have the same order.
 func equalDicts(tx Translator, x, y *DictVariable) (bool, error) {
 	if len(x.keys) != len(y.keys) {
 		return false, nil
@@ -382,7 +385,7 @@ func compareSets(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	return NewConstant(r, nil), nil
 }
 
-// Contains is `v in c`.
+// Contains reports `v in c`.
 func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	c, err := Realize(tx, c)
 	if err != nil {
@@ -400,7 +403,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	return containsByIteration(tx, c, v)
 }
 
-// containsByKind decides by the container's kind; decided is false for kinds without a rule.
+// containsByKind decides by the container's kind. decided is false for kinds without a rule.
 func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	switch x := c.(type) {
 	case *DictVariable:
@@ -435,7 +438,7 @@ func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, e
 	return found, true, err
 }
 
-// containsByMethod is the truth value of the result of __contains__.
+// containsByMethod returns the truth value of the result of __contains__.
 func containsByMethod(tx Translator, m, v VariableTracker) (bool, error) {
 	r, err := Call(tx, m, []VariableTracker{v}, nil)
 	if err != nil {
@@ -444,7 +447,7 @@ func containsByMethod(tx Translator, m, v VariableTracker) (bool, error) {
 	return Truth(tx, r)
 }
 
-// contains is membership in a dict's keys or items; decided is false for its values.
+// contains reports membership in a dict's keys or items. decided is false for its values.
 func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
 	switch d.what {
 	case "keys":
@@ -465,8 +468,8 @@ func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, de
 	return false, false, nil
 }
 
-// contains is membership in an instance, by its class's __contains__ or in what it holds; decided is false where it has
-// neither.
+// contains reports membership in an instance, by its class's __contains__ or in its contents. decided is false if
+// it has neither.
 func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
 	m, err := o.lookupSpecial(tx, "__contains__")
 	if err != nil {
@@ -486,7 +489,7 @@ func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, deci
 	return false, false, nil
 }
 
-// constantContains is membership in a constant; decided is false where its items are iterated.
+// constantContains reports membership in a constant. decided is false if the constant's items must be iterated.
 func constantContains(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	oc, ok := AsConstant(tx, c)
 	if !ok {
@@ -512,7 +515,7 @@ func constantContains(tx Translator, c, v VariableTracker) (found, decided bool,
 	return false, false, nil
 }
 
-// knownContains lets CPython look for a constant in a constant.
+// knownContains lets CPython look up a constant in a constant.
 func knownContains(tx Translator, c, v py.Object) (bool, error) {
 	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__",
 		"__hash__"); err != nil {
@@ -552,7 +555,7 @@ func containsByIteration(tx Translator, c, v VariableTracker) (bool, error) {
 	return false, unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
 }
 
-// next is one step of an iterator, an instance of a class of the user's included.
+// next advances an iterator by one step. The iterator may be an instance of a user's class.
 func next(tx Translator, it VariableTracker) (VariableTracker, bool, error) {
 	it, err := Realize(tx, it)
 	if err != nil {

@@ -36,7 +36,7 @@ func PythonType(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, unsupported(exc.CallUnsupported, "type of %s", Describe(tx, v))
 }
 
-// Truth is bool(v) where it is known; a tensor's asks for a split with DataDependent set.
+// Truth returns bool(v) if it is known. For a tensor it returns a graph break with DataDependent set.
 func Truth(tx Translator, v VariableTracker) (bool, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -56,7 +56,7 @@ func Truth(tx Translator, v VariableTracker) (bool, error) {
 	return false, unsupported(exc.OperatorUnsupported, "truth of %s", Describe(tx, v))
 }
 
-// Len is len(v).
+// Len returns len(v).
 func Len(tx Translator, v VariableTracker) (int, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -75,7 +75,7 @@ func Len(tx Translator, v VariableTracker) (int, error) {
 	return 0, unsupported(exc.CallUnsupported, "len of %s", Describe(tx, v))
 }
 
-// Call is fn(*args, **kwargs).
+// Call runs fn(*args, **kwargs).
 func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if err := tx.World().Enter(); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func Call(tx Translator, fn VariableTracker, args []VariableTracker, kwargs []Kw
 	return nil, unsupported(exc.CallUnsupported, "%s", Describe(tx, fn))
 }
 
-// CallMethod is obj.name(*args, **kwargs).
+// CallMethod runs obj.name(*args, **kwargs).
 func CallMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if added, err := addUnseen(tx, obj, name, args, kwargs); added || err != nil {
@@ -128,12 +128,12 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	return Call(tx, fn, args, kwargs)
 }
 
-// readsState has object's methods in C that read the attributes of a member of an enum class.
+// readsState lists object's C methods that read the attributes of an enum member.
 var readsState = map[string]bool{
 	"__getattribute__": true, "__dir__": true, "__getstate__": true, "__reduce__": true, "__reduce_ex__": true,
 }
 
-// callConstantMethod has CPython call a method of an immutable value with known arguments.
+// callConstantMethod lets CPython call a method of an immutable value with known arguments.
 func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
@@ -163,14 +163,14 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
 		items, err := UnpackIterator(tx, args[0])
-		// which C replaces where iter() has raised it
+		// C code replaces a TypeError raised by iter()
 		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" {
 			err = unsupported(exc.CallUnsupported, "join of %s", Describe(tx, args[0]))
 		}
 		if err != nil {
 			return nil, err
 		}
-		for i, it := range items { // join takes what instances of subclasses hold
+		for i, it := range items { // join uses the contents of subclass instances
 			items[i] = MustRealize(tx, it)
 			if c, ok := valueOf(items[i]).(*ConstantVariable); ok && c.Value.Kind() == o.Kind() {
 				items[i] = c
@@ -238,8 +238,8 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return immutableResult(tx, r)
 }
 
-// foldPure is foldCall of a function that only reads its arguments: containers of known values are handed over as
-// copies, as long as the result is a plain value that cannot be, or hold, one of theirs.
+// foldPure is foldCall for a function that only reads its arguments. Containers of known values are passed as
+// copies, if the result is a plain value that cannot be or contain one of them.
 func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	r, err := foldCall(tx, fn, args, kwargs)
 	if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -274,8 +274,8 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return nil, err
 }
 
-// PlainCopy is a real object equal to v, when v is plain data all of which is known. A set is not: its order would be
-// another.
+// PlainCopy returns a real object equal to v if v is plain data that is wholly known. It does not copy sets, since
+// the copy would have another order.
 func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -321,7 +321,7 @@ func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// GetAttr is obj.name.
+// GetAttr reads obj.name.
 func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	v, err := getAttr(tx, obj, name)
 	if b, ok := v.(*BoundBuiltin); ok && !b.elsewhere.IsNull() {
@@ -330,7 +330,7 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	return v, err
 }
 
-// LoadMethod is obj.name with its call to come. below is nil, or the function to call with top as its first argument.
+// LoadMethod reads obj.name for a call. below is nil, or the function to call with top as its first argument.
 func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top VariableTracker, err error) {
 	v, err := getAttr(tx, obj, name)
 	if err != nil {
@@ -343,7 +343,7 @@ func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top Var
 	if b.elsewhere.IsNull() {
 		return nil, b.ToBeCalled(), nil
 	}
-	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // where CPython binds no method
+	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // CPython does not bind it
 		return NewBuiltin(b.elsewhere, "", nil), b.obj, nil
 	}
 	return nil, nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name,
@@ -408,12 +408,12 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 }
 
-// MethodAttr is methodAttr for trackers of other packages.
+// MethodAttr is methodAttr for other packages.
 func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr is an instance attribute of an enum member; nil, and guarded, if it has none of that name.
+// memberAttr returns an instance attribute of an enum member. It returns nil, and guards that, if there is none.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
@@ -434,7 +434,7 @@ func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error
 	return tx.Build(v, guards.NewAttrSource(src, name)), nil
 }
 
-// methodAttr is an attribute of a builtin container: one of its type's methods, bound.
+// methodAttr returns an attribute of a builtin container: a method of its type, bound.
 func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	t, err := PythonType(tx, obj)
 	if err != nil {
@@ -459,7 +459,7 @@ func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: obj, name: name}, nil
 }
 
-// SetAttr is obj.name = value; value nil deletes.
+// SetAttr runs obj.name = value, or del obj.name if value is nil.
 func SetAttr(tx Translator, obj VariableTracker, name string, value VariableTracker) error {
 	obj, err := Realize(tx, obj)
 	if err != nil {
@@ -471,7 +471,7 @@ func SetAttr(tx Translator, obj VariableTracker, name string, value VariableTrac
 	return unsupported(exc.StoreUnsupported, "attribute %s of %s", name, Describe(tx, obj))
 }
 
-// GetItem is obj[key].
+// GetItem runs obj[key].
 func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	obj, err := Realize(tx, obj)
 	if err != nil {
@@ -511,7 +511,7 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
 }
 
-// sequenceItem indexes or slices a list, tuple or range by asking CPython for the positions.
+// sequenceItem indexes or slices a list, tuple or range. CPython computes the positions.
 func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key VariableTracker) (VariableTracker, error) {
 	items, err := seq.Items(tx)
 	if err != nil {
@@ -541,7 +541,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 		}
 		real, err := emptyOf(tx, obj)
 		if err == nil {
-			_, err = s.GetItem(real, k) // the error is CPython's
+			_, err = s.GetItem(real, k) // CPython raises the error
 		}
 		if err == nil {
 			err = unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
@@ -556,7 +556,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	start, _ := py.AsInt(b[0])
 	stop, _ := py.AsInt(b[1])
 	step, ok := py.AsInt(b[2])
-	if far := int64(len(items)) + 1; !ok || step > far || step < -far { // one step leads out; the sum could overflow
+	if far := int64(len(items)) + 1; !ok || step > far || step < -far { // one step ends it; the sum could overflow
 		backwards, err := s.Compare(opcode.CMP_LT, b[2], s.Int(0))
 		if err != nil {
 			return nil, observed(err)
@@ -575,7 +575,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 		return NewList(out, nil), nil
 	case *TupleVariable:
 		if v.exact() && step == 1 && len(out) == len(items) {
-			return v, nil // CPython gives the tuple itself
+			return v, nil // CPython returns the tuple itself
 		}
 		if v.class == tx.World().SizeType {
 			return NewTupleOf(out, v.class, nil), nil
@@ -591,7 +591,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	return nil, unsupported(exc.SubscriptUnsupported, "slice of %s", Describe(tx, obj))
 }
 
-// emptyOf is an empty list, tuple or range, which yields CPython's error for a wrong subscript.
+// emptyOf returns an empty list, tuple or range, on which CPython raises the error for a wrong subscript.
 func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 	switch v.(type) {
 	case *ListVariable:
@@ -602,7 +602,7 @@ func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 	return tx.Scope().Tuple(), nil
 }
 
-// SetItem is obj[key] = value; value nil deletes.
+// SetItem runs obj[key] = value, or del obj[key] if value is nil.
 func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	obj, err := Realize(tx, obj)
 	if err != nil {
@@ -620,10 +620,10 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
 }
 
-// Is is `a is b`, if it is known.
+// Is returns `a is b`, if it is known.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
-		return x == y, nil // nothing of the program is one, so nothing need be looked at
+		return x == y, nil // no value of the program is a marker, so neither operand is realized
 	}
 	a, err := realOrNotNone(tx, a, b)
 	if err != nil || a == nil {
@@ -635,7 +635,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if a == b {
 		return true, nil
 	}
-	if isComputed(a) || isComputed(b) { // it may be a small int, True or False: the only one of its value
+	if isComputed(a) || isComputed(b) { // it may be a small int, True or False, which exist only once
 		if isNone(a) || isNone(b) {
 			return false, nil
 		}
@@ -649,7 +649,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if aok && bok {
 		return sameConstant(tx, ca, cb)
 	}
-	if aok != bok { // a constant against a tracked object: never the same object, tuples and frozensets apart
+	if aok != bok { // a constant and a tracked object are never identical, except for tuples and frozensets
 		o, other := ca, b
 		if bok {
 			o, other = cb, a
@@ -688,7 +688,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// standsForObject is the object of trackers that are rebuilt at each read.
+// standsForObject returns the real object of a tracker of a kind that is rebuilt at each read.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
 	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
@@ -697,8 +697,8 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// sameConstant decides identity of two constants: small and interned ones by their objects when both were read from the
-// frame by identity, singletons always.
+// sameConstant reports whether two constants are the same object, if that is known: for singletons, small ints,
+// objects of different types, and frozensets that the program made.
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
 	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
@@ -722,7 +722,7 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	if a.Value.Type() != b.Value.Type() {
 		return false, nil
 	}
-	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // made by the program: CPython has made the very objects
+	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // made by the program: CPython's own objects
 		return a.Value == b.Value, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))

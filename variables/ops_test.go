@@ -13,7 +13,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// plainly has what CPython says of each case: a result's repr, or the exception.
+// plainly computes in CPython the expected outcome of each case: the result's repr, or the exception.
 const plainly = `
 import operator
 
@@ -77,7 +77,7 @@ def called(name, args):
     return outcome(eval(name), *value(args))
 `
 
-// theirs calls a function of plainly on texts.
+// theirs calls a function of plainly with texts as arguments.
 func theirs(t *testing.T, tx *frameless, ns py.Object, function string, texts ...string) string {
 	t.Helper()
 	f, ok := tx.s.DictGetName(ns, function)
@@ -91,7 +91,7 @@ func theirs(t *testing.T, tx *frameless, ns py.Object, function string, texts ..
 	return py.GoString(r)
 }
 
-// of is the tracker of a sample.
+// of returns the tracker of a sample.
 func of(t *testing.T, tx *frameless, ns py.Object, text string) VariableTracker {
 	t.Helper()
 	f, _ := tx.s.DictGetName(ns, "value")
@@ -110,17 +110,17 @@ func textsOf(t *testing.T, tx *frameless, ns py.Object, name string) (out []stri
 	return out
 }
 
-// cases compares outcomes on trackers with CPython's.
+// cases compares the outcomes on trackers with CPython's.
 type cases struct {
 	t      *testing.T
 	tx     *frameless
 	ns     py.Object
-	shown  py.Object // plainly's function
+	shown  py.Object // the function of plainly
 	known  int
-	breaks int // never wrong, but few
+	breaks int // a break is never wrong, but there must be few
 }
 
-// check has one case: f on trackers, and the function of plainly on the same texts.
+// check runs one case: f on trackers, and the function of plainly on the same texts.
 func (c *cases) check(f func() (VariableTracker, error), function string, texts ...string) {
 	c.t.Helper()
 	v, err := f()
@@ -190,7 +190,7 @@ func TestSubscriptsAreCPythons(t *testing.T) {
 	})
 }
 
-// Each method of the builtin containers, texts and numbers, with these arguments.
+// Calls each method of the builtin containers, texts and numbers with these arguments.
 func TestMethodsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, a := range samples {
@@ -224,7 +224,7 @@ func methodsOf(c *cases, text string) []string {
 	return out
 }
 
-// Each builtin function on each sample, alone and with a second argument.
+// Calls each builtin function with each sample, alone and with a second argument.
 func TestBuiltinsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, name := range textsOf(t, c.tx, c.ns, "builtins") {

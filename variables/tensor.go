@@ -14,28 +14,28 @@ import (
 type TensorVariable struct {
 	Base
 	Node    *fxgraph.Node
-	Example py.Object // the real tensor of a graph input; zero for what the graph computes
-	Class   py.Object // zero: torch.Tensor
-	Real    py.Object // of an input of a subclass, whose example is a plain tensor: the object itself
+	Example py.Object // the real tensor of a graph input; zero for a tensor that the graph computes
+	Class   py.Object // zero means torch.Tensor
+	Real    py.Object // of an input of a subclass: the object itself; its Example is a plain tensor
 	meta    *TensorMeta
-	sizes   *TensorMeta                // by rules: without strides and requires_grad
-	Changed bool                       // an in-place operation ran on it: the example no longer tells its metadata
+	sizes   *TensorMeta                // from shape rules: without strides and requires_grad
+	Changed bool                       // changed in place: Example no longer has its metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
-	known   map[string]VariableTracker // and those that it has read
-	made    *TensorVariable            // what _translator/torch_function.as_subclass was given, and may have given back
+	known   map[string]VariableTracker // Python attributes that the program has read
+	made    *TensorVariable            // the argument of torch_function.as_subclass, which may have returned it
 }
 
-// TensorMeta is what a program may read from a tensor besides its data. Sizes are in elements.
+// TensorMeta is the metadata of a tensor: everything but its data that a program may read. Sizes are in elements.
 type TensorMeta struct {
 	Shape, Stride         []int
 	Dtype, Device, Layout py.Object
 	RequiresGrad          bool
 }
 
-// NewTensor returns the tensor a node computes.
+// NewTensor returns the tracker of a tensor that a node computes.
 func NewTensor(node *fxgraph.Node) *TensorVariable { return &TensorVariable{Node: node} }
 
-// NewTensorInput returns the tensor of a graph input; obj is the real one.
+// NewTensorInput returns the tracker of a graph input. obj is the real tensor.
 func NewTensorInput(node *fxgraph.Node, obj py.Object, src guards.Source) *TensorVariable {
 	return &TensorVariable{Base: Base{Src: src}, Node: node, Example: obj}
 }
@@ -72,7 +72,7 @@ func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 	return t.class(tx), nil
 }
 
-// class is the type whose methods the tensor has.
+// class returns the type that defines the tensor's methods.
 func (t *TensorVariable) class(tx Translator) py.Object {
 	if !t.Class.IsNull() {
 		return t.Class
@@ -80,7 +80,7 @@ func (t *TensorVariable) class(tx Translator) py.Object {
 	return tx.World().TensorType
 }
 
-// Truth implements Truther: it depends on data, so the step loop breaks the graph.
+// Truth implements Truther. It breaks the graph, since the value depends on data, unless it can be precomputed.
 func (t *TensorVariable) Truth(tx Translator) (bool, error) {
 	if v, ok, err := tx.Output().Foresee(tx, t, "bool"); ok || err != nil {
 		return v == py.True(), err
@@ -95,7 +95,7 @@ func (t *TensorVariable) describe() string {
 	return "result of " + t.Node.Target.Text
 }
 
-// Meta returns the metadata, computed once, as long as no in-place operation has changed it.
+// Meta returns the metadata. It is cached until an in-place operation changes the tensor.
 func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.TensorMetadata, "%s, which a Python call may have changed", t.describe())
@@ -113,13 +113,13 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
-// exemplified recognizes inputs whose real tensor still has their metadata.
+// exemplified reports whether t is an input whose Example still has its metadata.
 func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
 
-// change says that an operation ran on it in place: nothing that was known of it need be so still.
+// change records an in-place operation on the tensor: what was known about it may no longer hold.
 func (t *TensorVariable) change() { t.meta, t.sizes, t.Changed = nil, nil, true }
 
-// Sizes is Meta without strides and requires_grad: by rules where they have an answer.
+// Sizes is Meta without strides and requires_grad. It uses shape rules where they apply.
 func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	if t.meta != nil || tx.World().Calls > 0 || t.exemplified() {
 		return t.Meta(tx)
@@ -135,8 +135,8 @@ func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	return t.sizes, nil
 }
 
-// sameTensor decides `is` between two tensors: one node, one object; an input against what the graph computed afresh
-// differs, unless an operation may hand its argument through.
+// sameTensor reports whether two tensors are the same object. Tensors of one node are, and two inputs are guarded
+// to be distinct. A computed tensor is a new object, unless its operation may return an operand.
 func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
 	if t.Node == o.Node {
 		return true, nil
@@ -232,7 +232,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	case "shape", "ndim", "dtype", "device", "layout":
 	case "requires_grad":
 		if ask = t.Meta; !t.exemplified() && tx.Output().ChangesTensors() {
-			t.meta = nil // a view of it, or what it is a view of, may have been changed since it was asked
+			t.meta = nil // an in-place operation on a view or its base may have changed it since
 		}
 	default:
 		return nil, false, nil
@@ -268,7 +268,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	return BoolConst(m.RequiresGrad), true, nil
 }
 
-// fields of gd_tensor_spec that each question rests on.
+// neededFields lists the fields of gd_tensor_spec that each query depends on.
 var neededFields = map[string]uint16{
 	"shape": 32 | 64, "ndim": 32, "dtype": 4, "device": 8, "layout": 2, "requires_grad": 16, "stride": 32 | 64 | 128,
 	"":              32 | 64,
@@ -283,8 +283,8 @@ func (t *TensorVariable) Need(tx Translator, what string) {
 	tx.Output().NeedField(t, fields)
 }
 
-// asksForDtype recognizes classes such as torch.FloatTensor, of which a tensor is an instance by its dtype, layout and
-// device.
+// asksForDtype reports whether class is, or contains, a class such as torch.FloatTensor, whose instances are the
+// tensors of one dtype, layout and device.
 func asksForDtype(tx Translator, class py.Object) bool {
 	if class.Kind() != py.Tuple {
 		return strings.HasSuffix(py.TypeName(class.Type()), "tensortype")
@@ -292,14 +292,15 @@ func asksForDtype(tx Translator, class py.Object) bool {
 	return slices.ContainsFunc(tx.Scope().Items(class), func(c py.Object) bool { return asksForDtype(tx, c) })
 }
 
-// flagAttrs are boolean attributes that follow from the device, dtype and layout alone: read from the example or a fake
-// tensor.
+// flagAttrs are attributes that are read from the example or a fake tensor. The flags depend only on device, dtype
+// and layout.
 var flagAttrs = map[string]bool{
 	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
 	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,
 }
 
-// flag answers a flag of a computed tensor whose sizes come from rules, which know dense strided tensors alone.
+// flag returns a flag of a computed tensor whose sizes come from shape rules. The rules cover dense strided tensors
+// only.
 func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
 	if t.meta != nil || !t.Example.IsNull() {
 		return nil, false
@@ -319,7 +320,7 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 	return nil, false
 }
 
-// tensorAttrs are attributes whose value is a tensor made from this one.
+// tensorAttrs are attributes whose value is a tensor computed from this one.
 var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true,
 	"data": true}
 
@@ -335,7 +336,7 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return t.torchAttr(tx, name)
 }
 
-// plainAttr is an attribute that torch.Tensor has, where no handler is called.
+// plainAttr returns an attribute of torch.Tensor without calling a handler.
 func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker, error) {
 	if v, ok, err := t.metaAttr(tx, name); ok {
 		return v, err

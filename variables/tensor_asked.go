@@ -8,17 +8,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Asked counts a translation's queries about tensors that the graph computes: their sizes, by rule if there is one; all
-// of their metadata; the operation that they come from; and queries whose answers depend on earlier in-place changes.
+// Asked counts a translation's queries about computed tensors: Sizes those about sizes, answered by a shape rule if
+// there is one; Meta those about all metadata; Origin those about the operation that made the tensor; and Changes
+// those whose answer depends on earlier in-place changes.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
-// Since is the number of queries since before.
+// Since returns the number of queries since before.
 func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
-// Above says of values that hold a module whose call is being captured that they do, or, with -1, that they did: code
-// that meets them may come to the module by its very place, and not as an equal one would come to itself.
+// Above adds by to the count of modules being captured that each value holds: 1 when a capture starts, -1 when it
+// ends. Code that reads such a value may reach the module by its own path, which is not the path of an equal
+// module.
 func Above(vs []VariableTracker, by int) {
 	for _, v := range vs {
 		v.base().above += by
@@ -31,24 +33,24 @@ func metAbove(tx Translator, v VariableTracker) {
 	}
 }
 
-// Pairing says which value of a later call stands in place of which of an earlier one.
+// Pairing maps the values of an earlier call to those of a later call that replace them.
 type Pairing struct {
 	Nodes   map[*fxgraph.Node]*fxgraph.Node
-	Tensors [][2]*TensorVariable // computed ones, earlier and later
+	Tensors [][2]*TensorVariable // computed ones: earlier, later
 	back    map[*fxgraph.Node]*fxgraph.Node
 	values  map[VariableTracker]VariableTracker
-	tuples  map[VariableTracker]VariableTracker // the other way round
+	tuples  map[VariableTracker]VariableTracker // from later to earlier
 }
 
-// NewPairing returns the empty one.
+// NewPairing returns an empty Pairing.
 func NewPairing() *Pairing {
 	return &Pairing{Nodes: map[*fxgraph.Node]*fxgraph.Node{}, back: map[*fxgraph.Node]*fxgraph.Node{},
 		values: map[VariableTracker]VariableTracker{}, tuples: map[VariableTracker]VariableTracker{}}
 }
 
-// Operands pairs the operands of two calls; false if a function may behave differently with the later ones. Objects of
-// the frame and constants are equal if they are one object, computed tensors if they replace each other, the program's
-// tuples part by part. Mutable objects that the program made are never equal.
+// Operands pairs the operands of two calls. It returns false if a function may behave differently with the later
+// ones. Objects of the frame and constants must be the same object, computed tensors must replace each other, and
+// tuples made by the program are compared item by item. Mutable objects that the program made are never equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -61,7 +63,7 @@ func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool
 	return true
 }
 
-// Keywords is Operands for keyword arguments, which come in one order.
+// Keywords is Operands for keyword arguments, which must be in the same order.
 func (p *Pairing) Keywords(tx Translator, earlier, later []Kw) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -99,13 +101,13 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 		equal = ok && (x == y || x.class == y.class && made(x) && made(y)) && p.tuples[b] == nil &&
 			p.Operands(tx, x.items, y.items)
 		p.tuples[b] = a
-	case *LazyVariable: // that nobody has looked at
+	case *LazyVariable: // not realized
 		y, ok := b.(*LazyVariable)
 		equal = ok && x.obj == y.obj && x.Src.Name() == y.Src.Name()
 	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
 		equal = a == b
 	default:
-		equal = a == b && a.Source() != nil // and nothing of the frame has been changed, see World.Own
+		equal = a == b && a.Source() != nil // and the program has changed nothing of the frame, see World.Own
 	}
 	if equal {
 		p.values[a] = b
@@ -113,11 +115,11 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	return equal
 }
 
-// Stored notes values that the program has put into what the frame has.
+// Stored records values that the program has stored in objects of the frame.
 func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
 
-// ReadFrom reports whether an operand, or something that the program has stored so far, was read from a place that
-// below says yes to, or holds such a value.
+// ReadFrom reports whether an operand, or a value that the program has stored so far, was read from a source for
+// which below returns true, or holds such a value.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
 	found := false
 	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
@@ -127,8 +129,8 @@ func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src gua
 	return found
 }
 
-// AlsoStored reports whether something that the program has made and stored is an operand too: code may then come to it
-// by both ways.
+// AlsoStored reports whether a value that the program has made and stored is also an operand. Code could then reach
+// it by both paths.
 func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
 	if len(w.stored) == 0 {
 		return false
@@ -161,7 +163,7 @@ func operands(args []VariableTracker, kwargs []Kw) []VariableTracker {
 	return all
 }
 
-// eachMade calls f for values, and for what those of them hold that the program has made.
+// eachMade calls f for each value and, recursively, for the contents of those that the program made.
 func eachMade(vs []VariableTracker, seen map[VariableTracker]bool, f func(v VariableTracker)) {
 	for _, v := range vs {
 		if v = peek(v); v == nil || seen[v] {
@@ -175,7 +177,7 @@ func eachMade(vs []VariableTracker, seen map[VariableTracker]bool, f func(v Vari
 	}
 }
 
-// peek is what a lazy value has become, if it has been looked at.
+// peek returns the tracker of a realized lazy value, and other trackers unchanged.
 func peek(v VariableTracker) VariableTracker {
 	if l, ok := v.(*LazyVariable); ok && l.real != nil {
 		return l.real
@@ -183,13 +185,13 @@ func peek(v VariableTracker) VariableTracker {
 	return v
 }
 
-// plainComputed recognizes tensors that the graph computes and of which nothing else is known.
+// plainComputed reports whether the graph computes the tensor and nothing else is known about it.
 func plainComputed(t *TensorVariable) bool {
 	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil &&
 		t.made == nil && t.outside == nil
 }
 
-// nodes pairs two nodes, one to one.
+// nodes pairs two nodes. The mapping is one to one.
 func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	to, known := p.Nodes[a]
 	from, used := p.back[b]
@@ -200,8 +202,8 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata reports whether paired tensors have the same sizes, dtypes and devices, or all the same metadata, as far
-// as the earlier ones were queried.
+// SameMetadata reports whether paired tensors have equal metadata. It compares the kinds of metadata that were
+// queried: sizes, dtypes and devices, or all of it.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
 		return true
@@ -239,7 +241,8 @@ func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
-// Changed marks the later tensors, paired with these nodes of earlier ones, as changed in place.
+// Changed marks the later tensors as changed in place, if their earlier ones were changed and computed by these
+// nodes.
 func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	for was, now := range p.values {
 		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {
@@ -248,14 +251,14 @@ func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	}
 }
 
-// Stands records which tensor of the frame replaces which.
+// Stands pairs two tensors of the frame.
 func (p *Pairing) Stands(earlier, later *TensorVariable) {
 	p.Nodes[earlier.Node] = later.Node
 	p.values[earlier] = later
 }
 
-// Result is a later call's result, made from the earlier one's: tensors by their nodes. It is false if the result holds
-// anything but tensors, constants and tuples.
+// Result builds a later call's result from the earlier one's, with the later tensors. It returns false if the
+// result contains anything but tensors, constants and tuples.
 func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	v = peek(v)
 	if known, ok := p.values[v]; ok {
@@ -295,14 +298,14 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors recognizes translations in which no tensor of a subclass was met, no mode of the program is entered, no
-// handler is set aside, and no other tensors stand in place of a module's.
+// PlainTensors reports whether the translation has met no tensor of a subclass, the program has entered no mode, no
+// handler is set aside, and no module's tensors are replaced.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }
 
-// KindOf numbers modules of the frame that look alike (_translator/alike.Kinds); nothing rests on it. -1: it looks like
-// no other.
+// KindOf returns a number that modules of the frame share if they look alike (_translator/alike.Kinds), or -1 if
+// the module looks like no other. It is only a hint.
 func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	if w.kinds.IsNull() {
 		kinds, ok := py.Answered(s.Call(w.moduleKinds))
@@ -319,5 +322,5 @@ func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	return int(kind)
 }
 
-// Drew reports whether the program has drawn numbers of Python's random module.
+// Drew reports whether the program has drawn random numbers from Python's random module.
 func (w *World) Drew() bool { return w.drew }

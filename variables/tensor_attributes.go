@@ -10,9 +10,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Attributes of tensors that torch knows nothing of: what a subclass defines, and what programs hang on a tensor.
+// Attributes of tensors that torch does not define: those of a subclass, and those that programs store on a tensor.
 
-// ownAttr is such an attribute; false where torch.Tensor has the name, and nothing comes before it.
+// ownAttr returns such an attribute. It returns false if the name is torch.Tensor's and not overridden.
 func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, bool, error) {
 	s, class := tx.Scope(), t.class(tx)
 	d, inClass := s.TypeLookup(class, name)
@@ -49,7 +49,7 @@ func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, b
 	return nil, true, noAttribute(tx, class, name)
 }
 
-// instanceAttr is an attribute of the tensor object itself; nil if there is none.
+// instanceAttr returns an attribute of the tensor object itself, or nil if there is none.
 func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor that a Python call may have changed", name)
@@ -89,7 +89,7 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	return t.known[name], nil
 }
 
-// real is the object of an input; zero for what the graph computes.
+// real returns the object of an input, or the zero Object for a computed tensor.
 func (t *TensorVariable) real() py.Object {
 	switch {
 	case t.Src == nil:
@@ -100,7 +100,7 @@ func (t *TensorVariable) real() py.Object {
 	return t.Example
 }
 
-// classes are the possible types of the tensor: an operation on a subclass's tensor, if no handler is called, may
+// classes returns the possible types of the tensor. An operation on a subclass's tensor that calls no handler may
 // return that tensor itself.
 func (t *TensorVariable) classes(tx Translator) []py.Object {
 	out := []py.Object{t.class(tx)}
@@ -128,7 +128,7 @@ func (t *TensorVariable) classes(tx Translator) []py.Object {
 	return out
 }
 
-// Becomes notes the subclass of a node's tensor.
+// Becomes records the subclass of a node's tensor.
 func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	if w.nodeClass == nil {
 		w.nodeClass = map[*fxgraph.Node]py.Object{}
@@ -136,8 +136,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack reports whether no tensor that a node may return unchanged has a Python attribute, and guards that:
-// x.to(dtype) is x or a new tensor.
+// operandsLack reports whether none of the tensors that a node may return unchanged has a Python attribute, and
+// guards that. x.to(dtype), for example, returns x or a new tensor.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -174,7 +174,7 @@ func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	return true
 }
 
-// isNew recognizes tensors that an operation has made: nothing hangs on them yet.
+// isNew reports whether an operation has created the tensor, so that it has no Python attributes yet.
 func (t *TensorVariable) isNew(tx Translator) bool {
 	tx.World().Asked.Origin++
 	if t.Src != nil || t.Node.Inplace {
@@ -186,7 +186,7 @@ func (t *TensorVariable) isNew(tx Translator) bool {
 	return tx.World().GivesNew(tx.Scope(), t.Node.Target.Text)
 }
 
-// SetAttr implements AttrSetter: Python attributes are stored at their place in the program.
+// SetAttr implements AttrSetter. The store of a Python attribute is replayed in program order.
 func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, class := tx.Scope(), t.class(tx)
 	set, _ := s.TypeLookup(class, "__setattr__")
@@ -236,7 +236,8 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
-// changesItself are methods that change more than a tensor's data: on an alias they leave the tensor itself unchanged.
+// changesItself lists methods that change more than a tensor's data. Called on an alias, they leave the tensor
+// itself unchanged.
 var changesItself = map[string]bool{
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true,
 	"as_strided_": true,
@@ -245,8 +246,8 @@ var changesItself = map[string]bool{
 	"share_memory_": true, "movedim_": true,
 }
 
-// mayChange refuses changes in place that a graph of plain tensors would do to an alias of the tensor instead of to
-// itself.
+// mayChange rejects in-place changes that a graph of plain tensors would make to an alias of the tensor instead of
+// the tensor itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported,
@@ -271,7 +272,7 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	return nil
 }
 
-// hidesChange refuses changes in place that AOTAutograd makes autograd see in another way than eager mode does.
+// hidesChange rejects in-place changes that autograd would see differently under AOTAutograd than in eager mode.
 func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	if !tx.Output().WholeGraph() {
 		return nil
@@ -284,9 +285,10 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	return err
 }
 
-// changedAsLeaf reports whether a change in place raises in CPython, since the tensor is a leaf that requires gradients
-// or a view of one. A graph that is taken apart would change it: it is made free of effects first. A computed tensor
-// may be a leaf of the frame as well: contiguous(), to() and their like return what they are given.
+// changedAsLeaf reports whether CPython raises for an in-place change, since the tensor is a leaf that requires
+// gradients or a view of one. A graph that AOTAutograd traces would not raise, since it is functionalized first. A
+// computed tensor may also be a leaf of the frame: contiguous(), to() and similar operations may return their
+// argument.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {
 		return false, nil
@@ -294,7 +296,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return false, err
 	}
-	sample := t.Example // whatever has changed it since: it is a leaf still
+	sample := t.Example // still a leaf, whatever has changed it since
 	if sample.IsNull() {
 		if !tx.Output().TakesApart() {
 			return false, nil
@@ -303,7 +305,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 		if sample, err = tx.Output().Sample(t); err != nil {
 			var unknown *exc.Unsupported
 			if errors.As(err, &unknown) {
-				err = nil // its size depends on data, so an operation has made it
+				err = nil // its size depends on data, so an operation created it
 			}
 			return false, err
 		}
@@ -316,9 +318,9 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	return err == nil && raises == py.True() && tx.Output().TakesApart(), err
 }
 
-// mayRequireGrad refuses to set the flag in a graph that a backend decomposes. A compiler that differentiates the graph
-// reads at its start whether the inputs require gradients: it would miss a tensor that requires them later, and results
-// computed from it would have no history.
+// mayRequireGrad rejects a change of requires_grad in a graph that a backend decomposes. A compiler that
+// differentiates the graph reads at its start whether the inputs require gradients. It would miss a tensor that
+// requires them later, and results computed from it would have no history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
 	if !tx.Output().WholeGraph() {
 		return nil
@@ -340,7 +342,7 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 	return nil
 }
 
-// mayMakeLeaf refuses torch.ones(3, requires_grad=True) in such a graph, for the same reason.
+// mayMakeLeaf rejects torch.ones(3, requires_grad=True) in such a graph, for the same reason.
 func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 	for _, kw := range kwargs {
 		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().WholeGraph() {
@@ -354,7 +356,7 @@ func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 	return nil
 }
 
-// hasAttr is hasattr of a name that torch.Tensor lacks.
+// hasAttr returns hasattr() of a name that torch.Tensor lacks.
 func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
 	_, _, err := t.ownAttr(tx, name)
 	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {

@@ -8,9 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// arrayTensor is torch.from_numpy of an array of the frame: a tensor that shares its memory, made by each call before
-// the graph, and an input of that. The array's layout is guarded, its contents are not. Nothing is read when it is
-// made, so its place does not matter.
+// arrayTensor returns torch.from_numpy of an array of the frame: a tensor that shares the array's memory. Each call
+// makes it before the graph, as an input of the graph. The array's layout is guarded, its contents are not. Making
+// the tensor reads no data, so the position of the call does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)
@@ -48,8 +48,8 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey is the key of a tensor's item with tensors in place of arrays of the frame: torch makes one of each, by
-// copying.
+// arrayKey returns the key of a tensor's item with arrays of the frame replaced by tensors. torch converts each
+// array to a tensor, by copying.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)
 	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {
@@ -72,8 +72,8 @@ func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) 
 	return arrayIndex(tx, key)
 }
 
-// arrayIndex is the tensor for an array of the frame in a subscript; v itself for other values, and for arrays that
-// torch does not take as a one-dimensional index.
+// arrayIndex returns the tensor for an array of the frame that is used as an index. It returns v for other values,
+// and for arrays that torch does not accept as a one-dimensional index.
 func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	l, ok := v.(*LazyVariable)

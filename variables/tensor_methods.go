@@ -8,14 +8,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// tensorToPython are methods whose result depends on data.
+// tensorToPython lists methods whose result depends on data.
 var tensorToPython = map[string]bool{
 	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true,
 	"__index__":   true,
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
-// foreseen are those whose result Output.Foresee may predict.
+// foreseen lists the methods whose result Output.Foresee may predict.
 var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
 
 // CallMethod implements MethodCaller.
@@ -34,12 +34,12 @@ func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableT
 	return t.torchMethod(tx, name, args, kwargs)
 }
 
-// torchMethod is a method that torch.Tensor has, whatever the tensor's class has under its name.
+// torchMethod calls torch.Tensor's method, even if the tensor's class overrides it.
 func (t *TensorVariable) torchMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
 		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
-		if name == "__iter__" { // what it iterates over are plain tensors
+		if name == "__iter__" { // it iterates over plain tensors
 			again = nil
 		}
 		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs, again); ok || err != nil {
@@ -49,7 +49,7 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 	return t.plainMethod(tx, name, args, kwargs)
 }
 
-// plainMethod is a method of torch.Tensor's, where no handler is called.
+// plainMethod calls a method of torch.Tensor without calling a handler.
 func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
@@ -95,7 +95,8 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	return t.recordMethod(tx, name, kind, all, kwargs)
 }
 
-// toPython is a method that returns Python values computed at run time: it splits, unless they can be predicted.
+// toPython handles methods that return a Python value computed from data. It breaks the graph, unless the value can
+// be predicted.
 func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
@@ -106,7 +107,7 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 	return nil, unsupported(exc.TensorToPython, "%s()", name)
 }
 
-// knownMethod is a method with its own code here; false for others.
+// knownMethod handles methods that have their own code here. It returns false for others.
 func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (r VariableTracker, known bool, err error) {
 	switch {
@@ -124,7 +125,8 @@ func (t *TensorVariable) knownMethod(tx Translator, name string, args []Variable
 	return r, true, err
 }
 
-// inlineMethod is a method in Python, of the tensor's class; all: the tensor and the arguments.
+// inlineMethod inlines a method of the tensor's class that is written in Python. all is the tensor and the
+// arguments.
 func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	fn, ok := tx.Scope().TypeLookup(t.class(tx), name)
@@ -134,7 +136,7 @@ func (t *TensorVariable) inlineMethod(tx Translator, name string, all []Variable
 	return tx.Inline(NewFunction(fn, nil), all, kwargs)
 }
 
-// recordMethod makes a node of a method whose result has this kind; all: the tensor and the arguments.
+// recordMethod adds a node for a method whose result has this kind. all is the tensor and the arguments.
 func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if err := recordable(tx, name, kind, all[1:]); err != nil {
@@ -172,20 +174,20 @@ func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, a
 	return wrapNode(tx, node, kind)
 }
 
-// recordable refuses methods whose results are no tensors, or not known to be.
+// recordable rejects methods whose results are not tensors, or not known to be.
 func recordable(tx Translator, name string, kind result, args []VariableTracker) error {
 	switch {
 	case kind.kind == givesUnknown || kind.kind == givesScalar || kind.kind == givesObject:
 		return unsupported(exc.UnknownResult, "Tensor.%s", name)
 	case kind.number():
 		return unsupported(exc.TensorToPython, "Tensor.%s", name)
-	case isDunder(name) && !operandsOnly(tx, args): // it may give NotImplemented
+	case isDunder(name) && !operandsOnly(tx, args): // it may return NotImplemented
 		return unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
 	}
 	return nil
 }
 
-// KwNames are the names of keyword arguments, in order.
+// KwNames returns the names of keyword arguments, in order.
 func KwNames(kwargs []Kw) []string {
 	out := make([]string, len(kwargs))
 	for i, kw := range kwargs {
@@ -194,7 +196,7 @@ func KwNames(kwargs []Kw) []string {
 	return out
 }
 
-// ofDtype are methods that read an attribute of the dtype.
+// ofDtype lists methods that read an attribute of the dtype.
 var ofDtype = map[string]string{
 	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
 	"element_size": "itemsize",
@@ -300,7 +302,7 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// plainItem is Tensor.__getitem__, where no handler is called.
+// plainItem is Tensor.__getitem__ without a handler.
 func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	fn, name := tx.World().Operator("getitem"), "operator.getitem"
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
@@ -309,7 +311,7 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, result{kind: givesTensor})
 }
 
-// plainStore is Tensor.__setitem__, where no handler is called.
+// plainStore is Tensor.__setitem__ without a handler.
 func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) error {
 	fn, name := tx.World().Operator("setitem"), "operator.setitem"
 	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {
@@ -325,7 +327,7 @@ func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) e
 	return err
 }
 
-// overridden is the method of torch.Tensor's that the tensor's class has another one in place of.
+// overridden returns torch.Tensor's method, if the tensor's class overrides it.
 func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
 	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return py.Object{}, false
@@ -339,7 +341,7 @@ func isDunder(name string) bool {
 	return len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// operandsOnly recognizes arguments that operators of tensors take.
+// operandsOnly reports whether the operators of tensors accept all arguments.
 func operandsOnly(tx Translator, args []VariableTracker) bool {
 	for _, a := range args {
 		if v, err := Realize(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {

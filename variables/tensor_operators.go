@@ -12,8 +12,8 @@ import (
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
 	for i, v := range operands {
-		// Scalars of numpy's leave operators to the tensor, before it too; torch reads a numpy.bool as a float, and
-		// refuses to multiply matrices by a scalar in words that name its type.
+		// A numpy scalar leaves an operator to the tensor even if it is the left operand. torch reads a numpy.bool
+		// as a float, and its error for a matrix product with a scalar names the scalar's type.
 		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) &&
 			name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
@@ -40,7 +40,7 @@ func tensorOperator(tx Translator, name string, inplace bool, operands ...Variab
 	return plainOperator(tx, name, inplace, operands)
 }
 
-// handledOperator is an operator on operands whose classes define special methods, or handlers.
+// handledOperator runs an operator whose operands' classes define special methods or handlers.
 func handledOperator(tx Translator, name string, inplace bool,
 	operands []VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := overriddenOperator(tx, name, inplace, operands); ok || err != nil {
@@ -58,7 +58,7 @@ func handledOperator(tx Translator, name string, inplace bool,
 	return dispatchTorch(tx, fn, operands, nil, again)
 }
 
-// plainOperator is an operator on tensors and numbers where no handler is called.
+// plainOperator runs an operator on tensors and numbers without calling a handler.
 func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
 	for _, v := range operands {
 		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
@@ -72,7 +72,7 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 	t, self := operands[0].(*TensorVariable)
 	if inplace && self {
 		own := "i" + strings.TrimSuffix(name, "_")
-		// there is no __imatmul__
+		// torch.Tensor has no __imatmul__
 		if _, inplace = tx.Scope().TypeLookup(tx.World().TensorType, "__"+own+"__"); inplace {
 			name = own
 			if err := t.mayChange(tx, "__"+own+"__"); err != nil {
@@ -95,8 +95,8 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 	return NewTensor(node), nil
 }
 
-// plainNumber is the number that an instance of a subclass of int or float holds, members of IntEnum included: torch
-// reads that.
+// plainNumber returns the number that an instance of a subclass of int or float holds, as torch reads it. It
+// includes members of IntEnum and numpy scalars.
 func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	v = valueOf(v)
 	c, ok := v.(*ConstantVariable)
@@ -143,7 +143,7 @@ func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	return wrapNode(tx, node, gives)
 }
 
-// wrapNode makes the tracker of a node's result.
+// wrapNode returns the tracker of a node's result.
 func wrapNode(tx Translator, node *fxgraph.Node, gives result) (VariableTracker, error) {
 	switch gives.kind {
 	case givesTensor:

@@ -12,7 +12,7 @@ import (
 type TensorSequence struct {
 	Base
 	Node  *fxgraph.Node
-	Class py.Object // of the items; zero: torch.Tensor
+	Class py.Object // of the items; zero means torch.Tensor
 	n     int
 	items []VariableTracker
 }
@@ -62,7 +62,7 @@ func (s *TensorSequence) GetItem(tx Translator, key VariableTracker) (VariableTr
 	return sequenceItem(tx, t, t, key)
 }
 
-// GetAttr implements AttrGetter: fields of torch's named results (values, indices, ...).
+// GetAttr implements AttrGetter for the fields of torch's named results (values, indices, ...).
 func (s *TensorSequence) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	if strings.HasPrefix(name, "_") || name == "count" || name == "index" || name == "append" {
 		return nil, unsupported(exc.AttrUnsupported, "%s of an operation's results", name)

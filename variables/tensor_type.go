@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// typeName is x.type(): the name of torch's old class for the dtype and the device, "torch.FloatTensor".
+// typeName returns x.type(): the name of torch's legacy class for the dtype and device, "torch.FloatTensor".
 func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	m, err := t.Meta(tx)
 	if err != nil {
@@ -30,8 +30,8 @@ func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// typeAsked is the argument of x.type(torch.FloatTensor) as its name, which torch accepts for the class; v itself for
-// other values.
+// typeAsked converts the argument of x.type(torch.FloatTensor) to the class's name, which torch accepts as well. It
+// returns other values unchanged.
 func typeAsked(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

@@ -9,17 +9,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classified is a callable's kind, and what more there is to say about this one.
+// classified is the kind of a callable, with an optional detail about this one.
 type classified struct {
 	kind   callableKind
 	detail string
 }
 
-// own recognizes a user's callable, which is inlined.
+// own reports whether the callable is the user's, which is inlined.
 func (c classified) own() bool { return c.kind == "" }
 
-// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating. What it
-// is, python/godynamo/_translator/callables.py says once per object and process.
+// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating.
+// python/godynamo/_translator/callables.py classifies each callable, once per process.
 type TorchVariable struct {
 	Base
 	Fn py.Object
@@ -86,8 +86,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return r, err
 }
 
-// region is a call of one of _break_errors' functions: a region begins in the frame that calls, or in its caller's, or
-// ends there.
+// region handles a call of a function of _break_errors: it begins a region in the calling frame or in that frame's
+// caller, or ends one.
 func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	if t.detail == "end" {
 		tx.EndRegion(1)
@@ -105,8 +105,8 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 	return NoneConst(), nil
 }
 
-// asksToSplit is the error of graph_break(msg) and skip_frame(msg): a graph break here, or the whole frame left to
-// CPython.
+// asksToSplit returns the error for graph_break(msg) and skip_frame(msg): a graph break here, or the whole frame is
+// left to CPython.
 func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableTracker, kwargs []Kw) error {
 	for _, v := range append(KwValues(kwargs), args...) {
 		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
@@ -119,7 +119,8 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
-// recursive is a __repr__ wrapped by dataclasses or reprlib: an object nested in itself prints as a fixed text.
+// recursive calls a __repr__ wrapped by dataclasses or reprlib, which prints an object nested in itself as a fixed
+// text.
 func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
 	self, err := Realize(tx, self)
 	if err != nil {
@@ -144,7 +145,7 @@ func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (Variable
 	return Call(tx, fn, []VariableTracker{self}, nil)
 }
 
-// typeHintsOf is typing.get_type_hints of a class or function, whose annotations are guarded.
+// typeHintsOf returns typing.get_type_hints of a class or function, whose annotations are guarded.
 func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -158,7 +159,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		obj = x.Fn
 	}
 	refused := unsupported(exc.CallUnsupported, "typing.get_type_hints of %s", Describe(tx, v))
-	// what the program has changed so far may be annotations, or the names in them
+	// the program may have changed annotations, or the names in them
 	if obj.IsNull() || tx.World().Effects > 0 {
 		return nil, refused
 	}
@@ -178,7 +179,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
-// asked is a call of a function that reads process state; a guard calls it again.
+// asked calls a function that reads process state. A guard calls it again.
 func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
 	r, err := tx.Scope().Call(tx.World().asked, t.Fn)
 	if err != nil {
@@ -191,7 +192,8 @@ func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
-// dispatch is a call of a functools.singledispatch function: CPython chooses by the class of the first argument.
+// dispatch calls a functools.singledispatch function. CPython selects the implementation by the class of the first
+// argument.
 func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if len(args) == 0 || t.Src == nil {
 		return nil, unsupported(exc.CallUnsupported, "singledispatch")
@@ -210,7 +212,7 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, chosen, args, kwargs)
 }
 
-// callOp puts an operation into the graph, unless all of its arguments are known and it makes no tensor.
+// callOp adds an operation to the graph.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
@@ -221,7 +223,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		// where a tensor stands most often: torch's error names its class
+		// the usual place of a tensor: torch's error names the class
 		if _, member := enumMember(tx, first); member {
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
@@ -243,7 +245,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 	}
-	// a Python wrapper of torch: what it calls may be known
+	// a Python wrapper in torch: it is inlined, since the functions that it calls may be known
 	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function {
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
 			args, kwargs)
@@ -282,7 +284,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
 }
 
-// callOut is an operation that writes its results into tensors, resized if necessary, and returns them.
+// callOut adds an operation that writes its results into the out= tensors, resized if necessary, and returns them.
 func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker,
 	gives result) (VariableTracker, error) {
 	v, err := Realize(tx, out)
@@ -323,8 +325,8 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }
 
-// becomesAnother recognizes operators of recurrent layers that are not the same once AOTAutograd has taken them apart:
-// an LSTM's graph does not run, and between layers the others draw other random numbers.
+// becomesAnother reports whether an operator of a recurrent layer behaves differently after AOTAutograd has
+// decomposed it: an LSTM's graph does not run, and the others draw different random numbers between layers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":
@@ -344,7 +346,7 @@ func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	return false
 }
 
-// argKinds are the letters of all arguments.
+// argKinds returns the kind letters of all arguments.
 func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	var kinds strings.Builder
 	for _, a := range args {
@@ -357,8 +359,8 @@ func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	return kinds.String(), nil
 }
 
-// argKind is the letter result_kind_call knows an argument by: T tensor, L list of tensors, i int, f float, b bool, n
-// None, o other.
+// argKind returns the letter by which result_kind_call identifies an argument: T tensor, L list of tensors, i int,
+// f float, b bool, n None, o other.
 func argKind(tx Translator, v VariableTracker) byte {
 	switch x := v.(type) {
 	case *TensorVariable:
@@ -384,8 +386,8 @@ func argKind(tx Translator, v VariableTracker) byte {
 	return 'o'
 }
 
-// overloadCheck is has_torch_function and its kin: plain tensors and Python data override nothing; the torch function
-// mode stack is part of the guarded state.
+// overloadCheck handles has_torch_function and similar functions. Plain tensors and Python data override nothing;
+// the torch function mode stack is part of the guarded state.
 func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
@@ -420,8 +422,8 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 	return BoolConst(false), nil
 }
 
-// predicate is torch.is_tensor, is_floating_point, numel and others that return of one tensor what a method also
-// returns.
+// predicate handles torch.is_tensor, and functions of one tensor for which there is also a method:
+// is_floating_point, numel, ...
 func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, arg(args, 0))
 	if err != nil {

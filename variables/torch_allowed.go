@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallAllowed puts a call of a function that the user allowed in graphs into this one. What it returns, and whether it
-// changed a tensor that it was given, python/godynamo/_translator/fake.py finds out.
+// CallAllowed adds a call of a function that the user allowed in graphs. python/godynamo/_translator/fake.py
+// determines the result, and whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
@@ -31,7 +31,7 @@ func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracke
 	return described(tx, node, parts[1])
 }
 
-// forgetMeta drops the metadata of the tensors in v, which an operation may have been told to change.
+// forgetMeta drops the metadata of the tensors in v, which an operation may have changed.
 func forgetMeta(v VariableTracker) { forgetWithin(v, map[VariableTracker]bool{}) }
 
 func forgetWithin(v VariableTracker, seen map[VariableTracker]bool) {
@@ -51,7 +51,7 @@ func forgetWithin(v VariableTracker, seen map[VariableTracker]bool) {
 	}
 }
 
-// described is the tracker of a node's result, by its description (_translator/fake.Session.result).
+// described returns the tracker of a node's result from its description (_translator/fake.Session.result).
 func described(tx Translator, node *fxgraph.Node, description py.Object) (VariableTracker, error) {
 	s := tx.Scope()
 	d := s.Items(description)
@@ -85,7 +85,7 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 		return &GraphFunction{Node: node}, nil
 	case "value":
 		if d[1] == py.None() {
-			node.Inplace = true // the call is made for what it does, or for nothing
+			node.Inplace = true // the call must stay in the graph: it may have an effect
 		}
 		return immutableResult(tx, d[1])
 	case "list", "tuple":

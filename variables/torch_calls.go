@@ -7,12 +7,12 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// torchCall is a call of a callable of one kind. No result and no error: the arguments do not fit such a call, and the
-// graph breaks.
+// torchCall handles a call of a callable of one kind. If it returns neither a result nor an error, the arguments do
+// not fit, and the graph breaks.
 type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error)
 
-// exactly takes n positional arguments and no others.
+// exactly wraps a handler that takes n positional arguments and no keywords.
 func exactly(n int, call func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
 	error)) torchCall {
 	return func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
@@ -24,7 +24,7 @@ func exactly(n int, call func(tx Translator, t *TorchVariable, args []VariableTr
 	}
 }
 
-// withoutKeywords takes no keywords.
+// withoutKeywords wraps a handler that takes no keywords.
 func withoutKeywords(call func(tx Translator, t *TorchVariable, name string, args []VariableTracker) (VariableTracker,
 	error)) torchCall {
 	return func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
@@ -36,10 +36,10 @@ func withoutKeywords(call func(tx Translator, t *TorchVariable, name string, arg
 	}
 }
 
-// torchCalls are what calls of each kind do.
+// torchCalls are the handlers for each kind of callable.
 var torchCalls map[callableKind]torchCall
 
-func init() { // calls reach Call again
+func init() { // set here since the handlers refer to Call
 	torchCalls = map[callableKind]torchCall{
 		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
 			error) {
@@ -178,7 +178,7 @@ func init() { // calls reach Call again
 		},
 		kindTracing: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
 			_ []Kw) (VariableTracker, error) {
-			tx.Output().AddGuards(guards.GlobalState()) // nothing is translated while something traces
+			tx.Output().AddGuards(guards.GlobalState()) // no frame is translated while a tracer runs
 			return BoolConst(false), nil
 		},
 		kindTensorPredicate: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
@@ -231,7 +231,7 @@ func init() { // calls reach Call again
 	}
 }
 
-// refused is a call that breaks the graph.
+// refused breaks the graph.
 func refused(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 	return nil, nil
 }
@@ -254,7 +254,8 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 	return plain()
 }
 
-// orInlined returns a result and its error or, if the arguments do not yield one, inlines the Python function itself.
+// orInlined returns the given result and error. If the error is a graph break, it inlines the Python function
+// instead.
 func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker,
 	err error) (VariableTracker, error) {
 	if _, unknown := err.(*exc.Unsupported); !unknown {

@@ -7,11 +7,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation of torch on arguments whose types have a handler (__torch_function__) calls those. torch itself
-// determines which, with what arguments and in what order: it is called with godynamo's own arguments
+// An operation of torch calls the handlers (__torch_function__) of its arguments' types. torch itself determines
+// which handlers are called, with which arguments and in what order: it is called with stand-ins for the arguments
 // (torch_question.go). Then the user's handlers are inlined.
 
-// overriding are the classes among the values whose handlers an operation on them calls now: each once, in order of
+// overriding returns the classes of the values whose handlers an operation would call now: each once, in order of
 // appearance.
 func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	if tx.World().handlersAside > 0 {
@@ -42,13 +42,13 @@ func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	return found, nil
 }
 
-// eachArgument visits the values, and the items of lists and tuples among them. Values that the program has not read
-// and that are not operands stay lazy.
+// eachArgument visits the values, and the items of lists and tuples among them. Unread values that cannot have a
+// handler stay lazy.
 func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
 	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
 }
 
-// eachWithin is eachArgument; inside: the lists that it is in, one of which may hold itself.
+// eachWithin is eachArgument. inside are the lists and tuples being visited, since a list may contain itself.
 func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool,
 	visit func(v VariableTracker) error) error {
 	for _, v := range vs {
@@ -85,7 +85,7 @@ func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]
 	return nil
 }
 
-// mayOverride recognizes objects that torch checks for a handler, and containers that may hold some.
+// mayOverride reports whether torch would check the object for a handler, or the object is a container.
 func mayOverride(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Tuple, py.TupleSub:
@@ -98,8 +98,8 @@ func mayOverride(tx Translator, obj py.Object) bool {
 	return has || py.HasInstanceStorage(obj) && answersReads(tx, obj.Type())
 }
 
-// answersReads recognizes classes whose own code runs when torch reads __torch_function__ of an instance. A module's
-// finds none.
+// answersReads reports whether the class's own code runs when torch reads __torch_function__ of an instance.
+// Modules are excluded, since their code finds no such attribute.
 func answersReads(tx Translator, class py.Object) bool {
 	s := tx.Scope()
 	if py.IsSubtype(class, tx.World().NNModule) {
@@ -110,13 +110,13 @@ func answersReads(tx Translator, class py.Object) bool {
 	return fallback || own && !py.IsNative(class, "__getattribute__", hook)
 }
 
-// mayHandle reports whether torch may find a handler where it reads __torch_function__ of a class's instance.
+// mayHandle reports whether torch may find a handler when it reads __torch_function__ of an instance.
 func mayHandle(tx Translator, class py.Object) bool {
 	_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
 	return handler || answersReads(tx, class)
 }
 
-// handlerClass is the value's class where that has a handler, the zero Object for all other values.
+// handlerClass returns the value's class if it has a handler, else the zero Object.
 func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()
 	switch x := v.(type) {
@@ -174,7 +174,7 @@ func handlerClass(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, nil
 }
 
-// handled reports whether operations on the tensor call a handler now, be it a mode's.
+// handled reports whether operations on the tensor call a handler now. The handler may be that of a mode.
 func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	if mode, err := activeMode(tx); err != nil || mode != nil {
 		return true, err
@@ -186,9 +186,10 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	return len(classes) > 0, err
 }
 
-// dispatchTorch is fn(*args, **kwargs) where an argument's class has a handler: that is called as torch would call it,
-// and translated. ok is false if there is none, or handlers are switched off. again is the operation itself, for
-// classes with torch.Tensor's own handler; if it is nil, that handler is translated like any other.
+// dispatchTorch runs fn(*args, **kwargs) if an argument's class has a handler: the handlers are called as torch
+// would call them, and inlined. ok is false if there is no handler, or handlers are switched off. again runs the
+// operation itself, for classes with torch.Tensor's own handler. If again is nil, that handler is inlined like any
+// other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
 	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
@@ -211,7 +212,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	if len(calls) == 0 {
 		return nil, true, unsupported(exc.TensorSubclass, "%s, which calls no handler", tx.Scope().Repr(fn))
 	}
-	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction { // it calls what does
+	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction { // an inner function does
 		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
 		return v, true, err
 	}
@@ -232,7 +233,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers reject", tx.Scope().Repr(fn))
 }
 
-// defaultHandler recognizes classes that have torch.Tensor's handler.
+// defaultHandler reports whether the class has torch.Tensor's own handler.
 func defaultHandler(tx Translator, class py.Object) bool {
 	if !tx.World().isTensorClass(class) {
 		return false
@@ -247,8 +248,8 @@ func defaultHandler(tx Translator, class py.Object) bool {
 	return true
 }
 
-// withDefaultHandler is an operation that calls torch.Tensor's own handler: it goes into the graph as it is, and its
-// results are of the class.
+// withDefaultHandler runs an operation that calls torch.Tensor's own handler: the operation goes into the graph
+// unchanged, and its results become tensors of the class.
 func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker,
 	again func() (VariableTracker, error)) (VariableTracker, error) {
 	tx.World().handlersAside++
@@ -276,7 +277,7 @@ func (s *TensorSequence) become(tx Translator, class py.Object) {
 	tx.Output().OfClass(s.Node, class)
 }
 
-// ofClass is torch._tensor._convert: an operation's results become tensors of the class.
+// ofClass is torch._tensor._convert: it makes an operation's results tensors of the class.
 func ofClass(tx Translator, v VariableTracker, class py.Object, args []VariableTracker) error {
 	switch x := v.(type) {
 	case *TensorVariable:
@@ -387,7 +388,8 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	return result, nil
 }
 
-// asSubclass is Tensor.as_subclass, which calls no handler; fn is a function that may return the tensor itself.
+// asSubclass is Tensor.as_subclass, which calls no handler. fn, if given, is a function that may return the tensor
+// itself.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok || len(args) != 1 || c != tx.World().TensorType && !tx.World().truth(tx.Scope(), tx.World().traceable, c) {
@@ -402,7 +404,7 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	var node *fxgraph.Node
 	var err error
 	switch {
-	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // it stays an operand, where it is one
+	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // it stays an operand if it is one
 		node = t.Node
 	case tx.Output().WholeGraph():
 		node, err = tx.Output().CallFunction(tx, tx.World().alias, "as_subclass", operands[:1], nil)
@@ -424,20 +426,20 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	return r, nil
 }
 
-// makeSubclass and newTensor are functions of _translator/torch_function that return new tensors of a subclass.
+// makeSubclass and newTensor name functions of _translator/torch_function that return new tensors of a subclass.
 const (
 	makeSubclass = "torch.Tensor._make_subclass"
 	newTensor    = "torch.Tensor.__new__"
 )
 
-// GivesNew recognizes operations that return another tensor than their operands, including those that make one of a
-// subclass.
+// GivesNew reports whether an operation's result is never one of its operands. Operations that make a tensor of a
+// subclass count as such.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }
 
-// madeSubclass is torch.Tensor._make_subclass(cls, data, require_grad=False), or torch.Tensor.__new__(cls, data). No
-// handler is called.
+// madeSubclass handles torch.Tensor._make_subclass(cls, data, require_grad=False) and torch.Tensor.__new__(cls,
+// data). No handler is called.
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))

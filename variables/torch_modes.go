@@ -6,15 +6,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// enteredMode is a TorchFunctionMode that the program has entered. It is not entered while translating: its handler is
-// inlined before each operation. If the graph would break while a mode is entered, it breaks before entering it;
-// CPython runs the rest, and everything called while modes are entered.
+// enteredMode is a TorchFunctionMode that the program has entered. It is not entered while translating: its handler
+// is inlined before each operation. If the graph breaks while a mode is entered, it breaks before the mode is
+// entered instead. CPython runs the rest, and everything called while modes are entered.
 type enteredMode struct {
 	mode VariableTracker
-	step int // of the outermost frame, that entered it
+	step int // of the outermost frame, where it was entered
 }
 
-// EnteredAt is the step that entered the outermost mode; false if none is entered.
+// EnteredAt returns the step that entered the outermost mode, or false if none is entered.
 func (w *World) EnteredAt() (step int, ok bool) {
 	if len(w.modes) == 0 {
 		return 0, false
@@ -22,8 +22,8 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
-// UnderDefaultDevice guards the default device where torch has entered a mode for it outside, the only kind under which
-// frames are captured: operations run under it as they do eagerly.
+// UnderDefaultDevice guards the default device if torch has entered a mode for it outside the frame. It is the only
+// kind of mode under which frames are captured. Operations run under it as in eager mode.
 func (w *World) UnderDefaultDevice(tx Translator) error {
 	device, err := tx.Scope().Call(w.defaultDevice)
 	if err != nil || device == py.None() {
@@ -36,8 +36,8 @@ func (w *World) UnderDefaultDevice(tx Translator) error {
 	return nil
 }
 
-// activeMode is the mode that operations are handed to now, nil for none. An operation that calls no handler but
-// torch.Tensor's own is past that.
+// activeMode returns the mode whose handler the next operation calls, or nil if there is none. There is none while
+// an operation calls only torch.Tensor's own handler.
 func activeMode(tx Translator) (VariableTracker, error) {
 	w := tx.World()
 	if len(w.modes) == 0 || w.handlersAside > 0 {
@@ -50,7 +50,7 @@ func activeMode(tx Translator) (VariableTracker, error) {
 	return w.modes[len(w.modes)-1].mode, nil
 }
 
-// withoutModes refuses what a mode that is entered would see, and is not handed to it.
+// withoutModes rejects an operation that an entered mode would see but that is not passed to the mode.
 func withoutModes(tx Translator, what string) error {
 	mode, err := activeMode(tx)
 	if err == nil && mode != nil {
@@ -59,8 +59,8 @@ func withoutModes(tx Translator, what string) error {
 	return err
 }
 
-// ModesSee refuses an operation of the graph that a mode would see but that was not passed to it. Reading items of a
-// sequence of results is not such an operation.
+// ModesSee rejects an operation of the graph that a mode would see but that was not passed to it. Reading items of
+// a sequence of results is not such an operation.
 func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
 	if len(args) > 0 {
 		if _, ok := args[0].(*TensorSequence); ok {
@@ -70,10 +70,10 @@ func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker
 	return withoutModes(tx, operation)
 }
 
-// modeCall is a call of one of torch's functions on the stack of modes.
+// modeCall handles torch's functions on the stack of modes.
 func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	w := tx.World()
-	tx.Output().AddGuards(guards.GlobalState()) // no mode is entered outside
+	tx.Output().AddGuards(guards.GlobalState()) // no mode is entered outside the frame
 	if w.underDevice {
 		return nil, unsupported(exc.CallUnsupported, "%s under a default device", name)
 	}
@@ -106,7 +106,7 @@ func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTrac
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
 }
 
-// runMode inlines the handler of the mode that is active, with that one set aside.
+// runMode inlines the handler of the active mode. That mode is set aside meanwhile.
 func (c *handlerCall) runMode(tx Translator, mode VariableTracker) (VariableTracker, error) {
 	handler, err := GetAttr(tx, mode, "__torch_function__")
 	if err != nil {

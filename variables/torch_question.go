@@ -6,26 +6,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// torchQuestion is a call made on stand-ins of its arguments, to see how torch calls handlers.
+// torchQuestion is a call with stand-ins for the arguments. It shows how torch calls handlers.
 type torchQuestion struct {
 	tx      Translator
-	classes []py.Object                   // of the arguments, those that have handlers
-	mirrors []py.Object                   // in their place: classes of ours that extend each other likewise
-	behind  map[py.Object]VariableTracker // stand-in → what it stands for
-	opaque  bool                          // the function looks at no argument but those with handlers
+	classes []py.Object                   // classes of the arguments that have handlers
+	mirrors []py.Object                   // used in their place: our classes, with the same inheritance
+	behind  map[py.Object]VariableTracker // stand-in → the value it represents
+	opaque  bool                          // the function reads only arguments with handlers
 }
 
 // handlerCall is one call of a handler: class.__torch_function__(func, types, args, kwargs).
 type handlerCall struct {
-	class        py.Object // zero: of the mode that is active
+	class        py.Object // zero for the active mode
 	fn           py.Object
-	told         VariableTracker // of fn
+	told         VariableTracker // the tracker of fn
 	types        []VariableTracker
-	given, named VariableTracker // named nil: without kwargs
+	given, named VariableTracker // named is nil without kwargs
 }
 
-// askTorch returns the handler calls that fn(*args, **kwargs) makes as long as each returns NotImplemented; mode: a
-// mode's handler comes first.
+// askTorch returns the handler calls that fn(*args, **kwargs) makes while each handler returns NotImplemented. If
+// mode is true, a mode's handler comes first.
 func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker,
 	kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
@@ -61,7 +61,7 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 	return calls, nil
 }
 
-// call reads (class, func, types, args, kwargs), the arguments of the user's handler.
+// call converts (class, func, types, args, kwargs) to the arguments of the user's handler.
 func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
 	c := handlerCall{fn: parts[1], told: q.behind[parts[1]]}
 	if c.told == nil {
@@ -93,7 +93,7 @@ func (q *torchQuestion) mirrored(mirror py.Object) (py.Object, bool) {
 			return q.classes[i], true
 		}
 	}
-	return mirror, mirror == q.tx.World().TensorType // which handle_torch_function counts among the types
+	return mirror, mirror == q.tx.World().TensorType // handle_torch_function includes it in types
 }
 
 func (q *torchQuestion) standIns(vs []VariableTracker) ([]py.Object, error) {
@@ -166,7 +166,7 @@ func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
 	return remember(o)
 }
 
-// back is the tracker of a handler's argument.
+// back returns the tracker of a handler's argument.
 func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 	if v, ok := q.behind[o]; ok {
 		return v, nil
@@ -203,7 +203,7 @@ func (c *handlerCall) callHandler(tx Translator, handler VariableTracker) (Varia
 	return Realize(tx, v)
 }
 
-// torchFunction is the function that a handler is called for.
+// torchFunction returns the tracker of the function for which a handler is called.
 func torchFunction(tx Translator, fn py.Object) VariableTracker {
 	switch fn.Kind() {
 	case py.MethodDescr, py.WrapperDescr:
@@ -221,8 +221,8 @@ func nameOf(s *py.Scope, fn py.Object) py.Object {
 	return s.Str("")
 }
 
-// descriptorCall is a call of the __get__ or __set__ of an attribute of torch.Tensor: handlers see reads and writes as
-// such calls.
+// descriptorCall handles a call of __get__ or __set__ of an attribute of torch.Tensor. Handlers see reads and
+// writes as such calls.
 func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
 		return nil, false, nil
@@ -260,7 +260,7 @@ func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs 
 	return nil, false, nil
 }
 
-// torchAttr is an attribute that torch.Tensor has, whatever the tensor's class has under its name.
+// torchAttr returns an attribute of torch.Tensor, even if the tensor's class overrides it.
 func (t *TensorVariable) torchAttr(tx Translator, name string) (VariableTracker, error) {
 	if isHandled, err := t.handled(tx); err != nil {
 		return nil, err
@@ -270,7 +270,7 @@ func (t *TensorVariable) torchAttr(tx Translator, name string) (VariableTracker,
 	return t.plainAttr(tx, name)
 }
 
-// handledAttr is an attribute of torch.Tensor's, of a tensor whose class has a handler.
+// handledAttr returns an attribute of torch.Tensor from a tensor whose class has a handler.
 func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracker, error) {
 	d, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
 	switch d.Kind() {
@@ -288,8 +288,8 @@ func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracke
 	return v, err
 }
 
-// overriddenOperator is an operator whose special method a tensor operand's class defines. The left operand's is
-// called; the other orders are left to CPython.
+// overriddenOperator runs an operator whose special method is overridden by a tensor operand's class. Only the left
+// operand's method is called; other cases are left to CPython.
 func overriddenOperator(tx Translator, name string, inplace bool,
 	operands []VariableTracker) (VariableTracker, bool, error) {
 	special := "__" + name + "__"

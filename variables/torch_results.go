@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// result is what an operation returns: its kind, and of givesTensors how many.
+// result describes what an operation returns: its kind and, for givesTensors, the number of tensors.
 type result struct {
 	kind resultKind
 	n    int
 }
 
-// parseResult reads a result kind as Python says it: a word, or "tensors:N".
+// parseResult parses the Python form of a result kind: a word, or "tensors:N".
 func parseResult(text string) (r result, err error) {
 	word, count, counted := strings.Cut(text, ":")
 	r.kind = resultKind(word)
@@ -27,7 +27,7 @@ func parseResult(text string) (r result, err error) {
 	return r, nil
 }
 
-// String is the kind as Python says it.
+// String returns the Python form of the kind.
 func (r result) String() string {
 	if r.kind == givesTensors {
 		return string(r.kind) + ":" + itoa(r.n)
@@ -35,7 +35,7 @@ func (r result) String() string {
 	return string(r.kind)
 }
 
-// number reports whether it is a Python number of one type.
+// number reports whether the result is a Python number of one type.
 func (r result) number() bool {
 	return r.kind == givesInt || r.kind == givesFloat || r.kind == givesBool
 }

@@ -1,14 +1,14 @@
-// Package variables holds what is known about a value while a frame is translated: one VariableTracker per value, by
-// family.
+// Package variables models the values of a frame that is being translated. Each value has one VariableTracker,
+// whose type depends on the kind of value.
 //
-// A tracker has the source of its value (a guards.Source, if it was read from the frame), the guards it depends on, and
-// its operations. The operations of a kind are optional interfaces (Caller, AttrGetter, Sequence, ...); GetAttr, Call,
-// Binary and the other functions of this package use them and return Unsupported if there is none. CPython itself
-// computes on the real objects whatever is wholly known.
+// A tracker has the source of its value (a guards.Source, if it was read from the frame), the guards it depends on,
+// and its operations. The operations of a kind are optional interfaces (Caller, AttrGetter, Sequence, ...).
+// GetAttr, Call, Binary and the other functions of this package use them, and return Unsupported if an interface is
+// missing. Operations on wholly known values are computed by CPython on the real objects.
 //
-// Translating has no side effects. The program's changes are recorded as effects at their places among the graph's
-// operations (Output.Effect). A value that leaves the frame is materialized once, and later changes to it are written
-// through.
+// Translating has no side effects. The program's changes are recorded as effects in program order, among the
+// graph's operations (Output.Effect). A value that leaves the frame is materialized once, and later changes to it
+// are written through.
 package variables
 
 import (
@@ -21,31 +21,32 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// VariableTracker is a value of the program while translating. Trackers of mutable values are compared by identity: one
-// object, one tracker.
+// VariableTracker represents a value of the program while translating. Trackers of mutable values are compared by
+// identity: each object has one tracker.
 type VariableTracker interface {
-	// Source is where the value was read from, nil if the program made it.
+	// Source returns the path from which the value was read, or nil if the program made it.
 	Source() guards.Source
-	// Guards are the guards the value rests on.
+	// Guards returns the guards that the value depends on.
 	Guards() guards.Set
-	// Kind names the Go type, as reasons print it.
+	// Kind returns the name of the Go type, as messages print it.
 	Kind() string
 	base() *Base
 }
 
-// Base carries what every tracker has.
+// Base holds the fields that every tracker has.
 type Base struct {
 	Src  guards.Source
 	set  guards.Set
-	slot *Slot // where the materialized value sits, nil as long as it is not
-	// mutated marks a value read from the frame that the program changed: it must not alias others.
+	slot *Slot // of the materialized value; nil until then
+	// mutated marks a value of the frame that the program changed. It must not alias other values.
 	mutated bool
-	// outside is what the value is to a graph with Python calls, once one of them may have changed it.
+	// outside represents the value in a graph with Python calls, once one of them may have changed it.
 	outside *OpaqueVariable
-	// through is the builtin type whose methods effects call, for the contents of an instance of a subclass of it.
+	// For the contents of a builtin subclass's instance, through is the builtin type whose methods the effects
+	// call.
 	through py.Object
 	holder  *ObjectVariable // that instance
-	above   int             // modules being captured that it holds, see Above
+	above   int             // number of modules being captured that it holds, see Above
 }
 
 // Source implements VariableTracker.
@@ -55,7 +56,7 @@ func (b *Base) Source() guards.Source { return b.Src }
 func (b *Base) Guards() guards.Set { return b.set }
 func (b *Base) base() *Base        { return b }
 
-// Slot names a local of the transformed function that holds a value once its event has run.
+// Slot is a local of the transformed function that holds a value from its materialization on.
 type Slot struct{ Index int }
 
 // Materialized reports whether a real object exists for v: it came from the frame, or has been built.
@@ -64,19 +65,19 @@ func Materialized(v VariableTracker) bool {
 	return b.Src != nil || b.slot != nil
 }
 
-// SlotOf is the slot of a materialized value, or nil.
+// SlotOf returns the slot of a materialized value, or nil.
 func SlotOf(v VariableTracker) *Slot { return v.base().slot }
 
-// Holder is the instance whose contents v is, or nil.
+// Holder returns the instance whose contents v is, or nil.
 func Holder(v VariableTracker) *ObjectVariable { return v.base().holder }
 
-// SetSlot records where v was materialized.
+// SetSlot records the slot of a materialized value.
 func SetSlot(v VariableTracker, s *Slot) { v.base().slot = s }
 
-// Mutated reports whether a value of the frame was changed.
+// Mutated reports whether the program changed a value of the frame.
 func Mutated(v VariableTracker) bool { return v.base().mutated }
 
-// MakeGuard builds a guard on v's source: Guard(source.name(), source.guard_source(), fn). nil source: no guard, false.
+// MakeGuard builds a guard on v's source. It returns false if v has no source.
 func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guards.Guard, bool) {
 	if v.Source() == nil {
 		return guards.Guard{}, false
@@ -84,8 +85,8 @@ func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guard
 	return build(v.Source()), true
 }
 
-// ReplaceGuards returns a copy of v with exactly these guards. The copy is another object to the program's identity:
-// only for trackers of immutable values, and for those nothing else has seen yet.
+// ReplaceGuards returns a copy of v with exactly these guards. The copy has another identity in the program, so
+// ReplaceGuards is only for trackers of immutable values and for trackers that no other code has seen.
 func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	old := reflect.ValueOf(v).Elem()
 	copied := reflect.New(old.Type())
@@ -95,7 +96,7 @@ func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	return c
 }
 
-// AddGuards returns a copy of v with the union of its guards and set.
+// AddGuards returns a copy of v with the guards in set added.
 func AddGuards(v VariableTracker, set guards.Set) VariableTracker {
 	return ReplaceGuards(v, v.Guards().Union(set))
 }
@@ -105,7 +106,7 @@ func AddGuard(v VariableTracker, g guards.Guard) VariableTracker {
 	return ReplaceGuards(v, v.Guards().Add(g))
 }
 
-// Propagate unions the guards of all given trackers, recursing into containers.
+// Propagate returns the union of the guards of all given trackers and of their children.
 func Propagate(vars ...VariableTracker) guards.Set {
 	return propagate(guards.Set{}, vars, map[VariableTracker]bool{})
 }
@@ -124,7 +125,7 @@ func propagate(out guards.Set, vars []VariableTracker, seen map[VariableTracker]
 	return out
 }
 
-// Container is a tracker with trackers inside.
+// Container is a tracker that holds other trackers.
 type Container interface{ Children() []VariableTracker }
 
 // Kw is a keyword argument.
@@ -139,7 +140,7 @@ type (
 	Caller interface {
 		Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	}
-	// MethodCaller handles method calls itself, before the attribute is looked up.
+	// MethodCaller handles method calls itself, without an attribute lookup.
 	MethodCaller interface {
 		CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	}
@@ -147,23 +148,23 @@ type (
 	AttrGetter interface {
 		GetAttr(tx Translator, name string) (VariableTracker, error)
 	}
-	// AttrSetter stores (value nil: deletes) attributes.
+	// AttrSetter stores attributes, or deletes them if value is nil.
 	AttrSetter interface {
 		SetAttr(tx Translator, name string, value VariableTracker) error
 	}
-	// ItemGetter is subscription.
+	// ItemGetter reads items: obj[key].
 	ItemGetter interface {
 		GetItem(tx Translator, key VariableTracker) (VariableTracker, error)
 	}
-	// ItemSetter stores (value nil: deletes) items.
+	// ItemSetter stores items, or deletes them if value is nil.
 	ItemSetter interface {
 		SetItem(tx Translator, key, value VariableTracker) error
 	}
-	// Sequence can be unpacked whole: its items are known.
+	// Sequence has known items, so it can be unpacked.
 	Sequence interface {
 		Items(tx Translator) ([]VariableTracker, error)
 	}
-	// Lener knows its length.
+	// Lener has a known length.
 	Lener interface {
 		Len(tx Translator) (int, error)
 	}
@@ -171,24 +172,24 @@ type (
 	Iterator interface {
 		Next(tx Translator) (v VariableTracker, ok bool, err error)
 	}
-	// Returner is an Iterator that ends with a value: StopIteration's.
+	// Returner is an Iterator whose StopIteration has a value.
 	Returner interface {
 		StopValue() VariableTracker
 	}
-	// Constant is known wholly: CPython may compute with it.
+	// Constant may be wholly known. CPython can then compute with it.
 	Constant interface {
-		// AsConstant returns the real object, false when some part is not known.
+		// AsConstant returns the real object, or false if a part is unknown.
 		AsConstant(tx Translator) (py.Object, bool)
 	}
-	// Proxy can stand in a graph.
+	// Proxy can be an operand of a graph.
 	Proxy interface {
 		AsProxy(tx Translator) (fxgraph.Arg, error)
 	}
-	// Typed knows its Python type.
+	// Typed has a known Python type.
 	Typed interface {
 		PythonType(tx Translator) (py.Object, error)
 	}
-	// Truther knows its truth value.
+	// Truther has a known truth value.
 	Truther interface {
 		Truth(tx Translator) (bool, error)
 	}
@@ -196,18 +197,18 @@ type (
 	Reconstructer interface {
 		Reconstruct(e Emitter) error
 	}
-	// Settler gets ready to be made real: called before its children are.
+	// Settler prepares for being made real. Settle is called before the children are made real.
 	Settler interface {
 		Settle(tx Translator) error
 	}
-	// Snapshotter copies the state that later changes would alter.
+	// Snapshotter copies the state that later changes would modify.
 	Snapshotter interface {
 		Snapshot() VariableTracker
 	}
 )
 
-// Emitter writes instructions of the transformed function. Values are loaded only once they are materialized (freeze
-// first).
+// Emitter writes instructions of the transformed function. A value must be materialized before it is loaded: freeze
+// it first.
 type Emitter interface {
 	Load(v VariableTracker) error
 	LoadConst(o py.Object)
@@ -241,146 +242,148 @@ type Emitter interface {
 	MakeFunction(code py.Object, name, qualname string, flags int)
 }
 
-// Output is the OutputGraph as trackers see it.
+// Output is the interface of OutputGraph to trackers.
 type Output interface {
-	// AddGuards installs guards of the frame.
+	// AddGuards adds guards to the entry.
 	AddGuards(gs ...guards.Guard)
-	// MadeHere recognizes values that the frame itself made before the graph break, in a resumed frame.
+	// MadeHere reports, in a resumed frame, whether the frame itself made the value before the graph break.
 	MadeHere(src guards.Source) bool
-	// LetGoOf reports whether the program has released something that was passed to it, which may have ended.
+	// LetGoOf reports whether the program has released an object that was passed to it. The object may be gone.
 	LetGoOf() bool
-	// Until has f called at the start of each further attempt at the frame, for guards that a graph break depends on.
+	// Until registers f to be called at the start of each further attempt to translate the frame, to add guards
+	// that a graph break depends on.
 	Until(f func(tx Translator))
-	// Reads notes that the program read a place, whatever becomes of the value: that it can be read is guarded. Build
-	// does so for attributes, globals and cells.
+	// Reads records that the program read a source, whether or not it uses the value, so that a guard checks that
+	// it can be read. Build does so for attributes, globals and cells.
 	Reads(src guards.Source)
-	// Const puts an object into the constant pool.
+	// Const adds an object to the constant pool.
 	Const(o py.Object) guards.Const
 	// CallFunction adds a call_function node.
 	CallFunction(tx Translator, target py.Object, name string, args []VariableTracker,
 		kwargs []Kw) (*fxgraph.Node, error)
 	// CallMethod adds a call_method node; args[0] is the object.
 	CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
-	// TensorInput makes (or finds) the graph input for a tensor read from the frame.
+	// TensorInput returns the graph input for a tensor read from the frame. It adds the input if there is none yet.
 	TensorInput(tx Translator, obj py.Object, src guards.Source) (*TensorVariable, error)
-	// Freeze makes v loadable at this point of the program: mutable values without a real object are materialized.
+	// Freeze makes v loadable at this point of the program. Mutable values without a real object are materialized.
 	Freeze(tx Translator, v VariableTracker) error
-	// Effect records a change at its place among the operations; values are frozen first.
+	// Effect records a change in program order, among the operations. The values are frozen first.
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
-	// CallAside records a call, at its place among the operations, that the program does not see and that may run
-	// again; its result is dropped.
+	// CallAside records a call in program order that the program does not see and that may be repeated. Its result
+	// is dropped.
 	CallAside(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
-	// Meta computes a tensor's metadata: from the example for inputs, by FakeTensor else.
+	// Meta computes a tensor's metadata: from the example for inputs, otherwise with FakeTensor.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
-	// Foresee predicts a value that torch's own code reads from a tensor ("bool", "int", "float", "item", "index"), if
-	// it follows from a tensor of the frame and a guard can compute it again; false if the graph must break.
+	// Foresee precomputes a value that torch's own code reads from a tensor ("bool", "int", "float", "item",
+	// "index"), if it follows from a tensor of the frame and a guard can compute it again. It returns false if the
+	// graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
-	// InputOf is the frame's tensor of a placeholder; nil for other nodes.
+	// InputOf returns the frame's tensor for a placeholder, or nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
-	// Sizes are a tensor's shape, dtype, device and layout, and nothing else, if shape rules determine them; else
-	// false. What they depend on is guarded.
+	// Sizes returns only a tensor's shape, dtype, device and layout, if shape rules determine them, else false. It
+	// guards what they depend on.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
-	// Sample is a tensor with this one's metadata: the frame's own, or a fake one.
+	// Sample returns a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
-	// NodeType is the type of a node's result, by FakeTensor.
+	// NodeType returns the type of a node's result, computed with FakeTensor.
 	NodeType(node *fxgraph.Node) (py.Object, error)
-	// NodeValue evaluates a node's non-tensor result (int, bool, list length) by FakeTensor: a real object or the
-	// number of tensors.
+	// NodeValue evaluates a node's non-tensor result (int, bool, list length) with FakeTensor. It returns the real
+	// object, or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// NodeResult is _translator/fake.Session.result of a node that calls a function of the user.
+	// NodeResult returns _translator/fake.Session.result of a node that calls a function of the user.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// Compute records code that computes a plain value at run time, before the graph if that is one call. operands:
-	// constants, values of the frame, and other computed values. draws: it draws from the random numbers of the first
-	// operand.
+	// Compute records code that computes a plain value at run time. If the graph is one call, the code runs before
+	// it. operands are constants, values of the frame and other computed values. If draws is true, the code draws
+	// random numbers from the first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
-	// ComputedInput is the graph input for a tensor that Compute computes; example: one like it.
+	// ComputedInput returns the graph input for a tensor that Compute computes. example is a tensor like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
-	// OfClass says that a node's result, a plain tensor or a sequence of some in a graph that is one call, leaves it as
-	// a tensor of class.
+	// OfClass records that a node's result leaves the graph as a tensor of class. In a graph that is one call, the
+	// result itself is a plain tensor or a sequence of plain tensors.
 	OfClass(node *fxgraph.Node, class py.Object)
-	// WholeGraph reports whether the graph is one call, of a backend's.
+	// WholeGraph reports whether the graph is one call of a backend's function.
 	WholeGraph() bool
-	// TakesApart reports whether the backend decomposes operators. Call it only where the answer matters: the frame is
+	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: the frame is
 	// translated again if the backend turns out to do so.
 	TakesApart() bool
-	// Tentative runs a translation for its result and removes what it captured from the graph; seen: not everything
-	// could be removed.
+	// Tentative runs a translation for its result and removes the operations that it captured from the graph. seen
+	// is true if some could not be removed.
 	Tentative(run func() error) (seen bool, err error)
-	// Body captures a function that an operation takes as its own graph: samples makes the tensors that represent its
-	// arguments, run calls it on them and returns the tensors among its results. fresh: these share no memory with
-	// others.
+	// Body captures a function given to an operation as a graph of its own. samples makes the tensors that
+	// represent its arguments. run calls the function on them and returns the tensors among its results. If fresh
+	// is true, these share no memory with others.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
-	// GradFlagMayDiffer reports whether an operation in place on another tensor may have changed whether t requires
-	// gradients: t may be a view of that, or that a view of t. requires: what it is known to be without.
+	// GradFlagMayDiffer reports whether an in-place operation on another tensor may have changed whether t requires
+	// gradients, since one of the two may be a view of the other. requires is the flag without such a change.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
-	// HidesChange reports whether a change in place of t must not be in this graph, since autograd would see it in
-	// another way than in eager mode. It notes the change otherwise.
+	// HidesChange reports whether an in-place change of t must not be in this graph, since autograd would see it
+	// differently than in eager mode. Otherwise it records the change.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
-	// CallModule is the result of call, which runs the code of a module of the frame; or, if an equal module was called
-	// in the same way before, that call's result with this module's tensors.
+	// CallModule returns the result of call, which runs the code of a module of the frame. If an equal module was
+	// called in the same way before, it returns that call's result with this module's tensors instead.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
 		call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory reports whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
-	// MaySeeEffect notes that operations may see the effect just recorded: a tensor may share the memory it changes.
+	// MaySeeEffect records that operations may see the last effect: a tensor may share the memory that it changes.
 	MaySeeEffect()
-	// ReadsTensors marks the effect just recorded as one that reads tensor data: no later operation that changes a
-	// tensor runs before it.
+	// ReadsTensors marks the last effect as one that reads tensor data. Later operations that change a tensor do
+	// not run before it.
 	ReadsTensors()
-	// ChangesTensors reports whether an operation so far changes a tensor in place.
+	// ChangesTensors reports whether an operation captured so far changes a tensor in place.
 	ChangesTensors() bool
-	// Step is the step of the outermost frame that is running.
+	// Step returns the current step of the outermost frame.
 	Step() int
-	// SwitchState calls a function of torch that switches a mode of this thread, now and in the graph.
+	// SwitchState calls a torch function that switches a mode of this thread, now and in the graph.
 	SwitchState(tx Translator, fn py.Object, name string, args []VariableTracker) (VariableTracker, error)
-	// EntersState prepares for entering a mode that an object keeps, which must be left by the with statement that
-	// enters it.
+	// EntersState prepares for entering a mode that is kept in an object. The with statement that enters the mode
+	// must also leave it.
 	EntersState() error
-	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph, at its place in
-	// program order. An error where Options.PythonOps is off, or where it cannot stand in a graph.
+	// PythonOp adds a Python operation (see python/godynamo/_backends/python_ops.py) to the graph in program order.
+	// It returns an error if Options.PythonOps is off, or if the operation cannot be in a graph.
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
-	// ObjectNode is the node that represents a real object: of the frame, or made by the program.
+	// ObjectNode returns the node that represents a real object of the frame, or one that the program made.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
-	// NeedField widens the guard on a graph input to a field of gd_tensor_spec.
+	// NeedField adds a field of gd_tensor_spec to the guard on a graph input.
 	NeedField(v *TensorVariable, field uint16)
 }
 
-// Translator is the InstructionTranslator as trackers see it.
+// Translator is the interface of InstructionTranslator to trackers.
 type Translator interface {
 	Scope() *py.Scope
 	Output() Output
 	World() *World
-	// Build wraps an object read through src, lazily where its kind allows it.
+	// Build returns the tracker of an object read through src. It is lazy if its kind permits.
 	Build(obj py.Object, src guards.Source) VariableTracker
-	// Inline runs a Python function in a child translator that shares the output graph.
+	// Inline translates a Python function in a child translator that shares the output graph.
 	Inline(fn *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
-	// Globals is the current frame's globals dict.
+	// Globals returns the current frame's globals dict.
 	Globals() py.Object
-	// GlobalSource is where a name of these globals is read from.
+	// GlobalSource returns the source of a name in these globals.
 	GlobalSource(name string) guards.Source
-	// FrameLocals lists the current frame's bound variables in the order of its f_locals; false where its dict is not
-	// one that can be known.
+	// FrameLocals returns the current frame's bound variables in the order of its f_locals, or false if the
+	// contents of that dict are unknown.
 	FrameLocals() ([]Kw, bool, error)
 	// StoredInto reports whether the program has stored globals into this dict.
 	StoredInto(globals py.Object) bool
-	// ClassCell returns the frame's __class__ cell value and first argument, for super().
+	// SuperArgs returns the value of the frame's __class__ cell and its first argument, for super().
 	SuperArgs() (cls, self VariableTracker, err error)
-	// Handled is the exception that is being handled; nil where none is by the frames of this translation.
+	// Handled returns the exception being handled, or nil if no frame of this translation handles one.
 	Handled() VariableTracker
-	// Place is the program's frame, depth 1, or its caller's, 2, ...; false if the translation does not have that
-	// frame.
+	// Place returns the current frame for depth 1, its caller for depth 2, and so on. It returns false if the
+	// translation does not have that frame.
 	Place(depth int) (Place, bool)
-	// InUse reports whether a running frame has this object as a variable or on its stack.
+	// InUse reports whether a running frame has this object in a variable or on its stack.
 	InUse(obj py.Object) bool
-	// InsideTry reports whether an exception raised here would meet a handler of an active frame.
+	// InsideTry reports whether an active frame has a handler for an exception raised here.
 	InsideTry() bool
-	// BeginRegion begins a region of the frame that is up levels further out, where a graph break is an error, or is
-	// none.
+	// BeginRegion begins a region of the frame that is up levels further out. errors selects whether a graph break
+	// in the region is an error.
 	BeginRegion(up int, errors bool)
-	// EndRegion ends the region of that frame that began last; one that began before a graph break is not known.
+	// EndRegion ends the innermost region of that frame. A region that began before a graph break is unknown here.
 	EndRegion(up int)
-	// Snapshot is what is known here about the frames, the graph and the guards, in the form of
-	// _translator/comptime.call; it reads no values.
+	// Snapshot returns a picture of the frames, the graph and the guards, in the form of _translator/comptime.call.
+	// It reads no values.
 	Snapshot() (py.Object, error)
 }
 
@@ -388,12 +391,12 @@ func unsupported(code exc.Code, format string, args ...any) error {
 	return exc.Break(code, format, args...)
 }
 
-// Describe is how reasons print a tracker.
+// Describe returns the text for a tracker in messages.
 func Describe(tx Translator, v VariableTracker) string {
 	if v == nil {
 		return "NULL"
 	}
-	if c, ok := enumMember(tx, v); ok { // its __repr__ may be the user's
+	if c, ok := enumMember(tx, v); ok { // its __repr__ may be user code
 		return "a member of " + py.TypeName(c.Value.Type())
 	}
 	if c, ok := AsConstant(tx, v); ok {

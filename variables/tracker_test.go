@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, py.Embed) }
 
-// frameless is a Translator without a frame: reading a variable or adding to a graph is a nil dereference, and inlining
-// Python is a graph break.
+// frameless is a Translator without a frame. Reading a variable or adding to a graph is a nil dereference, and
+// inlining Python code breaks the graph.
 type frameless struct {
 	Translator
 	s *py.Scope
@@ -36,7 +36,7 @@ func (f *frameless) Inline(fn *FunctionVariable, _ []VariableTracker, _ []Kw) (V
 	return nil, unsupported(exc.InlineTooDeep, "a test inlines nothing")
 }
 
-// framelessOutput records guards and does without a graph.
+// framelessOutput records guards and has no graph.
 type framelessOutput struct {
 	Output
 	guards []guards.Guard
@@ -47,7 +47,8 @@ func (o *framelessOutput) Const(py.Object) guards.Const { return guards.Const{} 
 func (o *framelessOutput) LetGoOf() bool                { return false }
 func (o *framelessOutput) MadeHere(guards.Source) bool  { return false }
 
-// withPython runs a test's body on the interpreter's thread with a translator, in a namespace that source has made.
+// withPython runs a test's body on the interpreter's thread, with a translator and a namespace in which source has
+// run.
 func withPython(t *testing.T, source string, body func(t *testing.T, tx *frameless, ns py.Object)) {
 	t.Helper()
 	embedtest.On(func() {
@@ -61,7 +62,7 @@ func withPython(t *testing.T, source string, body func(t *testing.T, tx *framele
 	})
 }
 
-// made is the tracker of an object that the program itself makes: containers hold trackers.
+// made returns the tracker of an object as if the program had made it. Containers hold trackers.
 func made(t *testing.T, tx Translator, o py.Object) VariableTracker {
 	t.Helper()
 	v, err := ownContainer(tx, o, func(item py.Object) (VariableTracker, error) { return made(t, tx, item), nil })
@@ -85,7 +86,7 @@ func made(t *testing.T, tx Translator, o py.Object) VariableTracker {
 	return v
 }
 
-// outcome is the text of a result, or the exception's type and text.
+// outcome returns the text of a result, or the exception's type and text.
 func outcome(t *testing.T, tx *frameless, shown py.Object, v VariableTracker, err error) string {
 	t.Helper()
 	if e, ok := err.(*exc.Observed); ok {
@@ -102,7 +103,7 @@ func outcome(t *testing.T, tx *frameless, shown py.Object, v VariableTracker, er
 	return py.GoString(text)
 }
 
-// realized builds the object that v stands for; an iterator becomes the list of what is left of it.
+// realized builds the real object for v. An iterator becomes the list of its remaining items.
 func realized(t *testing.T, tx Translator, v VariableTracker) py.Object {
 	t.Helper()
 	s := tx.Scope()

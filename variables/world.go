@@ -12,13 +12,14 @@ import (
 
 //go:generate go run ./gen
 
-// facts are the CPython and torch objects that distinguish kinds: types and functions of imported modules. They are
-// read once per process from python/godynamo/_translator/facts.py and live as long as the process.
+// facts are the CPython and torch objects by which kinds of values are distinguished: types and functions of
+// imported modules. They are read once per process from python/godynamo/_translator/facts.py and live as long as
+// the process.
 type facts struct {
 	factObjects
-	found       map[namedIn]py.Object // answers of named
-	methodKinds map[methodCall]result // answers of methodResult
-	fresh       map[resultOf]bool     // answers of makes
+	found       map[namedIn]py.Object // results of named
+	methodKinds map[methodCall]result // results of methodResult
+	fresh       map[resultOf]bool     // results of makes
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -31,81 +32,82 @@ type World struct {
 	classQuestions
 	modesAndStates
 	writes
-	scope *py.Scope // the translation's
+	scope *py.Scope // of the translation
 	told  map[question]string
 	depth int // nested calls of this package's operations; see Enter
-	// standIns are the answers of callables.stand_in
+	// standIns are the results of callables.stand_in
 	standIns map[py.Object]replacement
-	sorted   py.Object                // the class of what is being sorted, see sortedClass
+	sorted   py.Object                // the class of the items being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
-	kinds    py.Object                // _translator/alike.Kinds, once asked
+	kinds    py.Object                // _translator/alike.Kinds, once needed
 	// Kept is the number of functions being translated that an operation keeps and calls again later
 	Kept int
 }
 
 // Settings are the user's options.
 type Settings struct {
-	// QueueEffects lets print and its like be replayed at their place instead of breaking the graph.
+	// QueueEffects allows print and similar calls to be replayed in program order instead of breaking the graph.
 	QueueEffects bool
 	// GuardNNModules is config.guard_nn_modules.
 	GuardNNModules bool
-	// Transparent: the program did not request compilation, except for the optimized callables that it calls.
+	// Transparent is set if the program requested no compilation, except for the optimized callables that it calls.
 	Transparent bool
-	// PythonOps lets Python calls into the graph.
+	// PythonOps allows Python calls in the graph.
 	PythonOps bool
 }
 
-// identity is which tracker represents which object.
+// identity maps objects to their trackers.
 type identity struct {
 	objects map[py.Object]VariableTracker
-	// identities are the key objects of values that are keys by identity
+	// identities maps a value that is a dict key by identity to the object used as its key
 	identities map[VariableTracker]py.Object
-	userHash   map[py.Object]userKey // key object → instance whose class hashes it
+	userHash   map[py.Object]userKey // key object → instance whose class defines its hash
 	nodeClass  map[*fxgraph.Node]py.Object
 }
 
 // classQuestions are the look-ups on classes, and the program's changes to classes.
 type classQuestions struct {
-	classAttrs map[py.Object]map[string]VariableTracker // stored on classes by the program
+	classAttrs map[py.Object]map[string]VariableTracker // stored by the program on classes
 	overlooked error                                    // see Overlooked
 	looked     map[classLookup]bool                     // see class_guards.go
 	enums      []py.Object                              // enum classes whose members were reached
-	fixed      map[py.Object]bool                       // classes that nobody changes
+	fixed      map[py.Object]bool                       // whether a class cannot change, see mayChange
 }
 
-// modesAndStates are torch's, as they are at this place of the program.
+// modesAndStates are torch's modes at the current point of the program.
 type modesAndStates struct {
 	modes       []enteredMode
 	underDevice bool // a default device is set; see UnderDefaultDevice
-	// handlersAside counts operations under way that call no handler but torch.Tensor's own.
+	// handlersAside counts the running operations that call only torch.Tensor's own handler.
 	handlersAside int
-	// Replaced counts calls under way of modules whose tensors others stand in place of (higher/functional_call.go).
+	// Replaced counts the running calls of modules whose tensors are replaced by others
+	// (higher/functional_call.go).
 	Replaced int
-	// optimized counts the calls under way of optimized callables.
+	// optimized counts the running calls of optimized callables.
 	optimized int
-	drew      bool // random numbers
+	drew      bool // the program has drawn random numbers
 }
 
-// writes are what the program has changed so far.
+// writes records the program's changes so far.
 type writes struct {
-	// Writes counts changes of values and effects, Effects the latter alone, Fills counts the stores into empty cells
-	// of the program among the Writes: nothing ends by such a store. Own counts those to values that the program made
-	// and that nothing outside has seen.
+	// Writes counts changes of values and effects. Effects counts only the effects. Fills counts, among the Writes,
+	// the stores into empty cells of the program, which free no object. Own counts, among the Writes, changes of
+	// values that the program made and that nothing outside has seen.
 	Writes, Effects, Fills, Own int
 	// Calls counts Python calls in the graph.
 	Calls int
 	// Asked counts queries about tensors that the graph computes.
 	Asked Asked
-	// Casts counts the tensors among their results. Such a tensor may be of a subclass, and so may what is computed
-	// from it.
+	// Casts counts the tensors that Python calls returned. Such a tensor may be of a subclass, and so may a tensor
+	// computed from it.
 	Casts        int
-	watched      [][]VariableTracker          // what has been written to since each Watch
-	stored       []VariableTracker            // what the program has put into what the frame has
-	tensorStores map[string][]*TensorVariable // tensors the program has stored a Python attribute on, by its name
-	unseen       map[py.Object]*unseen        // lists and deques that were only added to
+	watched      [][]VariableTracker          // values written to since each Watch
+	stored       []VariableTracker            // values that the program stored in objects of the frame
+	tensorStores map[string][]*TensorVariable // tensors with a Python attribute that the program stored, by its name
+	unseen       map[py.Object]*unseen        // lists and deques that were only appended to
 }
 
-// NewWorld starts a translation's world; the first one of a process reads the facts from Python.
+// NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.
 func NewWorld(s *py.Scope) (*World, error) {
 	if known == nil {
 		f, err := loadFacts(s)
@@ -144,7 +146,7 @@ func loadFacts(s *py.Scope) (*facts, error) {
 		if !ok {
 			return nil, &missingFact{name}
 		}
-		*at = s.Keep(v).Object // never released: lives as long as the process
+		*at = s.Keep(v).Object // never released
 	}
 	dequeType, setCloneFunction, frozenSetType, advancedFunction = f.DequeType, f.setClone, f.FrozenSetType, f.advanced
 	spentFunction, reversedType = f.spent, (&World{facts: f}).Builtin("reversed")
@@ -157,12 +159,12 @@ type missingFact struct{ name string }
 
 func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
 
-// maxDepth bounds recursion on the program's values: a list that holds itself, a comparison that calls itself. A Go
-// stack overflow cannot be recovered from; 2,000 levels are far from one.
+// maxDepth limits recursion on the program's values: a list that contains itself, a comparison that calls itself. A
+// Go stack overflow is fatal; 2,000 levels are far from one.
 const maxDepth = 2_000
 
-// Enter begins one more level of recursion on values. It returns an error that breaks the graph at maxDepth; Leave ends
-// the level otherwise.
+// Enter begins one more level of recursion on values. At maxDepth it returns an error that breaks the graph.
+// Otherwise Leave must end the level.
 func (w *World) Enter() error {
 	if w.depth >= maxDepth {
 		return unsupported(exc.TooLarge, "values nested more than %d deep", maxDepth)
@@ -174,7 +176,8 @@ func (w *World) Enter() error {
 // Leave ends a level that Enter began.
 func (w *World) Leave() { w.depth-- }
 
-// seen finds the tracker of an object that was reached before by another path; the two places must stay one object.
+// seen returns the tracker of an object that was already reached from another source. A guard checks that both
+// sources still yield the same object.
 func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableTracker, bool) {
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
@@ -188,7 +191,7 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable,
 		*RangeVariable,
 		*OptimizedVariable:
-		return nil, false // guarded by what they are, not by being the same
+		return nil, false // guarded by kind and contents, not by identity
 	}
 	if v.Source() != nil && v.Source().Name() != src.Name() {
 		tx.Output().AddGuards(guards.DuplicateInput(src, v.Source()))
@@ -196,25 +199,27 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, true
 }
 
-// Tracker is what an object of the frame that was looked at has become; nil where none has.
+// Tracker returns the tracker of an object of the frame that was read, or nil.
 func (w *World) Tracker(obj py.Object) VariableTracker { return w.objects[obj] }
 
 func (w *World) remember(obj py.Object, v VariableTracker) { w.objects[obj] = v }
 
-// Tracked calls f for every object of the frame that was looked at.
+// Tracked calls f for every object of the frame that was read.
 func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 	for o, v := range w.objects {
 		f(o, v)
 	}
 }
 
-// IsTorchConstant recognizes types of torch's immutable values: dtype, device, layout, memory_format, Size.
+// IsTorchConstant reports whether typ is a type of torch's immutable values: dtype, device, layout, memory_format,
+// Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
 
-// IsStateContext recognizes torch's context managers that switch modes and do nothing else.
+// IsStateContext reports whether class is one of torch's context managers that only switch modes.
 func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }
 
-// IsGradContext recognizes those of them that switch grad mode, and keep the mode before in an attribute "prev".
+// IsGradContext reports whether class is such a context manager that switches grad mode. It keeps the previous mode
+// in an attribute "prev".
 func (w *World) IsGradContext(class py.Object) bool {
 	if !py.Is(class.Type(), py.IdentityHash) {
 		return false
@@ -225,11 +230,11 @@ func (w *World) IsGradContext(class py.Object) bool {
 	return ok && grad == py.True()
 }
 
-// IsSingletonType recognizes those of them whose values are compared by identity.
+// IsSingletonType reports whether values of typ are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
 
-// dictHasType reports whether d, whose keys are classes that hash by identity, has the class; a metaclass's __hash__ is
-// not called for it.
+// dictHasType reports whether d, whose keys are classes that hash by identity, contains the class. It never calls a
+// metaclass's __hash__.
 func dictHasType(d, typ py.Object) bool {
 	if !py.Is(typ.Type(), py.IdentityHash) {
 		return false
@@ -240,12 +245,12 @@ func dictHasType(d, typ py.Object) bool {
 	return ok
 }
 
-// IsEnum recognizes members of enum classes.
+// IsEnum reports whether o is a member of an enum class.
 func (w *World) IsEnum(_ *py.Scope, o py.Object) bool {
 	return w.IsEnumClass(nil, o.Type())
 }
 
-// IsEnumClass recognizes enum classes.
+// IsEnumClass reports whether class is an enum class.
 func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 	if !py.IsSubtype(class, w.EnumType) {
 		return false
@@ -256,16 +261,16 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 	return true
 }
 
-// Operator is a function of the operator module.
+// Operator returns a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 
-// operatorIfAny is Operator, or the zero Object if there is none of this name.
+// operatorIfAny is Operator, but returns the zero Object if there is no function of this name.
 func (w *World) operatorIfAny(name string) py.Object { return w.named(w.operators, name) }
 
-// Builtin is a function or type of the builtins module.
+// Builtin returns a function or type of the builtins module.
 func (w *World) Builtin(name string) py.Object { return w.must(w.builtins, name) }
 
-// named reads a dict of objects that live as long as the process; the zero Object if there is none of this name.
+// named returns an item of a dict whose objects live as long as the process, or the zero Object if there is none.
 func (f *facts) named(d py.Object, name string) py.Object {
 	at := namedIn{d, name}
 	if v, ok := f.found[at]; ok {
@@ -291,10 +296,10 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is a call of a function of _translator/facts.py that depends on one object alone.
+// question is a call of a function of _translator/facts.py whose result depends on one object alone.
 type question struct{ ask, about py.Object }
 
-// ask is the answer to such a question, computed once per translation: layers call the same functions.
+// ask returns the result of a question. It is computed once per translation, since layers call the same functions.
 func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
 	if word, ok := w.told[question{ask, about}]; ok {
 		return word, nil
@@ -322,7 +327,7 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 	return s.Tuple(out...)
 }
 
-// methodResult says what a Tensor method returns for such arguments (callables.method_kind).
+// methodResult returns the result kind of a Tensor method for such arguments (callables.method_kind).
 func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (result, error) {
 	call := methodCall{name, nargs, strings.Join(kwnames, ","), kinds}
 	if r, ok := w.methodKinds[call]; ok {
@@ -333,18 +338,18 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 		return result{}, err
 	}
 	r, err := parseResult(text)
-	// a name that the program may yet add to the class
+	// an unknown name is not cached: the program may still add it to the class
 	if err == nil && r.kind != givesUnknown && r.kind != givesInline {
 		w.methodKinds[call] = r
 	}
 	return r, err
 }
 
-// MakesNew recognizes operations, by the names that graphs print, whose result is always a new tensor: not an operand
-// or a view of one (_translator/kinds.makes_new).
+// MakesNew reports whether an operation, named as in graphs, always returns a new tensor: not an operand or a view
+// of one (_translator/kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
-// MakesAnother recognizes those whose result is another object than any operand; it may be a view of one.
+// MakesAnother is MakesNew, except that the result may be a view of an operand.
 func (w *World) MakesAnother(s *py.Scope, target string) bool { return w.makes(s, target, true) }
 
 func (w *World) makes(s *py.Scope, target string, views bool) bool {
@@ -375,7 +380,7 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 	return err == nil && on == py.True(), err
 }
 
-// functionResult says what a torch function returns for such arguments (callables.result_kind).
+// functionResult returns the result kind of a torch function for such arguments (callables.result_kind).
 func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (result, error) {
 	text, err := w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
 	if err != nil {
@@ -384,7 +389,7 @@ func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []s
 	return parseResult(text)
 }
 
-// CallableName is the printed name of a callable, as graph nodes show it.
+// CallableName returns the name of a callable, as graph nodes print it.
 func (w *World) CallableName(s *py.Scope, fn py.Object) string {
 	name, err := w.ask(s, w.callableName, fn)
 	if err != nil || name == "" {
@@ -402,7 +407,7 @@ func (w *World) TorchFunctionModeActive(s *py.Scope) (bool, error) {
 	return r == py.True(), nil
 }
 
-// IsPure recognizes callables that may be called while translating (_translator/kinds.py).
+// IsPure reports whether a callable may be called while translating (_translator/kinds.py).
 func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	r, err := s.Call(w.isPure, fn)
 	if err != nil {
@@ -411,14 +416,14 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	return r == py.True(), nil
 }
 
-// classified is callables.classify: what a callable is to the translator.
+// classified is callables.classify: it returns the kind of a callable.
 func (w *World) classified(s *py.Scope, obj py.Object) (classified, error) {
 	word, err := w.ask(s, w.classify, obj)
 	kind, detail, _ := strings.Cut(word, ":")
 	return classified{callableKind(kind), detail}, err
 }
 
-// BuiltinName names a function or type of builtins ("len") or operator ("operator.add").
+// BuiltinName returns the name of a function or type of builtins ("len") or operator ("operator.add").
 func (w *World) BuiltinName(s *py.Scope, obj py.Object) (string, bool) {
 	name, err := w.ask(s, w.builtinName, obj)
 	return name, err == nil && name != ""
@@ -430,8 +435,8 @@ func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 	return ok && own == d
 }
 
-// CallableFunction is the function one of our own callables, or of torch.jit.script's, represents; the zero Object for
-// anything else.
+// CallableFunction returns the function that a callable of godynamo or torch.jit.script represents, or the zero
+// Object for other objects.
 func (w *World) CallableFunction(obj py.Object) py.Object {
 	attr := "function"
 	switch {
@@ -450,7 +455,7 @@ func (w *World) CallableFunction(obj py.Object) py.Object {
 	return f // kept alive by obj
 }
 
-// CallableSelf is the object one of our own callables is bound to.
+// CallableSelf returns the object to which a godynamo callable is bound.
 func (w *World) CallableSelf(obj py.Object) (py.Object, bool) {
 	s := py.OpenScope()
 	defer s.Close()
@@ -461,7 +466,7 @@ func (w *World) CallableSelf(obj py.Object) (py.Object, bool) {
 	return o, true // kept alive by obj
 }
 
-// NamedTupleFields are the fields of a namedtuple class.
+// NamedTupleFields returns the fields of a namedtuple class.
 func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 	if !py.IsSubtype(cls, w.TupleType) {
 		return nil, false
@@ -470,7 +475,7 @@ func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 	if err != nil || r == "" {
 		return nil, false
 	}
-	for _, name := range tupleSpecials { // a class with methods of its own is any subclass of tuple
+	for _, name := range tupleSpecials { // a class with its own methods is an ordinary subclass of tuple
 		own, _ := s.TypeLookup(cls, name)
 		if theirs, _ := s.TypeLookup(w.TupleType, name); own != theirs {
 			return nil, false
@@ -488,8 +493,8 @@ var tupleSpecials = []string{
 	"__str__", "__format__", "__int__", "__float__",
 }
 
-// AutogradParts are the class that stands in for ctx while forward of a torch.autograd.Function is translated, and the
-// function that returns an apply for whole graphs.
+// AutogradParts returns the class whose instance represents ctx while forward of a torch.autograd.Function is
+// translated, and the function that returns an apply for whole graphs.
 func (w *World) AutogradParts(s *py.Scope) ([]py.Object, error) {
 	r, err := s.Call(w.autogradParts)
 	if err != nil {
@@ -503,12 +508,12 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	return ok && r == py.True()
 }
 
-// VariableEndsInCode recognizes values whose end runs code of the program when a variable drops them.
+// VariableEndsInCode reports whether freeing the value runs user code when a variable drops it.
 func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.endMayRunCode, obj, py.False())
 }
 
-// EndsAlone recognizes objects whose end is that of nothing else, by their type.
+// EndsAlone reports whether an object's type shows that freeing it frees no other object.
 func EndsAlone(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:
@@ -517,8 +522,8 @@ func EndsAlone(o py.Object) bool {
 	return false
 }
 
-// Replaceable refuses to store over a value that may run the program's code when it is freed. The store may drop the
-// last reference, and CPython then runs that code at once.
+// Replaceable rejects a store over a value that may run user code when it is freed. The store may drop the last
+// reference, and CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
 		return nil
@@ -526,10 +531,10 @@ func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	return unsupported(exc.StoreUnsupported, "replacing a %s, whose end may run code", py.TypeName(old.Type()))
 }
 
-// PlainLayout recognizes classes whose instances are a dict or slots and nothing of C's.
+// PlainLayout reports whether instances of the class consist only of a dict or slots, without C fields.
 func (w *World) PlainLayout(s *py.Scope, cls py.Object) bool { return w.truth(s, w.plainLayout, cls) }
 
-// TensorTypeIs is isinstance for a tensor the graph computes, of type t.
+// TensorTypeIs is isinstance() for a computed tensor of type t.
 func (w *World) TensorTypeIs(s *py.Scope, t, cls py.Object) bool {
 	return w.truth(s, w.tensorTypeIs, t, cls)
 }
@@ -543,7 +548,7 @@ func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
 	return r
 }
 
-// BoundSelf is the object a C method is bound to, when that is not a module.
+// BoundSelf returns the object to which a C method is bound, unless that is a module.
 func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 	r, ok := py.Answered(s.Call(w.boundSelf, fn))
 	if !ok || r == w.Missing {
@@ -552,8 +557,7 @@ func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 	return r, true
 }
 
-// PlainTensor is a tensor of a subclass that is captured, as one of torch.Tensor; the zero Object for those of other
-// classes.
+// PlainTensor returns a tensor of a captured subclass as a torch.Tensor, or the zero Object for other objects.
 func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 	if !w.truth(s, w.traceable, obj.Type()) {
 		return py.Object{}
@@ -565,22 +569,22 @@ func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 	return o
 }
 
-// PlainTensorFunction makes a tensor of a subclass one of torch.Tensor.
+// PlainTensorFunction returns the function that converts a tensor of a subclass to a torch.Tensor.
 func (w *World) PlainTensorFunction() py.Object { return w.plainTensor }
 
-// WrapResult is _translator/torch_function.wrapped.
+// WrapResult returns _translator/torch_function.wrapped.
 func (w *World) WrapResult() py.Object { return w.wrapResult }
 
-// isTensorClass recognizes torch.Tensor and its subclasses.
+// isTensorClass reports whether class is torch.Tensor or a subclass.
 func (w *World) isTensorClass(class py.Object) bool { return py.IsSubtype(class, w.TensorType) }
 
-// IsTensor recognizes tensors of torch.Tensor and its subclasses.
+// IsTensor reports whether obj is an instance of torch.Tensor or a subclass.
 func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w.TensorType) }
 
 // Watch starts recording the values that are written to, until Watched returns them.
 func (w *World) Watch() { w.watched = append(w.watched, nil) }
 
-// Watched ends the last Watch.
+// Watched ends the last Watch and returns the values written to since.
 func (w *World) Watched() []VariableTracker {
 	last := len(w.watched) - 1
 	written := w.watched[last]
@@ -591,7 +595,7 @@ func (w *World) Watched() []VariableTracker {
 	return written
 }
 
-// Wrote notes that the program has changed a value, or has taken a step of an iterator.
+// Wrote records that the program has changed a value, or advanced an iterator.
 func (w *World) Wrote(v VariableTracker) {
 	if last := len(w.watched) - 1; last >= 0 {
 		w.watched[last] = append(w.watched[last], v)

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// instructions writes Python operations as their instructions; other operations call their function. Each row
-// loads its operands itself.
+// instructions maps Python operations to functions that write them as instructions and load their operands. Other
+// operations are written as calls of their function.
 var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) error{
 	"getattr": func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, "getattr") },
 	"setattr": func(e translate.NodeEmitter, n *fxgraph.Node) error {
@@ -39,7 +39,7 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	// DICT_MERGE names the callable two below the dict
+	// DICT_MERGE reads the callable two below the dict, for its error message
 	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err
@@ -82,7 +82,7 @@ func init() {
 	}
 }
 
-// display writes a new container and the instructions that add all operands to it.
+// display writes a new container and adds all operands to it.
 func display(build func(e translate.NodeEmitter, n int),
 	add func(e translate.NodeEmitter, i int)) func(translate.NodeEmitter, *fxgraph.Node) error {
 	return func(e translate.NodeEmitter, node *fxgraph.Node) error {
@@ -97,7 +97,7 @@ func display(build func(e translate.NodeEmitter, n int),
 	}
 }
 
-// text returns a name given as an operand.
+// text returns the value of a str operand.
 func text(e translate.NodeEmitter, a fxgraph.Arg) string {
 	return py.GoString(e.PoolObject(a.(fxgraph.Lit).Pool))
 }
@@ -110,14 +110,14 @@ func value(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	return nil
 }
 
-// effect writes an instruction without a result; the node's value is None.
+// effect writes an instruction without a result. The node's value is None.
 func effect(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	err := value(e, emit, args...)
 	e.LoadConst(py.None())
 	return err
 }
 
-// unpack writes UNPACK_SEQUENCE and collects the items, the first of which is now on top, into a tuple.
+// unpack writes UNPACK_SEQUENCE, which leaves the first item on top, and collects the items into a tuple.
 func unpack(e translate.NodeEmitter, n *fxgraph.Node) error {
 	if err := e.LoadArg(n.Args[0]); err != nil {
 		return err

@@ -1,6 +1,6 @@
-// Package fx passes whole graphs to Python backends. It writes the graph as flat rows, from which
-// godynamo._backends.compiling.compile_fx builds a real torch.fx.GraphModule; compile_fx then calls the backend
-// and checks the result.
+// Package fx passes whole graphs to Python backends. It converts the graph to flat rows, from which
+// godynamo._backends.compiling.compile_fx builds a torch.fx.GraphModule. compile_fx then calls the backend and
+// checks the result.
 package fx
 
 import (
@@ -16,7 +16,7 @@ type Backend struct {
 	name    string
 }
 
-// New returns the backend an Options object names.
+// New returns the backend that an Options object names.
 func New(s *py.Scope, options py.Object) (*Backend, error) {
 	name, err := s.GetAttr(options, "backend_name")
 	if err != nil {
@@ -31,7 +31,7 @@ func (*Backend) Inline() bool { return false }
 // Name implements translate.Backend.
 func (b *Backend) Name() string { return b.name }
 
-// EmitNode implements translate.Backend; it is never called.
+// EmitNode implements translate.Backend. It is never called for a whole-graph backend.
 func (*Backend) EmitNode(translate.NodeEmitter, *fxgraph.Node) error {
 	return exc.Break(exc.Reconstruct, "backend takes whole graphs")
 }

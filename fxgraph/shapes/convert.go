@@ -2,7 +2,7 @@ package shapes
 
 import "slices"
 
-// toDtype is x.float() and its like.
+// toDtype is the rule of x.float() and similar methods.
 func toDtype(d Dtype) rule {
 	return func(c *call) Value {
 		c.only(1)
@@ -12,15 +12,15 @@ func toDtype(d Dtype) rule {
 	}
 }
 
-// typeAs is x.type_as(other).
+// typeAs is the rule of x.type_as(other).
 func typeAs(c *call) Value {
 	c.only(2)
 	t, other := c.tensor(0, "input"), c.tensor(1, "other")
 	return &Tensor{t.Shape, other.Dtype, other.Device}
 }
 
-// to is x.to(dtype), x.to(device), x.to(device, dtype), x.to(other), each followed by arguments without effect
-// here.
+// to is the rule of x.to(dtype), x.to(device), x.to(device, dtype) and x.to(other). Further arguments have no
+// effect on the result.
 func to(c *call) Value {
 	t := *c.tensor(0, "input")
 	rest := c.args[1:]
@@ -63,7 +63,8 @@ func (c *call) convert(t *Tensor, v Value) {
 	}
 }
 
-// made is a new tensor of a given shape; dtype, device and arguments without effect here are read by name.
+// made returns a new tensor of a given shape. It reads dtype, device and arguments without effect on the result by
+// name.
 func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {
@@ -92,12 +93,12 @@ func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
 	return t
 }
 
-// filled is torch.zeros(*size) and its like.
+// filled is the rule of torch.zeros(*size) and similar functions.
 func filled(c *call) Value {
 	return c.made(c.variadic(0, "size"), c.DefaultDtype, c.CPU)
 }
 
-// full is torch.full(size, fill_value): the value decides the dtype.
+// full is the rule of torch.full(size, fill_value). The value determines the dtype.
 func full(c *call) Value {
 	c.only(2)
 	size := c.ints(c.at(0, "size"))
@@ -115,14 +116,14 @@ func full(c *call) Value {
 	return c.made(size, d, c.CPU)
 }
 
-// like is torch.zeros_like and its like.
+// like is the rule of torch.zeros_like and similar functions.
 func like(c *call) Value {
 	t := c.tensor(0, "input")
 	c.only(1)
 	return c.made(t.Shape, t.Dtype, t.Device)
 }
 
-// fullLike is torch.full_like(input, fill_value).
+// fullLike is the rule of torch.full_like(input, fill_value).
 func fullLike(c *call) Value {
 	t := c.tensor(0, "input")
 	c.only(2)
@@ -130,13 +131,13 @@ func fullLike(c *call) Value {
 	return c.made(t.Shape, t.Dtype, t.Device)
 }
 
-// newFilled is x.new_zeros(*size) and its like.
+// newFilled is the rule of x.new_zeros(*size) and similar methods.
 func newFilled(c *call) Value {
 	t := c.tensor(0, "")
 	return c.made(c.variadic(1, "size"), t.Dtype, t.Device)
 }
 
-// newFull is x.new_full(size, fill_value).
+// newFull is the rule of x.new_full(size, fill_value).
 func newFull(c *call) Value {
 	t := c.tensor(0, "")
 	c.only(3)
@@ -145,7 +146,7 @@ func newFull(c *call) Value {
 	return c.made(size, t.Dtype, t.Device)
 }
 
-// arange is torch.arange([start,] end[, step]) of ints.
+// arange is the rule of torch.arange([start,] end[, step]) for ints.
 func arange(c *call) Value {
 	c.only(3)
 	var bounds []int
@@ -179,7 +180,7 @@ func arange(c *call) Value {
 	return c.made([]int{(end - start + step - 1) / step}, torchInt64, c.CPU)
 }
 
-// literal is torch.tensor of numbers and nested lists of numbers.
+// literal is the rule of torch.tensor for numbers and nested lists of numbers.
 func literal(c *call) Value {
 	c.only(1)
 	shape, d, ok := nested(c.at(0, "data"), c.DefaultDtype)

@@ -1,9 +1,9 @@
 package shapes
 
-// Dtype is a torch.dtype by its name: "float32".
+// Dtype is the name of a torch.dtype: "float32".
 type Dtype string
 
-// The dtypes the rules support: for others there is no answer.
+// The dtypes that the rules support. There is no answer for others.
 const (
 	torchBool       Dtype = "bool"
 	torchUint8      Dtype = "uint8"
@@ -42,7 +42,7 @@ func (d Dtype) Known() bool { return kinds[d] != unknownKind }
 
 func (d Dtype) floating() bool { return kinds[d] == floatKind || kinds[d] == complexKind }
 
-// rank orders the dtypes of one kind; torchFloat16 and torchBfloat16 have no order between them.
+// rank orders the dtypes of one kind. torchFloat16 and torchBfloat16 are not ordered.
 var rank = map[Dtype]int{
 	torchUint8: 0, torchInt8: 0, torchInt16: 1, torchInt32: 2, torchInt64: 3,
 	torchFloat16: 0, torchBfloat16: 0, torchFloat32: 1, torchFloat64: 2,
@@ -81,8 +81,8 @@ func promote(a, b Dtype) Dtype {
 	return torchFloat32 // of torchFloat16 and torchBfloat16
 }
 
-// combine returns the dtype of the operand with higher priority, unless the other's is of a higher kind: see
-// torch.result_type.
+// combine returns the dtype of the operand with the higher priority, unless the other operand's dtype is of a
+// higher kind: see torch.result_type.
 func combine(higher, lower Dtype) Dtype {
 	switch {
 	case kinds[higher] == complexKind:
@@ -125,7 +125,7 @@ func (c *call) resultType(operands ...Value) Dtype {
 	return combine(dims, combine(zero, number))
 }
 
-// dtype reads an operand that must be a dtype; absent or None, it is the default.
+// dtype reads an operand that must be a dtype. It returns otherwise if the operand is absent or None.
 func (c *call) dtype(v Value, otherwise Dtype) Dtype {
 	if none(v) {
 		return otherwise
@@ -137,8 +137,8 @@ func (c *call) dtype(v Value, otherwise Dtype) Dtype {
 	return otherwise
 }
 
-// device is the common device of the operands that are tensors. One without dimensions may be elsewhere, unless
-// all are without.
+// device returns the common device of the tensor operands. A tensor without dimensions may be on another device,
+// unless all tensors are without dimensions.
 func (c *call) device(operands ...Value) Device {
 	var found, zero Device
 	for _, v := range operands {

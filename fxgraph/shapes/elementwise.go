@@ -1,7 +1,7 @@
 package shapes
 
-// elementwise are the operations whose every result element depends only on the operands' elements at the same
-// place, whatever the tensors' sizes.
+// elementwise lists the operations whose result elements depend only on the operands' elements at the same
+// position, whatever the tensors' sizes.
 var elementwise = map[string]bool{}
 
 func init() {
@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// Elementwise reports whether an operation, given by its printed name, does the same to a batch of tensors of
-// one rank as to each tensor alone.
+// Elementwise reports whether an operation, given by its printed name, treats a batch of tensors of one rank like
+// each tensor alone.
 func Elementwise(method bool, name string) bool {
 	if method {
 		name = "." + name

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// testdata/examples.txt has calls and what torch gives for them (scripts/shape_examples.py): the rules must say the
-// same.
+// testdata/examples.txt lists calls and torch's results (scripts/shape_examples.py). The rules must give the same
+// results.
 
 type example struct {
 	line           int
@@ -86,7 +86,7 @@ func TestChangesInPlaceReturnTheirOperand(t *testing.T) {
 	}
 }
 
-// text is a result as the examples write it.
+// text formats a result as in the examples.
 func text(v Value) string {
 	switch v := v.(type) {
 	case *Tensor:
@@ -111,7 +111,8 @@ func text(v Value) string {
 	return fmt.Sprint(v)
 }
 
-// parser reads the Python of the examples: calls, tensors, numbers, strings, tuples, lists, slices, ..., dtypes.
+// parser parses the Python expressions of the examples: calls, tensors, numbers, strings, tuples, lists, slices,
+// ..., dtypes.
 type parser struct{ rest string }
 
 func (p *parser) skip(s string) bool {

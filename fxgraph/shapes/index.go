@@ -1,7 +1,7 @@
 package shapes
 
-// getitem is x[index] of a tensor, by ints, slices, None, Ellipsis and adjacent tensors or lists of integers;
-// or an item of a list of results.
+// getitem is the rule of x[index] for a tensor x and ints, slices, None, Ellipsis, and adjacent tensors or lists of
+// integers. It also selects an item from a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
@@ -67,7 +67,7 @@ func getitem(c *call) Value {
 			out = append(out, c.sliced(v, t.Shape[at]))
 			at++
 		case *Tensor:
-			if tensors != nil { // all of them, where the first is
+			if tensors != nil { // all index tensors go where the first is
 				out, tensors = append(out, c.broadcast(tensors...)...), nil
 			}
 			at++
@@ -76,7 +76,7 @@ func getitem(c *call) Value {
 	return t.with(append(out, t.Shape[at:]...))
 }
 
-// sliced is the number of elements that a slice takes from a dimension.
+// sliced returns the number of elements that a slice selects from a dimension.
 func (c *call) sliced(s Slice, size int) int {
 	bound := func(v Value, otherwise int) int {
 		n := otherwise
@@ -107,7 +107,7 @@ func (c *call) sliced(s Slice, size int) int {
 	return max(0, (stop-start+step-1)/step)
 }
 
-// gather returns a tensor with the index's shape.
+// gather yields a tensor with the index's shape.
 func gather(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")
@@ -120,7 +120,7 @@ func gather(c *call) Value {
 	return t.with(index.Shape)
 }
 
-// indexSelect selects along one dimension by a vector.
+// indexSelect selects along one dimension by a vector of indices.
 func indexSelect(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")
@@ -132,7 +132,7 @@ func indexSelect(c *call) Value {
 	return t.with(t.replaced(d, index.Shape[0]))
 }
 
-// sel is x.select(dim, index).
+// sel is the rule of x.select(dim, index).
 func sel(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

@@ -53,7 +53,7 @@ func matmul(c *call) Value {
 	return a.with(out)
 }
 
-// product is mm and bmm: two tensors of n dimensions, equal in the first n-2.
+// product returns the result of mm or bmm: two tensors of n dimensions whose first n-2 are equal.
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
@@ -72,7 +72,7 @@ func mm(n int) rule {
 	}
 }
 
-// addmm is input + a @ b.
+// addmm is the rule of input + a @ b.
 func addmm(n int, first, second string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -97,7 +97,7 @@ func embedding(c *call) Value {
 	return w.with(append(append([]int{}, ids.Shape...), w.Shape[1]))
 }
 
-// attention is scaled_dot_product_attention.
+// attention is the rule of scaled_dot_product_attention.
 func attention(c *call) Value {
 	c.only(6)
 	q, k, v := c.tensor(0, "query"), c.tensor(1, "key"), c.tensor(2, "value")
@@ -123,7 +123,7 @@ func attention(c *call) Value {
 	return q.with(append(out, q.Shape[n-2], v.Shape[n-1]))
 }
 
-// einsum is torch.einsum of an equation of letters with an arrow and without an ellipsis.
+// einsum is the rule of torch.einsum. The equation consists of letters and an arrow, without an ellipsis.
 func einsum(c *call) Value {
 	equation, ok := c.at(0, "equation").(Str)
 	operands := List(c.args[min(1, len(c.args)):])
@@ -155,7 +155,7 @@ func einsum(c *call) Value {
 	}
 	c.oneDtype(tensors...)
 	c.oneDevice(tensors...)
-	if c.bad || !tensors[0].Dtype.floating() { // sums of integers may be widened
+	if c.bad || !tensors[0].Dtype.floating() { // sums of integers may have a wider dtype
 		return c.fail()
 	}
 	shape := []int{}

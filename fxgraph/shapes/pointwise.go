@@ -1,6 +1,6 @@
 package shapes
 
-// broadcast is the common shape of the given shapes.
+// broadcast returns the shape to which the given shapes broadcast.
 func (c *call) broadcast(shapes ...[]int) []int {
 	n := 0
 	for _, s := range shapes {
@@ -35,7 +35,7 @@ func shapesOf(operands ...Value) [][]int {
 	return out
 }
 
-// pointwise is the result of an elementwise operation on tensors and numbers.
+// pointwise returns the result of an elementwise operation on tensors and numbers.
 func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	shapes := shapesOf(operands...)
 	if len(shapes) == 0 || d == "" {
@@ -44,7 +44,7 @@ func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	return &Tensor{c.broadcast(shapes...), d, c.device(operands...)}
 }
 
-// same returns a tensor like its first operand; the others have no effect on it.
+// same is a rule whose result is like the first operand. The other operands have no effect on it.
 func same(names ...string) rule {
 	return func(c *call) Value {
 		c.only(1 + len(names))
@@ -54,7 +54,7 @@ func same(names ...string) rule {
 	}
 }
 
-// alone is same with all further operands given by keyword.
+// alone is same, with all other operands passed by keyword.
 func alone(names ...string) rule {
 	inner := same(names...)
 	return func(c *call) Value {
@@ -63,14 +63,14 @@ func alone(names ...string) rule {
 	}
 }
 
-// triangle is tril or triu.
+// triangle is the rule of tril and triu.
 func triangle(c *call) Value {
 	c.only(2)
 	c.integer(1, "diagonal", 0)
 	return c.tensor(0, "input")
 }
 
-// activation is sameFloat for operations whose other operands are no tensors.
+// activation is sameFloat for operations whose other operands are not tensors.
 func activation(names ...string) rule {
 	inner := sameFloat(names...)
 	return func(c *call) Value {
@@ -83,7 +83,7 @@ func activation(names ...string) rule {
 	}
 }
 
-// tensors is a rule for operations that take tensors alone, no numbers.
+// tensors restricts a rule to tensor operands: numbers are not accepted.
 func tensors(inner rule) rule {
 	return func(c *call) Value {
 		for _, v := range c.args {
@@ -95,7 +95,7 @@ func tensors(inner rule) rule {
 	}
 }
 
-// sameFloat is same for floating and complex tensors.
+// sameFloat is same for floating-point and complex tensors.
 func sameFloat(names ...string) rule {
 	return func(c *call) Value {
 		t := c.tensor(0, "input")
@@ -107,7 +107,7 @@ func sameFloat(names ...string) rule {
 	}
 }
 
-// floatUnary computes in floating point: integers yield the default dtype.
+// floatUnary is the rule of functions computed in floating point. Integers yield the default dtype.
 func floatUnary(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -117,7 +117,7 @@ func floatUnary(c *call) Value {
 	return t.as(c.DefaultDtype)
 }
 
-// binary returns a tensor of its two operands' result type; names are further keyword operands.
+// binary is a rule whose result has the result type of two operands. names are further keyword operands.
 func binary(names ...string) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -139,7 +139,7 @@ func arithmetic(names ...string) rule {
 	}
 }
 
-// power is binary, with its second operand named exponent.
+// power is binary with a second operand named exponent.
 func power(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "exponent")
@@ -150,7 +150,7 @@ func power(c *call) Value {
 	return c.pointwise(d, a, b)
 }
 
-// trueDivide returns floating point, unless a rounding mode is given.
+// trueDivide yields floating point, unless a rounding mode is given.
 func trueDivide(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -161,7 +161,7 @@ func trueDivide(c *call) Value {
 	return c.pointwise(d, a, b)
 }
 
-// comparison returns bools.
+// comparison yields bools.
 func comparison(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -169,7 +169,7 @@ func comparison(c *call) Value {
 	return c.pointwise(torchBool, a, b)
 }
 
-// bitwise returns the result type of integers and bools.
+// bitwise yields the result type of integers and bools.
 func bitwise(c *call) Value {
 	v := binary()(c).(*Tensor)
 	if v.Dtype.floating() {
@@ -178,7 +178,7 @@ func bitwise(c *call) Value {
 	return v
 }
 
-// absolute returns real numbers.
+// absolute yields real numbers.
 func absolute(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -188,18 +188,18 @@ func absolute(c *call) Value {
 	return t
 }
 
-// test returns a bool for each element.
+// test yields a bool for each element.
 func test(c *call) Value {
 	c.only(1)
 	return c.tensor(0, "input").as(torchBool)
 }
 
-// where chooses elements of two operands by a third.
+// where selects elements from two operands by a condition.
 func where(c *call) Value {
 	return c.chosen(c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other"))
 }
 
-// whereMethod is x.where(condition, other).
+// whereMethod is the rule of x.where(condition, other).
 func whereMethod(c *call) Value {
 	return c.chosen(c.tensor(1, "condition"), c.tensor(0, "input"), c.at(2, "other"))
 }
@@ -212,7 +212,7 @@ func (c *call) chosen(cond *Tensor, a, b Value) Value {
 	return c.pointwise(c.resultType(a, b), cond, a, b)
 }
 
-// clamp bounds elements.
+// clamp limits elements to a range.
 func clamp(c *call) Value {
 	c.only(3)
 	operands := []Value{c.tensor(0, "input")}
@@ -233,7 +233,7 @@ func maskedFill(c *call) Value {
 	return t.with(c.broadcast(t.Shape, mask.Shape))
 }
 
-// inPlaceFirst returns its first operand itself.
+// inPlaceFirst returns the first operand itself.
 func inPlaceFirst(c *call) Value {
 	t, ok := c.args[0].(*Tensor)
 	if !ok {
@@ -243,7 +243,7 @@ func inPlaceFirst(c *call) Value {
 	return t
 }
 
-// square is x * x; for bools the result is int64.
+// square is the rule of x * x. For bools the result is int64.
 func square(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")

@@ -1,6 +1,6 @@
 package shapes
 
-// reduced is the shape without the given dimensions: without any if dims is absent, None or empty.
+// reduced returns the shape without the given dimensions, or without all of them if dims is absent, None or empty.
 func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 	gone := map[int]bool{}
 	switch v := dims.(type) {
@@ -28,7 +28,7 @@ func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 	return out
 }
 
-// reduction is a function of (input, dim, keepdim); result returns the dtype, "" for no answer.
+// reduction is the rule of a function of (input, dim, keepdim). result returns the dtype, or "" for no answer.
 func reduction(result func(c *call, t *Tensor) Dtype, names ...string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -47,7 +47,7 @@ func reduction(result func(c *call, t *Tensor) Dtype, names ...string) rule {
 	}
 }
 
-// sumDtype: sums of integers are torchInt64, unless a dtype is given.
+// sumDtype returns torchInt64 for integers, unless a dtype is given.
 func sumDtype(c *call, t *Tensor) Dtype {
 	d := t.Dtype
 	if !d.floating() {
@@ -56,7 +56,7 @@ func sumDtype(c *call, t *Tensor) Dtype {
 	return c.dtype(c.at(-1, "dtype"), d)
 }
 
-// meanDtype: means are floating point.
+// meanDtype returns the dtype of a mean. There is no answer for integers.
 func meanDtype(c *call, t *Tensor) Dtype {
 	d := c.dtype(c.at(-1, "dtype"), t.Dtype)
 	if !d.floating() {
@@ -74,7 +74,7 @@ func floatDtype(_ *call, t *Tensor) Dtype {
 	return t.Dtype
 }
 
-// truthDtype: any and all return bools, but torchUint8 for torchUint8.
+// truthDtype returns the dtype of any and all: torchUint8 for torchUint8, else bool.
 func truthDtype(_ *call, t *Tensor) Dtype {
 	if t.Dtype == torchUint8 {
 		return torchUint8
@@ -84,7 +84,7 @@ func truthDtype(_ *call, t *Tensor) Dtype {
 
 func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
 
-// nonEmpty is a reduction that has no answer for a tensor without elements.
+// nonEmpty restricts a reduction to tensors with elements.
 func nonEmpty(inner rule) rule {
 	return func(c *call) Value {
 		if t, ok := c.at(0, "input").(*Tensor); !ok || numel(t.Shape) == 0 {
@@ -94,7 +94,7 @@ func nonEmpty(inner rule) rule {
 	}
 }
 
-// argReduction is argmax, over one dimension or over all elements; keepdim keeps the dimensions.
+// argReduction is the rule of argmax, over one dimension or over all elements. keepdim keeps the dimensions.
 func argReduction(c *call) Value {
 	if v, ok := c.at(1, "dim").(List); ok && v != nil {
 		return c.fail()
@@ -102,8 +102,8 @@ func argReduction(c *call) Value {
 	return nonEmpty(reduction(indexDtype))(c)
 }
 
-// single is torch.max and torch.min: with a dim the result is (values, indices), of one tensor alone it is one
-// value, and of two tensors it is elementwise.
+// single is the rule of torch.max and torch.min: with a dim, the result is (values, indices); for one tensor alone,
+// one value; for two tensors, elementwise.
 func single(c *call) Value {
 	if len(c.args) == 1 && len(c.kwargs) == 0 {
 		return nonEmpty(reduction(ownDtype))(c)
@@ -126,7 +126,7 @@ func single(c *call) Value {
 	return List{v, v.as(torchInt64)}
 }
 
-// topk is (values, indices) of the k greatest along a dimension.
+// topk yields (values, indices) of the k largest elements along a dimension.
 func topk(c *call) Value {
 	c.only(5)
 	t := c.tensor(0, "input")
@@ -140,7 +140,7 @@ func topk(c *call) Value {
 	return List{v, v.as(torchInt64)}
 }
 
-// cumulative keeps the shape; sums of integers are torchInt64.
+// cumulative keeps the shape. Sums of integers are torchInt64.
 func cumulative(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "input")
@@ -148,7 +148,7 @@ func cumulative(c *call) Value {
 	return t.as(sumDtype(c, t))
 }
 
-// softmax keeps the shape, with the dtype given, if any.
+// softmax keeps the shape. The dtype may be given.
 func softmax(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
@@ -160,7 +160,7 @@ func softmax(c *call) Value {
 	return t.as(d)
 }
 
-// norm is torch.norm(input, p, dim, keepdim).
+// norm is the rule of torch.norm(input, p, dim, keepdim).
 func norm(c *call) Value {
 	c.only(4)
 	t := c.tensor(0, "input")
@@ -173,7 +173,7 @@ func norm(c *call) Value {
 	return &Tensor{shape, d, t.Device}
 }
 
-// sorted is (values, indices) along a dimension.
+// sorted yields (values, indices) along a dimension.
 func sorted(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

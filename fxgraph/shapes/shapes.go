@@ -1,13 +1,13 @@
-// Package shapes infers an operation's result by rule: its sizes, dtype and device from those of its operands.
-// It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation (121 µs,
-// MEASUREMENTS.md).
+// Package shapes infers an operation's result by rule: its sizes, dtype and device follow from those of its
+// operands. It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation (121
+// µs, MEASUREMENTS.md).
 //
-// A rule answers only for the operands it supports: strides, requires_grad and every unusual operand are left
-// to FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
+// A rule has an answer only for the operands it supports. Strides, requires_grad and unusual operands are left to
+// FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
 // functions; the tests compare each with torch: testdata/examples.txt here, and torch's own op_db in
 // python/tests/torch_library.
 //
-// The package holds no Python objects: the caller turns operands into Values.
+// The package holds no Python objects: the caller converts operands to Values.
 package shapes
 
 import "strings"
@@ -16,7 +16,7 @@ import "strings"
 // Unknown.
 type Value interface{}
 
-// Device is a device by its text, with the index if it has one: "cpu", "cuda:0".
+// Device is a device's text, with the index if it has one: "cpu", "cuda:0".
 type Device string
 
 // Tensor is a dense strided tensor. Shape never changes after creation: results may share it.
@@ -43,7 +43,7 @@ type (
 	Slice struct{ Start, Stop, Step Value }
 	// Ellipsis is `...`.
 	Ellipsis struct{}
-	// Unknown is anything else: other objects, and results of operations without an answer.
+	// Unknown is any other value: other objects, and results of operations without an answer.
 	Unknown struct{}
 )
 
@@ -56,11 +56,10 @@ type Kwarg struct {
 // Context is the part of torch's state that affects results.
 type Context struct {
 	DefaultDtype Dtype
-	CPU          Device // device of new tensors without a device argument: "" if it is not the CPU
+	CPU          Device // device of new tensors without a device argument; "" if it is not the CPU
 }
 
-// call is one operation while its rule runs. Accessors that find an operand of another type than expected set
-// bad.
+// call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.
 type call struct {
 	Context
 	args   []Value
@@ -69,7 +68,8 @@ type call struct {
 	bad    bool
 }
 
-// A rule returns the operation's result. It counts only if c.bad is not set and every keyword operand was read.
+// rule returns the operation's result. The result is valid only if c.bad is not set and every keyword operand was
+// read.
 type rule func(c *call) Value
 
 // Function returns the result of a torch function, given by its printed name in graphs ("torch.relu",
@@ -78,7 +78,7 @@ func Function(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool
 	return apply(functions[name], x, args, kwargs)
 }
 
-// Method returns the result of a tensor's method; args[0] is the tensor.
+// Method returns the result of a tensor's method. args[0] is the tensor.
 func Method(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
 	if len(args) == 0 {
 		return Unknown{}, false
@@ -104,11 +104,11 @@ func apply(r rule, x Context, args []Value, kwargs []Kwarg) (Value, bool) {
 	return v, true
 }
 
-// KeepsSizes reports whether an operation that changes an operand in place keeps every tensor's sizes, dtype
-// and device.
+// KeepsSizes reports whether an operation that changes an operand in place keeps the sizes, dtype and device of
+// every tensor.
 func KeepsSizes(name string) bool { return inPlace[name] }
 
-// GivesTuple reports whether an operation's several results come in a plain tuple, not in a subclass.
+// GivesTuple reports whether an operation returns its results in a plain tuple, not in a subclass.
 func GivesTuple(name string) bool {
 	switch strings.TrimPrefix(name, "torch.") {
 	case "chunk", "split", "unbind", "tensor_split", "split_with_sizes":
@@ -117,13 +117,13 @@ func GivesTuple(name string) bool {
 	return false
 }
 
-// fail reports that the rule has no answer.
+// fail records that the rule has no answer.
 func (c *call) fail() Value {
 	c.bad = true
 	return nil
 }
 
-// at is the operand at a position or with a name; nil if it is absent.
+// at returns the operand at a position or with a name, or nil if it is absent.
 func (c *call) at(i int, name string) Value {
 	if i >= 0 && i < len(c.args) {
 		return c.args[i]
@@ -161,7 +161,7 @@ func (c *call) tensor(i int, name string) *Tensor {
 	return noTensor
 }
 
-// integer reads an operand that must be an int; absent, it is the default.
+// integer reads an operand that must be an int. It returns otherwise if the operand is absent.
 func (c *call) integer(i int, name string, otherwise int) int {
 	switch v := c.at(i, name).(type) {
 	case Int:
@@ -173,7 +173,7 @@ func (c *call) integer(i int, name string, otherwise int) int {
 	return otherwise
 }
 
-// boolean reads an operand that must be a bool; absent, it is the default.
+// boolean reads an operand that must be a bool. It returns otherwise if the operand is absent.
 func (c *call) boolean(i int, name string, otherwise bool) bool {
 	switch v := c.at(i, name).(type) {
 	case Bool:
@@ -204,7 +204,7 @@ func (c *call) ints(v Value) []int {
 	return out
 }
 
-// variadic returns the ints from position i on, given singly, as one list, or by name: x.permute(1, 0),
+// variadic returns the ints from position i on, passed one by one, as one list, or by name: x.permute(1, 0),
 // x.permute((1, 0)).
 func (c *call) variadic(i int, name string) []int {
 	if len(c.args) <= i {
@@ -224,7 +224,8 @@ func (c *call) ignore(names ...string) {
 	}
 }
 
-// pair is a number for each of n dimensions: from an int, a list of one or of n; absent, the default.
+// pair returns one number for each of n dimensions, from an int or a list of 1 or n ints. It uses otherwise if v is
+// absent.
 func (c *call) pair(v Value, n, otherwise int) []int {
 	out := make([]int, n)
 	var given []int
@@ -246,8 +247,8 @@ func (c *call) pair(v Value, n, otherwise int) []int {
 	return out
 }
 
-// dim converts a dimension index, which may be negative, to a non-negative one; n is the number of dimensions,
-// 0 counts as 1.
+// dim converts a dimension index, which may be negative, to a non-negative one. n is the number of dimensions; 0
+// counts as 1.
 func (c *call) dim(d, n int) int {
 	m := max(n, 1)
 	if d < -m || d >= m {
@@ -272,7 +273,7 @@ func numel(shape []int) int {
 	return n
 }
 
-// size is the size of a dimension; 1 for a tensor without dimensions.
+// size returns the size of a dimension, or 1 for a tensor without dimensions.
 func (t *Tensor) size(d int) int {
 	if len(t.Shape) == 0 {
 		return 1
@@ -280,7 +281,7 @@ func (t *Tensor) size(d int) int {
 	return t.Shape[d]
 }
 
-// replaced is the shape with another size for dimension d.
+// replaced returns the shape with another size for dimension d.
 func (t *Tensor) replaced(d, size int) []int {
 	out := append([]int(nil), t.Shape...)
 	if len(out) > 0 {

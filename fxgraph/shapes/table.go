@@ -1,9 +1,9 @@
 package shapes
 
-// functions and methods are the rules, by the names that graphs print.
+// functions and methods are the rules, by name as in graphs.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
-// inPlace are operations that change an operand's values but no tensor's sizes, dtype or device.
+// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device.
 var inPlace = map[string]bool{}
 
 // both registers a rule as torch.NAME and as a method.
@@ -26,8 +26,8 @@ func method(r rule, names ...string) {
 	}
 }
 
-// changes registers names that end in "_" as functions, as methods and in torch._C._nn; they return their first
-// operand.
+// changes registers names that end in "_" as functions, as methods and in torch._C._nn. The operations return their
+// first operand.
 func changes(names ...string) {
 	for _, name := range names {
 		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
@@ -40,7 +40,7 @@ func changes(names ...string) {
 }
 
 func init() {
-	// One operand, its shape.
+	// Operations on one operand that keep its shape.
 	both(floatUnary, "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sigmoid", "tanh", "sin",
 		"cos", "tan", "sinh",
 		"cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "erfc", "erfinv", "reciprocal",
@@ -76,7 +76,7 @@ func init() {
 	both(softmax, "softmax", "log_softmax")
 	both(cumulative, "cumsum", "cumprod")
 
-	// Several operands, elementwise.
+	// Elementwise operations on several operands.
 	both(binary("alpha"), "add")
 	both(arithmetic("alpha"), "sub", "subtract")
 	both(binary(), "mul", "multiply")
@@ -98,7 +98,7 @@ func init() {
 	both(clamp, "clamp", "clip")
 	both(maskedFill, "masked_fill")
 
-	// In place. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not here.
+	// In-place operations. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not included.
 	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_",
 		"clamp_", "clamp_min_",
 		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_",
@@ -114,7 +114,7 @@ func init() {
 		inPlace["operator."+name] = true
 	}
 	inPlace["operator.setitem"] = true
-	inPlace["torch.batch_norm"] = true // its running statistics
+	inPlace["torch.batch_norm"] = true // changes its running statistics
 	inPlace["torch.instance_norm"] = true
 	inPlace["torch.embedding_renorm_"] = true
 
@@ -180,7 +180,7 @@ func init() {
 	both(norm, "norm")
 	function(norm, "torch.functional.norm")
 
-	// Products, windows.
+	// Products and windows.
 	function(linear, "torch._C._nn.linear")
 	both(matmul, "matmul")
 	function(matmul, "operator.matmul")

@@ -2,7 +2,7 @@ package shapes
 
 import "slices"
 
-// sized is the shape that a tensor is viewed as: one size may be -1.
+// sized returns t viewed with the given sizes, one of which may be -1.
 func (c *call) sized(t *Tensor, sizes []int) Value {
 	out := append([]int{}, sizes...)
 	open, known := -1, 1
@@ -39,7 +39,7 @@ func reshape(c *call) Value {
 	return c.sized(c.tensor(0, "input"), c.ints(c.at(1, "shape")))
 }
 
-// sizedAs is x.view_as(other), x.reshape_as(other).
+// sizedAs is the rule of x.view_as(other) and x.reshape_as(other).
 func sizedAs(c *call) Value {
 	c.only(2)
 	return c.sized(c.tensor(0, ""), c.tensor(1, "other").Shape)
@@ -132,7 +132,7 @@ func transpose(c *call) Value {
 	return t.with(out)
 }
 
-// t2 is x.t(), for at most two dimensions.
+// t2 is the rule of x.t(), for at most two dimensions.
 func t2(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -145,7 +145,7 @@ func t2(c *call) Value {
 	return c.fail()
 }
 
-// attribute is getattr(x, name) where the result is a tensor.
+// attribute is the rule of getattr(x, name) for attributes that are tensors.
 func attribute(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "")
@@ -244,7 +244,7 @@ func (c *call) parts(t *Tensor, d int, sizes []int) Value {
 	return out
 }
 
-// pieces cuts a size into equal pieces and a rest; an empty dimension is one piece of 0.
+// pieces cuts a size into equal pieces and a rest. An empty dimension is one piece of size 0.
 func pieces(size, piece int) []int {
 	var out []int
 	for at := 0; at < size; at += piece {
@@ -266,7 +266,8 @@ func chunk(c *call) Value {
 	return c.parts(t, d, pieces(t.Shape[d], (t.Shape[d]+n-1)/n))
 }
 
-// split cuts by one size or by a list of sizes; the operand's name differs between function and method.
+// split cuts by one size or by a list of sizes. name is the operand's name, which differs between function and
+// method.
 func split(name string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -317,7 +318,7 @@ func cat(c *call) Value {
 		if !ok || len(t.Shape) == 0 {
 			return c.fail()
 		}
-		if len(t.Shape) == 1 && t.Shape[0] == 0 { // an empty vector fits every shape
+		if len(t.Shape) == 1 && t.Shape[0] == 0 { // cat ignores an empty vector's shape
 			continue
 		}
 		if out == nil {
@@ -342,7 +343,7 @@ func cat(c *call) Value {
 	return &Tensor{out, c.resultType(list...), c.oneDeviceOf(list)}
 }
 
-// repeatInterleave repeats each slice along a dimension a number of times.
+// repeatInterleave repeats each slice along a dimension.
 func repeatInterleave(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

@@ -1,6 +1,6 @@
 package shapes
 
-// windows is the number of windows that fit along a dimension.
+// windows returns the number of windows that fit along a dimension.
 func windows(size, kernel, stride, padding, dilation int, ceil bool) int {
 	span := size + 2*padding - dilation*(kernel-1) - 1
 	if stride <= 0 || span < 0 {
@@ -13,7 +13,7 @@ func windows(size, kernel, stride, padding, dilation int, ceil bool) int {
 	return n
 }
 
-// conv is a convolution over n dimensions.
+// conv is the rule of a convolution over n dimensions.
 func conv(n int) rule {
 	return func(c *call) Value {
 		c.only(7)
@@ -62,7 +62,8 @@ func conv(n int) rule {
 	}
 }
 
-// pool is a pooling over n dimensions; without a dilation operand, ceil_mode follows padding.
+// pool is the rule of a pooling over n dimensions. dilates is set if it has a dilation operand; otherwise ceil_mode
+// follows padding.
 func pool(n int, dilates bool, names ...string) rule {
 	return func(c *call) Value {
 		x := c.tensor(0, "input")
@@ -95,7 +96,7 @@ func pool(n int, dilates bool, names ...string) rule {
 	}
 }
 
-// adaptive is an adaptive pooling to a size for each of n dimensions; None keeps a dimension's size.
+// adaptive is the rule of an adaptive pooling to one size for each of n dimensions. None keeps a dimension's size.
 func adaptive(n int) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -121,7 +122,7 @@ func adaptive(n int) rule {
 	}
 }
 
-// pad pads the last dimensions, starting with the last.
+// pad pads dimensions, starting with the last.
 func pad(c *call) Value {
 	c.only(4)
 	x, by := c.tensor(0, "input"), c.ints(c.at(1, "pad"))
@@ -141,7 +142,8 @@ func pad(c *call) Value {
 	return x.with(out)
 }
 
-// im2col is F.unfold: (N, C, H, W) to (N, C times the window, number of windows); the same without N.
+// im2col is the rule of F.unfold: (N, C, H, W) to (N, C times the window, number of windows), or the same without
+// N.
 func im2col(c *call) Value {
 	c.only(5)
 	x := c.tensor(0, "input")
@@ -161,8 +163,8 @@ func im2col(c *call) Value {
 	return x.with(append(append([]int{}, x.Shape[:lead]...), x.Shape[lead]*kernel[0]*kernel[1], count))
 }
 
-// upsample enlarges n dimensions to a size or by factors; align_corners, if the operation has it, is between
-// the two.
+// upsample enlarges n dimensions to a size or by factors. corners is set if the operation has align_corners, an
+// operand between the size and the factors.
 func upsample(n int, corners bool) rule {
 	return func(c *call) Value {
 		x, factors := c.tensor(0, "input"), 2
