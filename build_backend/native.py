@@ -43,12 +43,12 @@ class BuildError(RuntimeError):
 
 
 def core_sources() -> list[str]:
-    """The C files of ``_C``, relative to the repository's root, in a fixed order."""
+    """Return the C files of ``_C``, relative to the repository's root, in a fixed order."""
     return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.c"))
 
 
 def core_headers() -> list[str]:
-    """The headers, whose changes make every C file stale: setuptools does not track includes."""
+    """Return the headers; a change in one makes every C file stale, since setuptools does not track includes."""
     return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.h"))
 
 

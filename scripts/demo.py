@@ -27,7 +27,7 @@ graphs: list[torch.fx.GraphModule] = []
 
 
 def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., object]:
-    """A backend that compiles nothing: shows its graph and returns it."""
+    """Show the graph and return it unchanged: a backend that compiles nothing."""
     graphs.append(gm)
     print(f"\nmy_compiler() called with FX graph {len(graphs)}, {len(example_inputs)} inputs:")
     gm.graph.print_tabular()
@@ -35,7 +35,7 @@ def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) ->
 
 
 def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The seed's toy_example, left to CPython."""
+    """Run the seed's toy_example in CPython."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1
@@ -44,7 +44,7 @@ def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @godynamo.optimize(my_compiler)
 def toy_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """The seed's toy_example, unchanged except for the decorator and the types."""
+    """Run the seed's toy_example, unchanged except for the decorator and the types."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1

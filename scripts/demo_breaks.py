@@ -36,7 +36,7 @@ def remember(x: torch.Tensor) -> None:
 
 
 def loop_with_print(x: torch.Tensor) -> torch.Tensor:
-    """A print of data in a loop."""
+    """Print data in a loop."""
     x = x.sin()
     for i in range(3):
         x = x + i
@@ -59,7 +59,7 @@ class Section:
 
 
 def with_unsupported_call(x: torch.Tensor) -> torch.Tensor:
-    """A call inside with that looks at data."""
+    """Make a call inside ``with`` that reads data."""
     x = x.sin()
     with Section() as k:
         x = x * k
@@ -69,7 +69,7 @@ def with_unsupported_call(x: torch.Tensor) -> torch.Tensor:
 
 
 def try_with_logging_handler(x: torch.Tensor) -> torch.Tensor:
-    """A try whose body raises and whose handler logs."""
+    """Raise in a try, and log in its handler."""
     x = x.sin()
     try:
         x = x + 1

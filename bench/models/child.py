@@ -8,7 +8,7 @@ models that compute differently under torch.compiler.is_compiling() (transformer
 
 With --backend only correctness is reported. "callable" is a function that runs its GraphModule, also bit by bit.
 torch's own backends compute in another order: close then means within same.LIMITS of the largest element, and a larger
-difference is "torch's" if torch.compile with the same backend has it too.
+difference is "torch's" if torch.compile with the same backend also has it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,8 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
-    """The largest difference relative to the largest element: 0 if bitwise equal, inf for other shapes or a None."""
+    """Return the largest difference relative to the largest element: 0 if bitwise equal, inf for other shapes or a
+    None."""
     if len(a) != len(b):
         return math.inf
     worst = 0.0

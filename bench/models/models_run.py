@@ -104,7 +104,7 @@ def mean(values: list[float]) -> float:
 
 
 def more_graphs(r: dict[str, Any]) -> bool:
-    """Whether torch.compile has one graph and godynamo more."""
+    """Return whether torch.compile has one graph and godynamo more."""
     return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
 
 

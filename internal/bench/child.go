@@ -61,16 +61,17 @@ type died string
 
 func (d died) Error() string { return string(d) }
 
-// environment is added to the user's for children: one thread, so that figures depend on the code and not on the
-// machine's other cores; a fixed hash seed, so that dicts have the same layout; no downloads.
+// environment is added to the user's environment for children. One thread makes figures depend on the code
+// and not on the machine's other cores; a fixed hash seed gives dicts the same layout; nothing is
+// downloaded.
 var environment = []string{
 	"OMP_NUM_THREADS=1", "PYTHONHASHSEED=0", "HF_HUB_OFFLINE=1", "TRANSFORMERS_VERBOSITY=error", "KINETO_LOG_LEVEL=5",
 }
 
-// child runs one request and passes every message to hear. It returns nil if the child reports that it is done, ctx's
-// error if ctx ended first, a Problem found by the child, or died. A child that is silent for longer than silence is
-// killed. No process of it is left when child returns: it leads its own process group, which Ctrl-C at a terminal does
-// not reach.
+// child runs one request and passes every message to hear. It returns nil if the child reports that it is
+// done, ctx's error if ctx ended first, a Problem found by the child, or died. A child that is silent for
+// longer than silence is killed. The child leads its own process group, which Ctrl-C at a terminal does not
+// reach; no process of it is left when child returns.
 func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration,
 	hear func(message)) error {
 	text, err := json.Marshal(r)

@@ -22,7 +22,7 @@ const Margin = 0.05
 
 // Comparison compares a result with an older one, row by row.
 type Comparison struct {
-	Old     string    `json:"old"` // the file
+	Old     string    `json:"old"` // the file's name
 	Machine Machine   `json:"machine"`
 	Alpha   float64   `json:"alpha"`
 	Margin  float64   `json:"margin"` // smaller changes do not count
@@ -33,16 +33,16 @@ type Comparison struct {
 	Notes []string `json:"notes"`
 }
 
-// Change is one workload with one engine.
+// Change is the change of one workload with one engine.
 type Change struct {
 	Workload string    `json:"workload"`
 	Engine   string    `json:"engine"`
 	Old      *Interval `json:"old_us"`
 	New      *Interval `json:"new_us"`
 	Change   float64   `json:"change"` // of the medians: 0.05 means 5 % slower
-	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes, with the older ones moved by
-	// the margin towards the newer: whether the change exceeds the margin. Adjusted is P after Holm's method for this
-	// number of rows.
+	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes, with the older ones
+	// moved by the margin towards the newer: it tests whether the change exceeds the margin. Adjusted is P
+	// after Holm's method for this number of rows.
 	P           float64 `json:"p"`
 	Adjusted    float64 `json:"p_adjusted"`
 	Significant bool    `json:"significant"`
@@ -98,8 +98,8 @@ func (c *Comparison) blind() int {
 // Blind reports whether no regression could show: nothing is compared, or all rows have too few processes.
 func (c *Comparison) Blind() bool { return c.blind() == len(c.Rows) }
 
-// leastP is the smallest P of the Mann-Whitney U test on n and m figures: that of a complete separation, in either
-// direction.
+// leastP returns the smallest P of the Mann-Whitney U test on n and m figures: the P of a complete
+// separation, in either direction.
 func leastP(n, m int) float64 {
 	p := 2.0
 	for i := 1; i <= n; i++ {
@@ -161,7 +161,8 @@ func values(f *Figures) []float64 {
 	return bests(f.Samples)
 }
 
-// adjust applies Holm's method: of forty rows two would be below 0.05 by chance, and fail the user's CI.
+// adjust applies Holm's method. Without it, two of forty rows would be below 0.05 by chance and fail the
+// user's CI.
 func (c *Comparison) adjust() {
 	order := slices.Clone(c.Rows)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].P < order[j].P })

@@ -13,8 +13,8 @@ const (
 	inductor    = "inductor"
 )
 
-// costs are those of one workload of a suite with one engine: a round, the first calls, and the first calls with
-// inductor without a cache.
+// costs are the times of one workload of a suite with one engine: a round, the first calls, and the first
+// calls with inductor without a cache.
 type costs struct{ round, first, inductor float64 }
 
 var (

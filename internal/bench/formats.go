@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// columns are the columns of the CSV file, each with its text for a row.
+// columns are the columns of the CSV file, each with a function that returns its text for a row.
 var columns = []struct {
 	name string
 	of   func(w *Workload, label string, f *Figures) string

@@ -46,14 +46,14 @@ type Machine struct {
 	Godynamo string  `json:"godynamo"`
 }
 
-// Settings are how a result was measured.
+// Settings describe how a result was measured.
 type Settings struct {
 	Engines   []string `json:"engines"` // in the order of tables
 	Processes int      `json:"processes"`
 	Rounds    int      `json:"rounds"` // in each process
 	Quick     bool     `json:"quick"`
-	// FreshCaches: each engine started with an empty inductor cache on disk, so that cold figures include all
-	// compilation.
+	// FreshCaches reports whether each engine started with an empty inductor cache on disk, so that cold
+	// figures include all compilation.
 	FreshCaches bool `json:"fresh_caches"`
 }
 
@@ -74,12 +74,14 @@ type Workload struct {
 	Suite   string `json:"suite"`
 	About   string `json:"about"`
 	Backend string `json:"backend"` // for engine labels without a backend
-	// Error: it fails under eager as well, or its process died. There are then no figures.
+	// Error is set if the workload fails under eager as well, or if its process died. There are no figures
+	// then.
 	Error   string              `json:"error,omitempty"`
 	Engines map[string]*Figures `json:"engines"`
 }
 
-// Figures is one engine's row. With an error it has no figures: an engine with another result than eager has no speed.
+// Figures are one engine's row. With an error there are no figures: an engine with another result than
+// eager has no speed.
 type Figures struct {
 	Error   string `json:"error,omitempty"`
 	Correct string `json:"correct"` // "yes": eager's result bit by bit; "close": within the backend's tolerance; "no"
@@ -88,8 +90,8 @@ type Figures struct {
 	Graphs *int `json:"graphs,omitempty"`
 	Breaks *int `json:"breaks,omitempty"`
 	Ops    *int `json:"ops,omitempty"`
-	// Internal counts godynamo's internal errors in the first call: CPython ran the code instead, so the result is
-	// right and the speed eager's.
+	// Internal counts godynamo's internal errors in the first call: CPython ran the code instead, so the
+	// result is right and the speed is eager's.
 	Internal int   `json:"internal_errors,omitempty"`
 	Cold     *Cold `json:"cold,omitempty"`
 
@@ -104,7 +106,7 @@ type Figures struct {
 	Samples [][]float64 `json:"samples_us"` // µs per call, by process and round
 }
 
-// Cold is the first call, in seconds.
+// Cold holds the parts of the first call, in seconds.
 type Cold struct {
 	Seconds float64 `json:"seconds"`
 	Capture float64 `json:"capture"` // all but the backend
@@ -114,8 +116,8 @@ type Cold struct {
 // Interval is a figure and its interval.
 type Interval struct {
 	Value float64 `json:"value"`
-	// Low and High bound the true median of all processes with Confidence. With one process both are Value and
-	// Confidence is 0.
+	// Low and High bound the true median of all processes with Confidence. With one process, both equal
+	// Value and Confidence is 0.
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"`

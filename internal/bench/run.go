@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Options select what is measured, and how often.
+// Options select what is measured and how often.
 type Options struct {
 	Suites, Only, Modules []string // as on the command line; see python/godynamo/_tools/bench
 	Engines               []string // labels; eager is put first if it is missing
 	Processes, Rounds     int
 	Quick                 bool
-	Silence               time.Duration // after which a silent child is killed
+	Silence               time.Duration // time after which a silent child is killed
 	// Command returns Python's side of a command as a child process that is not started yet.
 	Command  func(args ...string) *exec.Cmd
 	Progress Progress
@@ -36,10 +36,11 @@ type Progress interface {
 // microSuite is the suite whose workloads share a process; those of other suites are big, and each gets its own.
 const microSuite = "micro"
 
-// Run measures. The processes of a workload are spread over the run: process 1 of all workloads comes first, then
-// process 2, so that a slow minute does not hit all processes of one workload. A workload whose child dies is shown
-// with that error and not measured again. If ctx ends, the result holds what was measured so far, marked as
-// interrupted, and the error is ctx's. A usage error is a Problem.
+// Run measures the workloads. The processes of a workload are spread over the run: process 1 of all
+// workloads comes first, then process 2, so that a slow minute does not hit all processes of one workload.
+// A workload whose child dies is shown with that error and not measured again. If ctx ends, the result
+// holds what was measured so far, marked as interrupted, and the error is ctx's. A usage error is a
+// Problem.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if !slices.Contains(o.Engines, Eager) {
 		o.Engines = append([]string{Eager}, o.Engines...)
@@ -83,7 +84,7 @@ func (r *runner) request(do string) request {
 	}
 }
 
-// list makes nil an empty list, so that JSON shows a list.
+// list turns nil into an empty list, so that JSON shows a list.
 func list(names []string) []string { return append([]string{}, names...) }
 
 // plan requests the list of workloads from a child.
@@ -182,7 +183,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string,
 	return batch[next+1:], nil
 }
 
-// take adds one process's measurements. An engine that failed in one process has failed.
+// take adds one process's measurements. An engine that fails in one process counts as failed.
 func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	if w.Error != "" {
 		w.Engines = map[string]*Figures{}
@@ -208,7 +209,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 		for i, s := range m.Seconds {
 			samples[i] = s * 1e6
 		}
-		// A failed process leaves its place empty: ratios use figures of the same process.
+		// A failed process leaves its place empty, since ratios use figures of the same process.
 		for len(f.Samples) < number-1 {
 			f.Samples = append(f.Samples, nil)
 		}
@@ -216,7 +217,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	}
 }
 
-// told is the text for a workload in progress without a bar.
+// told returns the text for a workload in progress without a bar.
 func told(w *Workload, engines []string) string {
 	if w.Error != "" {
 		return w.Error

@@ -11,8 +11,8 @@ import (
 //
 // Rounds are not samples: those of one process share its memory layout, its hash seeds and the minute it ran in, and
 // differ only because other programs slow the machine down. The best round excludes that (bench/report.py has the same
-// figure). Processes are alike by construction and differ as two runs do. The figure is the median of the processes,
-// with its interval by order statistics, which assumes nothing about the distribution.
+// figure). The processes of one run differ as much as two runs do. The figure is the median of the processes, with its
+// interval by order statistics, which assumes nothing about the distribution.
 
 const confidence = 0.95
 
@@ -38,8 +38,9 @@ func ratios(samples, eager [][]float64) []float64 {
 	return out
 }
 
-// summary returns the median and interval of the processes' figures, or nil if there are none. With fewer than six, no
-// 95 % interval exists: the returned one spans all figures and has the confidence it states.
+// summary returns the median and interval of the processes' figures, or nil if there are none. With fewer
+// than six processes, no 95 % interval exists: the returned one spans all figures and states its own
+// confidence.
 func summary(values []float64) *Interval {
 	if len(values) == 0 {
 		return nil

@@ -53,7 +53,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return err
 }
 
-// cells are an engine's columns from "correct" on.
+// cells returns an engine's columns from "correct" on.
 func cells(f *Figures) table.Row {
 	if f.Error != "" {
 		return table.Row{"error"}
@@ -105,7 +105,7 @@ func intervals(processes int) string {
 	return "; ± and [ ]: 95 % interval of the median"
 }
 
-// String shows the comparison as a table.
+// String formats the comparison as a table.
 func (c *Comparison) String() string {
 	var rows []table.Row
 	changed := 0
@@ -134,14 +134,14 @@ func (c *Comparison) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Method describes p.
+// Method describes how P was computed.
 func (c *Comparison) Method() string {
 	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted "+
 		"for %d rows (Holm); ~: p ≥ %.2f",
 		c.Margin*100, len(c.Rows), c.Alpha)
 }
 
-// interval shows a figure with its uncertainty.
+// interval formats a figure with its uncertainty.
 func interval(i *Interval) string {
 	if p := percent(i); p != missing {
 		return digits(i.Value) + " ±" + p + " %"
@@ -149,7 +149,7 @@ func interval(i *Interval) string {
 	return digits(i.Value)
 }
 
-// percent is the larger half of an interval, as a percentage of the figure.
+// percent formats the larger half of an interval as a percentage of the figure.
 func percent(i *Interval) string {
 	if i == nil || i.Confidence == 0 || i.Value == 0 {
 		return missing
@@ -157,7 +157,7 @@ func percent(i *Interval) string {
 	return fmt.Sprintf("%.1f", 100*math.Max(i.High-i.Value, i.Value-i.Low)/i.Value)
 }
 
-// digits prints a figure with four significant digits.
+// digits formats a figure with four significant digits.
 func digits(x float64) string {
 	switch {
 	case x == 0:

@@ -135,7 +135,7 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	return f.verdict(app, result, threshold)
 }
 
-// before makes all checks that are possible before minutes are spent on measuring.
+// before makes all checks that are possible before minutes of measuring.
 func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err error) {
 	threshold = -1
 	if margin, err = bench.Share("--margin", f.margin); err != nil {
@@ -172,7 +172,8 @@ func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err
 	return margin, threshold, old, nil
 }
 
-// result measures, or loads a result. Both may be non-nil: the partial result of an interrupted run.
+// result measures or loads a result. Both return values may be non-nil: an interrupted run returns a
+// partial result.
 func (f *benchFlags) result(app *App) (*bench.Result, error) {
 	if f.load != "" {
 		return bench.Load(f.load)

@@ -53,7 +53,7 @@ differs from that without godynamo.`,
 	return cmd
 }
 
-// bisection is one `godynamo bisect`.
+// bisection is one run of `godynamo bisect`.
 type bisection struct {
 	app     *App
 	command []string
@@ -68,7 +68,7 @@ type bisection struct {
 	runs   int
 }
 
-// culprit is a code object of the user, as godynamo._translator.bisect names it.
+// culprit is one of the user's code objects, as named by godynamo._translator.bisect.
 type culprit struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
@@ -126,7 +126,7 @@ func (b *bisection) run() error {
 	if failure != nil {
 		return failure
 	}
-	// A command that fails by chance leads anywhere: the found set must fail again.
+	// A command that fails at random misleads the search, so the functions found must fail again.
 	again, err := b.with(left)
 	if err != nil {
 		return err
@@ -158,7 +158,7 @@ func (b *bisection) try(variable string) (stdout []byte, failed bool, err error)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.command[0], b.command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Kill the command's children as well: a run that hangs must not hang on.
+	// Kill the command's children as well, so that a run that hangs ends.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), variable)
@@ -223,7 +223,7 @@ func (b *bisection) report(left []string, again bool) error {
 	return nil
 }
 
-// parseCulprit reads `file:first line:qualified name`; a name has no colon, a file may have some.
+// parseCulprit reads `file:first line:qualified name`. The name has no colon, but the file may have some.
 func parseCulprit(text string) culprit {
 	rest, function := cutLast(text)
 	file, line := cutLast(rest)
@@ -239,7 +239,7 @@ func cutLast(text string) (before, after string) {
 	return text[:i], text[i+1:]
 }
 
-// lines returns a file's lines, each once, in order; none if the file does not exist.
+// lines returns a file's lines in order, without duplicates; none if the file does not exist.
 func lines(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -29,7 +29,7 @@ is one. CPython runs inside the Go library for these checks, or separately with 
 			}
 			if err := p.check(); errors.As(err, new(noTorch)) {
 				fmt.Fprintf(app.Stderr, "godynamo: %v\n", err)
-				return ExitCode(1) // a finding, not bad use
+				return ExitCode(1) // a finding, not a usage error
 			}
 			args := []string{"doctor"}
 			if cmd.Flags().Changed("json") {

@@ -10,9 +10,9 @@ import (
 	"syscall"
 )
 
-// Python is an interpreter that godynamo is installed in, as far as is known without running it.
+// Python is an interpreter that godynamo is installed in, described without running it.
 type Python struct {
-	Path string // of the executable, absolute
+	Path string // absolute path of the executable
 }
 
 // Python returns the interpreter to use: --python, $GODYNAMO_PYTHON, the one beside this tool, python3 on PATH. The
@@ -29,7 +29,8 @@ func (app *App) Python() (*Python, error) {
 		return python(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		// Not resolved: pip's script directory counts, and the Python of a virtual environment is itself a link.
+		// Links are not resolved: pip's script directory counts, and the Python of a virtual environment is
+		// itself a link.
 		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
 			return python(beside)
 		}
@@ -58,7 +59,7 @@ func isExecutable(path string) bool {
 // sys.path.
 func (p *Python) entry(args []string) []string {
 	line := []string{p.Path}
-	if args[0] != "run" { // run shows what the script prints without it, including torch's warning if NumPy is missing
+	if args[0] != "run" { // run keeps all output of the script, even torch's warning about NumPy
 		line = append(line, "-W", "ignore:Failed to initialize NumPy")
 	}
 	return append(append(line, "-m", "godynamo._tools"), args...)

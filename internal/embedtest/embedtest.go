@@ -11,10 +11,11 @@ import (
 	"testing"
 )
 
-// onPython takes the bodies of tests to the thread that holds the GIL.
+// onPython passes the bodies of tests to the thread that holds the GIL.
 var onPython = make(chan func())
 
-// Main is a package's TestMain: embed starts CPython on the main thread, which from then on runs what On hands over.
+// Main is a package's TestMain: embed starts CPython on the main thread, which then runs the bodies passed
+// to On.
 func Main(m *testing.M, embed func()) {
 	runtime.LockOSThread()
 	embed()
@@ -23,8 +24,8 @@ func Main(m *testing.M, embed func()) {
 	serve(done)
 }
 
-// serve runs bodies of tests until all tests have ended, then ends the process. A body that fails leaves it by
-// runtime.Goexit, which cannot be stopped: the deferred call goes on in its place.
+// serve runs bodies of tests until all tests have ended, and then ends the process. A body that fails exits
+// by runtime.Goexit, which cannot be stopped: the deferred call continues serving in its place.
 func serve(done <-chan int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -43,7 +44,7 @@ func serve(done <-chan int) {
 	}
 }
 
-// On runs body on the interpreter's thread and returns when it has ended, also where it ends by t.FailNow.
+// On runs body on the interpreter's thread and returns when it has ended, even if it ends by t.FailNow.
 func On(body func()) {
 	finished := make(chan struct{})
 	onPython <- func() {

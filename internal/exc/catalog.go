@@ -5,10 +5,10 @@ package exc
 // Code is a row of the break catalog.
 type Code int
 
-// The codes. GD numbers never change once published; those of removed codes are not reused. GD07.. are reasons why
-// CPython runs a whole frame.
+// The break codes. A published GD number never changes, and the number of a removed code is not reused.
+// Numbers from GD07 on are reasons why CPython runs a whole frame.
 const (
-	FrameLeft Code = iota // default of an exc.SkipFrame
+	FrameLeft Code = iota // default code of an exc.SkipFrame
 	DataDependentBranch
 	CallUnsupported
 	AttrUnsupported

@@ -1,7 +1,7 @@
-// Package exc names the failures of translating a frame, by consequence: a graph break (Unsupported), a frame left to
-// CPython (SkipFrame), another attempt with more knowledge (RestartAnalysis), an exception of the user's code
-// (Observed), a failure to be raised to the user (Raised). Any other error that reaches the entry point is a bug of
-// ours.
+// Package exc names the failures of translating a frame by their consequence: a graph break (Unsupported), a frame
+// left to CPython (SkipFrame), another attempt with more knowledge (RestartAnalysis), an exception of the user's code
+// (Observed), a failure to be raised to the user (Raised). Any other error that reaches the entry point is a bug in
+// godynamo.
 //
 // Break codes, reasons and hints are fixed text from the catalog in catalog.go, so that they can be counted;
 // docs/graph_breaks.md is generated from it.
@@ -16,8 +16,8 @@ import (
 type Frame struct {
 	Name, File string
 	Line       int
-	// EndLine is where the instruction's text ends; Col and EndCol are its bounds in bytes from 0. EndCol is 0 if they
-	// are unknown.
+	// EndLine is the line where the instruction's text ends; Col and EndCol are its bounds in bytes from 0.
+	// EndCol is 0 if they are unknown.
 	EndLine, Col, EndCol int
 }
 
@@ -33,19 +33,19 @@ func (f Frame) At(endLine, col, endCol int32) Frame {
 type Unsupported struct {
 	Code    Code
 	Context string  // details; free text
-	Stack   []Frame // innermost first; every frame it passes adds itself
+	Stack   []Frame // innermost first; every frame that the error passes adds itself
 	// DataDependent marks a branch on a tensor's value: the step loop resumes the frame in two arms.
 	DataDependent bool
 	// Before requests a break before the instruction, so that the resumed frame starts with it and can capture it.
 	Before bool
-	// Earlier: the break is at an earlier place than the one where it was found necessary.
+	// Earlier reports that the break is at an earlier place than the one where it was found necessary.
 	Earlier bool
 	// Frame marks a call that inspects its caller's frame: it runs in the user's own frame, not in a transformed one.
 	Frame bool
-	// Asked: the innermost region around it (godynamo.error_on_graph_break) has decided whether a break is an error
-	// there.
+	// Asked reports that the innermost enclosing region (godynamo.error_on_graph_break) has already decided
+	// whether a break is an error.
 	Asked bool
-	// Forbidden: it is, and the break is raised to the user.
+	// Forbidden reports that the region has decided that it is an error: the break is raised to the user.
 	Forbidden bool
 }
 
@@ -59,7 +59,7 @@ func (e *Unsupported) Error() string {
 	return b.String()
 }
 
-// Reason is the break's fixed text with its context.
+// Reason returns the break's fixed text with its context.
 func (e *Unsupported) Reason() string {
 	row := e.Code.Entry()
 	if e.Context == "" {
@@ -73,15 +73,16 @@ func Break(code Code, format string, args ...any) error {
 	return &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
 }
 
-// SkipFrame leaves a code object to CPython. With Always the verdict holds for every later call. With Later it holds
-// only for this call, which does something that the next need not do: it is no error under nopython either.
+// SkipFrame leaves a code object to CPython. With Always, the verdict holds for every later call. With
+// Later, it holds only for this call, since the next call need not do the same; nopython does not make it
+// an error.
 type SkipFrame struct {
 	Code          Code
 	Reason        string
 	Always, Later bool
 }
 
-// Skip returns the error that leaves the frame to CPython where a graph break is impossible.
+// Skip returns the error that leaves the frame to CPython if a graph break is impossible.
 func Skip(u *Unsupported) error { return &SkipFrame{Code: u.Code, Reason: u.Reason()} }
 
 // Postpone returns the error that leaves only this call to CPython.
@@ -97,15 +98,15 @@ type RestartAnalysis struct{ Reason string }
 
 func (e *RestartAnalysis) Error() string { return "restart: " + e.Reason }
 
-// Observed means that the user's code raises here: CPython raised it while evaluating an operation on known values, or
-// a raise statement did. A handler of an active frame gets it. Without a handler, the graph breaks before the
-// instruction, and CPython raises it for real. Text is for people; the exception that the user's code can read is in
-// Value.
+// Observed means that the user's code raises here: CPython raised the exception while evaluating an
+// operation on known values, or a raise statement did. A handler of an active frame receives it. Without a
+// handler, the graph breaks before the instruction, and CPython raises the exception. Text is for reports;
+// the exception that the user's code can read is in Value.
 type Observed struct {
 	TypeName, Text string
 	Value          any  // tracker of the exception (variables.ObjectVariable), nil until needed
 	Real           any  // the exception CPython raised (py.Object), or nil if CPython raised none
-	Vague          bool // Text says less than CPython's
+	Vague          bool // Text has less detail than CPython's text
 	Again          bool // reraised: its context stays as it is
 }
 

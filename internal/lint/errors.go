@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// scopes matches expressions that are a py.Scope, by the names the project gives them.
+// scopes matches expressions that are a py.Scope, by the names that the project uses for scopes.
 var scopes = regexp.MustCompile(`(^|\.)(s|scope|Scope\(\))$`)
 
 // fallible lists the methods of py.Scope that return an error, read from its source.
@@ -80,8 +80,8 @@ func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
 }
 
-// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil, so that the
-// exception becomes an answer. If that is intended, the call is written in py.Answered.
+// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil,
+// so that an exception turns into an answer. An intended one is written as a call of py.Answered.
 func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)

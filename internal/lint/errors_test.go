@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exception that a call into Python raised is an answer to nothing: it is returned, or said to be of no interest
-// where it is looked at.
+// An exception raised by a call into Python must be returned, or the code must say that it is ignored on
+// purpose.
 func TestNoErrorOfACallIntoPythonIsDropped(t *testing.T) {
 	methods, err := fallible(filepath.Join(root, "pyhook", "py"))
 	require.NoError(t, err)

@@ -1,5 +1,5 @@
-// Package lint holds the house rules that a program can check, as tests: allowed imports, where C may be written, how
-// long a file may be. docs/style.md has the reasons.
+// Package lint contains the house rules that a program can check, as tests: allowed imports, where C may be written,
+// how long a file may be. docs/style.md has the reasons.
 //
 // It reads the repository through `go list` and the file system and imports nothing from the project.
 package lint
@@ -63,17 +63,17 @@ func list(dir string, tags string) ([]*Package, error) {
 	}
 }
 
-// arrows lists the allowed imports: a package (the longest prefix of its path that has a row) may import the packages
-// of its row, and everything below that prefix. Every package may import those in everyones.
+// arrows lists the allowed imports. A package may import the packages in its row, the row with the longest
+// prefix of its path, and everything below that prefix. Every package may import those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
-	// The command line tool does without CPython and the translator: Python answers what they are needed for.
+	// The command line tool does not use CPython or the translator: a Python process does that work.
 	"cmd/godynamo": {"internal"},
 	"pyhook": {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache",
 		"backends", "pyhook/py"},
 	"pyhook/py": {"bytecode", "bytecode/opcode"},
-	// A backend receives the translation it finishes and emits instructions into it: it implements translate's
-	// interface.
+	// A backend receives the translation that it finishes and emits instructions into it: it implements
+	// translate's interface.
 	"backends": {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables",
 		"pyhook/py"},
 	"cache": {"guards", "pyhook/py"},
@@ -88,8 +88,8 @@ var arrows = map[string][]string{
 	"internal":         {},
 }
 
-// nested lists the packages with their own row although their path is below another row's prefix: that prefix does not
-// include them.
+// nested lists the packages with their own row although their path is below another row's prefix, which
+// does not include them.
 var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py", "variables/higher"}
 
 var everyones = []string{"internal/exc"}

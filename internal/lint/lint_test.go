@@ -18,7 +18,7 @@ import (
 const (
 	root     = "../.."
 	maxLines = 900
-	// maxFunction is the longest function, in lines, but for tables.
+	// maxFunction is the maximum length of a function in lines; tables are exempt.
 	maxFunction = 80
 )
 
@@ -34,7 +34,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	assert.Empty(t, wrongImports(packages(t)), "docs/style.md, Who may import whom")
 }
 
-// variables dispatches to variables/higher through a table, which the package fills when it is imported.
+// variables dispatches to variables/higher through a table, which that package fills when it is imported.
 func TestTheTranslatorImportsWhatTakesFunctions(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.Path() == "bytecode/translate" {
@@ -84,7 +84,7 @@ func TestCIsWrittenBelowPyhookOnly(t *testing.T) {
 }
 
 func TestCIncludesAreNotWrittenElsewhere(t *testing.T) {
-	// C that no Go package lists: a .c file in a folder without Go.
+	// A .c file in a folder without Go is in no Go package's list.
 	for _, file := range sources(t, ".c", ".h") {
 		assert.True(t, strings.HasPrefix(file, "pyhook/"), "%s: C is written under pyhook/ only", file)
 	}
@@ -129,8 +129,8 @@ func TestPurePackagesImportNothingOfCPython(t *testing.T) {
 // internalHeader matches an include of one of CPython's internal headers.
 var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
-// perVersion matches where what differs between versions of CPython stands: the core's folders, and pycompat_ files
-// beside Go.
+// perVersion matches the places for code that depends on CPython's version: the core's folders, and
+// pycompat_ files beside Go.
 var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
 
 func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
@@ -143,7 +143,8 @@ func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 	}
 }
 
-// rooms says which rooms of pyhook/core may include which others' headers; all may include those of the core itself.
+// rooms lists which rooms of pyhook/core may include which others' headers; all may include the headers of
+// the core itself.
 var rooms = map[string]string{
 	"calls":  "cache guards torch py311",
 	"cache":  "guards torch py311",
@@ -173,8 +174,8 @@ func TestRoomsOfTheCoreIncludeOneWay(t *testing.T) {
 	}
 }
 
-// circles lists the units of C, a .c file with its header, that include each other in a circle; includes has the units
-// that each unit includes.
+// circles lists the C units (a .c file with its header) that include each other in a cycle. includes lists
+// the units that each unit includes.
 func circles(includes map[string][]string) (found []string) {
 	const open, closed = 1, 2
 	state := map[string]int{}
@@ -221,7 +222,8 @@ func TestNoCircleOfCFiles(t *testing.T) {
 	assert.Equal(t, []string{"b -> c -> b"}, circles(made))
 }
 
-// maxColumn is where lines of Go and C end. Raw strings, which have texts and programs, are left out.
+// maxColumn is the last column of a line of Go or C. Raw strings, which contain texts and programs, are
+// exempt.
 const maxColumn = 120
 
 func TestLinesOfCodeEndAtTheColumn(t *testing.T) {
@@ -242,7 +244,8 @@ func TestLinesOfCodeEndAtTheColumn(t *testing.T) {
 	}
 }
 
-// longLines are files with a line that cannot be broken: a table whose rows are long strings, a linter's directive.
+// longLines are files with a line that cannot be broken: a table whose rows are long strings, or a linter's
+// directive.
 var longLines = []string{"fxgraph/parse_test.go", "internal/lint/errors.go", "variables/gen/main_test.go"}
 
 func TestFilesHaveOneTopic(t *testing.T) {
@@ -279,8 +282,8 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// families are what the names of files in variables begin with, but for the contract's: docs/architecture.md says what
-// goes where.
+// families are the prefixes of the names of files in variables, except for the contract's files.
+// docs/architecture.md says what belongs in each.
 var (
 	families = "builtin class computed constant container effects exception function iter object operator tensor torch"
 	contract = "builder facts lazy ops tracker world"

@@ -12,10 +12,10 @@ import (
 type cFunction struct {
 	file, name, params, body string
 	line                     int
-	returns                  bool // a Python object
+	returns                  bool // whether it returns a Python object
 	static                   bool
 	slot                     bool   // static, and its name is used as a value, as in CPython's tables
-	comment                  string // above it; for a declaration, also after it
+	comment                  string // the comment above it; for a declaration, also after it
 	group                    string // the comments of its section and, for slots, at the head of the file
 }
 
@@ -70,7 +70,8 @@ func cFunctions(file, text string) []cFunction {
 	return found
 }
 
-// commentAbove returns the comment at the end of a text. shared: or the comment above the declarations at its end.
+// commentAbove returns the comment at the end of a text. With shared, it also accepts the comment above the
+// declarations at the end.
 func commentAbove(text string, shared bool) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	end := len(lines)
@@ -165,6 +166,7 @@ func unowned(files map[string]string) []string {
 	return found
 }
 
-// understood lists the parameters with the same meaning everywhere: arrays of borrowed references (guards/eval.h), and
-// the result of a call with GD_SERVED, whose enum states that it is new (calls/miss.h).
+// understood lists the parameters with the same ownership everywhere: arrays of borrowed references
+// (guards/eval.h), and the result of a call with GD_SERVED, whose enum states that it is new
+// (calls/miss.h).
 var understood = []string{"regs", "slots", "args", "sp", "result"}

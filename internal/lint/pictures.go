@@ -13,11 +13,12 @@ import (
 	"strings"
 )
 
-// stackUse returns how many values an opcode takes from the stack and how many it leaves, for falling through or for
-// jumping.
+// stackUse returns how many values an opcode takes from the stack and how many it leaves, without a jump or
+// with one.
 type stackUse func(op string, arg int, jumps bool) (takes, leaves int)
 
-// maxArg bounds the arguments that are tried: an effect equal for all of them does not depend on the argument.
+// maxArg bounds the arguments that are tried: if all of them have the same effect, the effect does not
+// depend on the argument.
 const maxArg = 16
 
 // pictures checks the comments above the handlers of opcodes. docs/style.md, One opcode handler, has an example.
@@ -184,7 +185,7 @@ func parsePicture(line string) (pic picture, ok bool) {
 	return pic, true
 }
 
-// differs reports whether a jump leaves another stack than falling through.
+// differs reports whether a jump leaves a different stack than no jump.
 func (p *pictures) differs(ops []string) bool {
 	for _, op := range ops {
 		_, leaves := p.use(op, 0, false)

@@ -15,7 +15,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// useOf is the stack use of the opcodes by their names.
+// useOf returns the stack use of opcodes by their names.
 func useOf(t *testing.T) stackUse {
 	ops := map[string]opcode.Op{}
 	for i := 0; i < opcode.NumOps; i++ {
@@ -106,10 +106,10 @@ func TestAWrongPictureIsFound(t *testing.T) {
 	})
 }
 
-// place matches where the rule found something.
+// place matches the place in a report of the rule.
 var place = regexp.MustCompile(`^p\.go:\d+: h: `)
 
-// checkedPictures returns what the rule says of one handler, without the place.
+// checkedPictures returns the rule's reports for one handler, without the place.
 func checkedPictures(t *testing.T, rows, code string) []string {
 	t.Helper()
 	set := token.NewFileSet()

@@ -1,8 +1,8 @@
-// Package page is the frame of the HTML pages that the command line tool writes: one self-contained file that opens
+// Package page makes the frame of the HTML pages that the command line tool writes: one self-contained file that opens
 // without a network, in light and dark mode. A policy in its head makes the browser refuse to load anything else.
 //
 // User text goes through html/template, or through textContent in scripts. The unescaped types of Page (template.CSS,
-// template.JS, template.HTML) are for the tool's own text.
+// template.JS, template.HTML) are only for the tool's own text.
 package page
 
 import (
@@ -23,8 +23,9 @@ type Page struct {
 	Script   template.JS   // at the end of the body
 }
 
-// Style is the shared style sheet. Its colors are the variables --ink, --paper, --panel, --line, --soft, --accent,
-// --good, --warn, --bad, --mark and the series --c0 to --c7, each with a light and a dark value.
+// Style returns the shared style sheet. Its colors are the variables --ink, --paper, --panel, --line,
+// --soft, --accent, --good, --warn, --bad, --mark and the series --c0 to --c7, each with a light and a dark
+// value.
 func Style() template.CSS { return template.CSS(style) } // #nosec: a constant of the program
 
 var frame = template.Must(template.New("page").Parse(`<!doctype html>

@@ -37,7 +37,8 @@ type Place struct {
 	Line int    `json:"line"`
 }
 
-// Row is a JSON array whose items have several types: a frame of a stack, a part of the guards, a function's time.
+// Row is a JSON array with items of several types: a frame of a stack, a part of the guards, a function's
+// time.
 type Row []any
 
 func (r Row) text(i int) string {
@@ -60,7 +61,7 @@ func (r Row) number(i int) float64 {
 
 // Failure is a guard that did not hold.
 type Failure struct {
-	Reason string  `json:"reason"` // one line for a person: the difference, both values, the remedy
+	Reason string  `json:"reason"` // one readable line: the difference, both values, the remedy
 	Text   string  `json:"text"`
 	Guard  *string `json:"guard"`
 	Found  *string `json:"found"`

@@ -1,7 +1,7 @@
 // Package report reads the files written by GODYNAMO_TRACE (docs/trace.md) and makes one page from them.
 //
-// A trace may be truncated anywhere and may be beside other files: unreadable parts are named (Problem) and skipped,
-// the rest is reported. All texts in a trace are the user's, and are escaped in the page.
+// A trace may be truncated anywhere, and other files may be beside it: unreadable parts are listed as Problems and
+// skipped, the rest is reported. All texts in a trace come from the user's program and are escaped in the page.
 package report
 
 import (
@@ -34,7 +34,7 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.Text }
 
-// ErrNothing is wrapped by the error for a directory without any trace in it.
+// ErrNothing is wrapped by the error for a directory without any trace.
 var ErrNothing = errors.New("no trace")
 
 // Read reads a directory's traces, or the one file at path. Its error is about the path: it is missing, unreadable, or
@@ -78,17 +78,18 @@ func Read(path string) (*Trace, error) {
 	return t, nil
 }
 
-// isTraceFile excludes pipes and the like: opening one waits forever.
+// isTraceFile excludes pipes and the like: opening one would block forever.
 func isTraceFile(e os.DirEntry) bool {
 	return e.Type()&^os.ModeSymlink == 0 && strings.HasSuffix(e.Name(), ".jsonl")
 }
 
-// isOutput reports whether a file is not part of a trace but expected beside it: pages made from it, hidden files.
+// isOutput reports whether a file is not part of a trace but expected beside it: a page made from it, or a
+// hidden file.
 func isOutput(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".html")
 }
 
-// file is one file's contents.
+// file is the contents of one file.
 type file struct {
 	name         string
 	process      *Process // nil: not a trace, or unreadable

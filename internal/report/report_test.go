@@ -28,7 +28,7 @@ func merge(a, b object) object {
 	return a
 }
 
-// translation is one of a small program; more replaces fields.
+// translation returns a translation of a small program; more replaces fields.
 func translation(id int, more object) object {
 	return merge(object{
 		"event": "translation", "id": id, "parent": nil, "time": 101 + float64(id), "kind": "call", "status": "ok",
@@ -251,7 +251,7 @@ func TestTheUsersTextsReachThePageAsTextAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "<b>.txt"), nil, 0o600))
 	trace, s := read(t, dir)
 	text := html(t, trace, s)
-	text = strings.ReplaceAll(text, `"http://www.w3.org/2000/svg"`, "") // a name, which nothing is loaded from
+	text = strings.ReplaceAll(text, `"http://www.w3.org/2000/svg"`, "") // a namespace; nothing is loaded from it
 	for _, bad := range []string{"<script>alert", "<img", "<b>.txt", "\u2028", "</script><script>", "http:", "https:"} {
 		assert.False(t, strings.Contains(text, bad), "the page has %q in it", bad)
 	}

@@ -26,7 +26,7 @@ type Summary struct {
 	flame     []pathTime
 }
 
-// Totals are over all processes.
+// Totals are sums over all processes.
 type Totals struct {
 	Processes       int                `json:"processes"`
 	Translations    int                `json:"translations"`
@@ -44,12 +44,12 @@ type Totals struct {
 	InternalErrors  int                `json:"internal_errors"`
 }
 
-// ProcessRow is a process and its result.
+// ProcessRow is one process with its totals.
 type ProcessRow struct {
 	*Process
 	Translations int            `json:"translations"`
 	Micros       float64        `json:"us"`
-	Ended        bool           `json:"ended"` // its end event was read
+	Ended        bool           `json:"ended"` // whether its end event was read
 	Counters     map[string]int `json:"counters"`
 	Parent       *int           `json:"parent"` // index of the process it was forked from, if that is in the trace
 }
@@ -186,7 +186,8 @@ func (s *Summary) event(e *Event) {
 	}
 }
 
-// parents finds translations by process and number; a forked process's older ones are in its parent.
+// parents finds translations by process and number; a forked process's older translations are in its
+// parent.
 type parents struct {
 	byID   []map[int]int // per process
 	parent []int
@@ -231,7 +232,7 @@ func (p *parents) of(i int, x *Translation) *int {
 	if found, ok := p.byID[process][*x.Parent]; ok && found != i {
 		return &found
 	}
-	return nil // in a file that was rotated away
+	return nil // the translation is in a file that was rotated away
 }
 
 func (s *Summary) breaks(t *Trace) {
@@ -310,7 +311,7 @@ func (s *Summary) again(t *Trace) {
 
 var addresses = regexp.MustCompile(`\b\d{6,}\b`)
 
-// subject is a guard without the compared value, so that n == 2 and n == 3 are the same.
+// subject returns a guard without the compared value, so that n == 2 and n == 3 are the same.
 func subject(guard string) string {
 	text, _, _ := strings.Cut(guard, " == ")
 	return addresses.ReplaceAllString(text, "N")
@@ -385,5 +386,5 @@ func (s *Summary) functionTimes(t *Trace) {
 	}
 }
 
-// Name is the directory's name, for titles.
+// Name returns the directory's name, for titles.
 func (s *Summary) Name() string { return filepath.Base(filepath.Clean(s.Directory)) }

@@ -66,7 +66,7 @@ specialize_int: bool
 specialize_float: bool
 #: sizes that change become symbols
 dynamic_shapes: bool
-#: tensor subclasses to capture although their metaclass is not torch's, or their module is one of torch's
+#: tensor subclasses to capture although their metaclass is not torch's, or although torch defines them
 traceable_tensor_subclasses: frozenset[type]
 #: also transform frames without tensors; slower, for tests of whole programs (make cpython)
 translate_everything: bool

@@ -167,7 +167,7 @@ class CompileProfiler:
         pass
 
     def get_metrics(self) -> dict[str, Any]:
-        """``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to
+        """Return ``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to
         reasons)."""
         return {
             "graphs": self.frame_count,
@@ -181,7 +181,7 @@ class CompileProfiler:
         }
 
     def report(self) -> str:
-        """The metrics as text."""
+        """Return the metrics as text."""
         m = self.get_metrics()
         lines = [f"graphs: {m['graphs']}, operations: {m['operations']}"]
         lines += [f"break, {n} times: {reason}" for reason, n in m["graph_break"].items()]

@@ -1,9 +1,9 @@
-// Package echarts holds the script that draws our pages' charts, so that they need no network.
+// Package echarts embeds the script that draws our pages' charts, so that the pages need no network.
 package echarts
 
 import _ "embed"
 
-// Version and SHA256 are those of the embedded file; README.md states its origin.
+// Version and SHA256 identify the embedded file; README.md states its origin.
 const (
 	Version = "6.1.0"
 	SHA256  = "61f13280aba3161f77fc801bf5f9c786f55f10432153a0683fc5cc0700b013d5"

@@ -26,7 +26,7 @@ def count() -> str:
 
 
 class _Traces(BaseException):
-    """AOTAutograd starts to trace in a first run. Not an Exception, which a backend might catch."""
+    """Raised when AOTAutograd starts to trace in a first run. Not an Exception, which a backend might catch."""
 
 
 class _Counter:
@@ -94,7 +94,7 @@ class FirstRun:
 
 
 def with_fakes(error: BaseException | None) -> bool:
-    """Whether an exception, or one that led to it, was raised while fake tensors were being created or run."""
+    """Return whether an exception, or one that led to it, was raised while fake tensors were being created or run."""
     while error is not None:
         traceback = error.__traceback__
         while traceback is not None:
@@ -106,7 +106,8 @@ def with_fakes(error: BaseException | None) -> bool:
 
 
 def of_a_leaf(t: torch.Tensor) -> bool:
-    """Whether an in-place change raises in grad mode because ``t`` is a leaf that requires gradients, or a view of one.
+    """Return whether an in-place change raises in grad mode because ``t`` is a leaf that requires gradients, or a view
+    of one.
 
     A graph traced by AOTAutograd makes the change instead. A view that must not be changed for another reason (created
     in no_grad mode, or one of several outputs) raises during the trace.

@@ -149,7 +149,7 @@ def _by_backend(
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
-        # Rebuilt: the backend may have changed its own in part.
+        # Rebuilt: the backend may have changed part of its own graph.
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
@@ -174,7 +174,7 @@ def _edited_outputs(compiled: Any) -> int | None:
 
 
 def _depends_on_data(error: BaseException | None) -> bool:
-    """Whether a backend failed because fake tensors have no data: neither it nor the graph is at fault."""
+    """Return whether a backend failed because fake tensors have no data: neither it nor the graph is at fault."""
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     while error is not None:
@@ -227,7 +227,8 @@ class _HeldBack(logging.Filter):
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Whether the graph itself raises, forward or backward, so that no backend is to blame; it is run on copies."""
+    """Return whether the graph itself raises, forward or backward, so that no backend is to blame; it is run on
+    copies."""
     gm = build_graph_module(rows, example_inputs)
     if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these must run only once
         return False

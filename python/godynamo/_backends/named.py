@@ -59,12 +59,12 @@ def register_backend(compiler_fn: Backend | None = None, name: str | None = None
 
 
 def register_debug_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
-    """register_backend(tags=("debug",)): list_backends() omits it by default."""
+    """Call register_backend(tags=("debug",)): list_backends() omits the backend by default."""
     return register_backend(compiler_fn, name, ("debug",))
 
 
 def register_experimental_backend(compiler_fn: Backend | None = None, name: str | None = None) -> Any:
-    """register_backend(tags=("experimental",)): list_backends() omits it by default."""
+    """Call register_backend(tags=("experimental",)): list_backends() omits the backend by default."""
     return register_backend(compiler_fn, name, ("experimental",))
 
 
@@ -177,7 +177,7 @@ _RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager"
 
 
 def takes_apart(backend: Any) -> bool:
-    """Whether a backend is one of torch's that trace the graph with AOTAutograd.
+    """Return whether a backend is one of torch's that trace the graph with AOTAutograd.
 
     Recurrent layers then draw other random numbers, and an LSTM's graph does not run; torch.compile also breaks there.
     """

@@ -43,7 +43,7 @@ def PyObjectCall(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def call_ex(fn: Any, args: Any, kwargs: Any = None, /) -> Any:
-    """``fn(*args, **kwargs)`` with unknown items."""
+    """Return ``fn(*args, **kwargs)``; the items are unknown."""
     return fn(*args) if kwargs is None else fn(*args, **kwargs)
 
 
@@ -61,7 +61,7 @@ def load_global(namespace: dict[str, Any], name: str) -> Any:
 
 
 def load_global_of(namespace: dict[str, Any], name: str) -> Any:
-    """``load_global`` for a function of another module."""
+    """Do the same as ``load_global``, for a function of another module."""
     return load_global(namespace, name)
 
 
@@ -92,32 +92,32 @@ def unpack(value: Any, count: int) -> tuple[Any, ...]:
 
 
 def build_list(items: tuple[Any, ...]) -> list[Any]:
-    """``[*items]``."""
+    """Return ``[*items]``."""
     return [*items]
 
 
 def build_set(items: tuple[Any, ...]) -> set[Any]:
-    """``{*items}``."""
+    """Return ``{*items}``."""
     return {*items}
 
 
 def build_dict(keys: tuple[Any, ...], values: tuple[Any, ...]) -> dict[Any, Any]:
-    """``dict(zip(keys, values))``."""
+    """Return ``dict(zip(keys, values))``."""
     return dict(builtins.zip(keys, values, strict=True))
 
 
 def extend_list(items: Any, more: Any) -> list[Any]:
-    """``[*items, *more]``."""
+    """Return ``[*items, *more]``."""
     return [*items, *more]
 
 
 def extend_set(items: Any, more: Any) -> set[Any]:
-    """``{*items, *more}``."""
+    """Return ``{*items, *more}``."""
     return {*items, *more}
 
 
 def extend_dict(items: Any, more: Any) -> dict[Any, Any]:
-    """``{**items, **more}``."""
+    """Return ``{**items, **more}``."""
     return {**items, **more}
 
 
@@ -137,7 +137,7 @@ def build_string(*parts: str) -> str:
 
 
 def import_name(name: str, namespace: dict[str, Any], local: None, fromlist: Any, level: int) -> Any:
-    """``import name``."""
+    """Do ``import name``."""
     return __import__(name, namespace, local, fromlist, level)
 
 
@@ -149,7 +149,7 @@ def CastFromPython(value: Any, *, types: str) -> Any:
 
 
 def import_name_of(name: str, namespace: dict[str, Any], local: None, fromlist: Any, level: int) -> Any:
-    """``import_name`` for a function of another module."""
+    """Do the same as ``import_name``, for a function of another module."""
     return __import__(name, namespace, local, fromlist, level)
 
 

@@ -83,5 +83,5 @@ def shown(target: Any) -> str:
 
 
 def is_python_op(node: torch.fx.Node) -> bool:
-    """Whether a node's target is one of python_ops."""
+    """Return whether a node's target is one of python_ops."""
     return node.op == "call_function" and getattr(node.target, "__module__", None) == python_ops.__name__

@@ -60,7 +60,8 @@ def _hashable(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _plain_tensor(cls: type) -> bool:
-    """Whether a tensor class behaves like torch.Tensor, since a value that passes the check is captured as one."""
+    """Return whether a tensor class behaves like torch.Tensor, since a value that passes the check is captured as
+    one."""
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return True
     added = {name for base in cls.__mro__[: cls.__mro__.index(torch.Tensor)] for name in vars(base)}
@@ -86,7 +87,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def fits(value: Any, types: str) -> bool:
-    """Whether a value is of a type, written as the text of a Spec."""
+    """Return whether a value is of a type, written as the text of a Spec."""
     return _check(ast.parse(types, mode="eval").body, value)
 
 

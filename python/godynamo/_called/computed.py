@@ -14,7 +14,7 @@ _DTYPES = {float: torch.float64, int: torch.int64}
 
 
 def as_tensor(number: float) -> torch.Tensor:
-    """A Python number as a graph input: a tensor without dimensions that holds it exactly."""
+    """Return a Python number as a graph input: a tensor without dimensions that holds it exactly."""
     with torch._C.DisableTorchFunction():
         return torch.tensor(number, dtype=_DTYPES[type(number)], device="cpu")
 
@@ -22,7 +22,7 @@ def as_tensor(number: float) -> torch.Tensor:
 def shuffled(
     items: Iterable[Any], generator: Any = None, shuffle: Callable[[Any, list[Any]], None] | None = None
 ) -> list[Any]:
-    """A list of the items, shuffled by the generator."""
+    """Return a list of the items, shuffled by the generator."""
     out = list(items)
     if shuffle is not None:
         shuffle(generator, out)
@@ -30,7 +30,7 @@ def shuffled(
 
 
 def _words_can_be_put_back() -> bool:
-    """Whether this Python's generators have the layout that the core expects."""
+    """Return whether this Python's generators have the layout that the core expects."""
     generator, other = random.Random(1), random.Random(2)
     words = _C.random_words(generator)
     expected = [generator.random() for _ in range(700)]
@@ -43,7 +43,7 @@ _PLAIN: Any = (random.Random,) if _words_can_be_put_back() else ()
 
 
 def saved(generator: Any) -> Any:
-    """The state of a generator, for ``restore``; None if it has no state."""
+    """Return the state of a generator, for ``restore``; None if it has no state."""
     if isinstance(generator, random.SystemRandom):
         return None
     if isinstance(generator, _PLAIN):

@@ -37,7 +37,8 @@ _put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
-    """Whether in-place operations change only a tensor's values, and those are few, as in batch norm's statistics."""
+    """Return whether in-place operations change only a tensor's values, and those are few, as in batch norm's
+    statistics."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided

@@ -33,17 +33,17 @@ LOGGING: dict[Any, int | None] = {
 
 
 def level_of(fn: Any) -> int | None:
-    """The level at which one of these functions logs."""
+    """Return the level at which one of these functions logs."""
     return LOGGING[fn]
 
 
 def is_method(fn: Any) -> bool:
-    """Whether it is a logger's method: the module's functions log to the root logger."""
+    """Return whether it is a logger's method; the module's functions log to the root logger."""
     return fn is getattr(logging.Logger, fn.__name__, None)
 
 
 def root() -> logging.Logger:
-    """The logger of the module's functions."""
+    """Return the logger of the module's functions."""
     return logging.root
 
 
@@ -52,7 +52,7 @@ def _logging_only(obj: Any) -> bool:
 
 
 def plain_logger(logger: Any) -> bool:
-    """A guard predicate: a record to this logger runs only logging's own code."""
+    """Return whether a record to this logger runs only logging's own code; a guard predicate."""
     if not _logging_only(logger) or logger.filters or logging.getLogRecordFactory() is not logging.LogRecord:
         return False
     at = logger
@@ -66,21 +66,21 @@ def plain_logger(logger: Any) -> bool:
 
 
 def log(logger: logging.Logger, level: int, place: Place, message: Any, *args: Any) -> None:
-    """``logger.log(level, message, *args)``, called at ``place``."""
+    """Do ``logger.log(level, message, *args)``, as if called at ``place``."""
     if logger.isEnabledFor(level):
         file, line, function = place
         logger.handle(logger.makeRecord(logger.name, level, file, line, message, args, None, function, None, None))
 
 
 def log_root(logger: logging.Logger, level: int, place: Place, message: Any, *args: Any) -> None:
-    """``logging.log(level, message, *args)``, called at ``place``."""
+    """Do ``logging.log(level, message, *args)``, as if called at ``place``."""
     if not logger.handlers:
         logging.basicConfig()
     log(logger, level, place, message, *args)
 
 
 def plain_warnings(_: Any) -> bool:
-    """A guard predicate: a warning runs only the warnings module's own code."""
+    """Return whether a warning runs only the warnings module's own code; a guard predicate."""
     shown: Any = warnings
     return (
         bool(sys.modules.get("warnings") is warnings)  # where C looks it up
@@ -92,6 +92,6 @@ def plain_warnings(_: Any) -> bool:
 
 
 def warn(message: str, category: type[Warning], place: Place, scope: dict[str, Any]) -> None:
-    """``warnings.warn(message, category)``, called at ``place`` in a module with these globals."""
+    """Do ``warnings.warn(message, category)``, as if called at ``place`` in a module with these globals."""
     registry = scope.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, place[0], place[1], scope.get("__name__") or "<string>", registry)

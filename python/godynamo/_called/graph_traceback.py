@@ -99,7 +99,7 @@ def _file(entry: TracebackType) -> str:
 
 
 def _node_of(entry: TracebackType) -> tuple[str, str] | None:
-    """Name and stack_trace ("" if lost) of a frame's current node."""
+    """Return the name and stack_trace ("" if lost) of a frame's current node."""
     frame = entry.tb_frame
     if frame.f_code is torch.fx.Interpreter.run_node.__code__:
         node = frame.f_locals.get("n")
@@ -111,7 +111,7 @@ def _node_of(entry: TracebackType) -> tuple[str, str] | None:
 
 
 def _assigned(line: str) -> str:
-    """The node computed by a line of generated code: `mul = x * 2;  x = None`, `x += y;  iadd = x;  y = None`."""
+    """Return the node computed by a line of generated code: `mul = x * 2; x = None`, `x += y; iadd = x; y = None`."""
     try:
         statements = ast.parse(line.strip()).body
     except SyntaxError:
@@ -133,7 +133,7 @@ def _stack_trace(frame: FrameType, name: str) -> str:
 
 
 def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """The chain of a node, found by its user stack; among the nodes of one line, by its name."""
+    """Return the chain of a node, found by its user stack; among the nodes of one line, by its name."""
     if not stack_trace:
         return next((op[1] for op in operations if op[0] == name), None)
     wanted = stack_trace.strip()
@@ -150,12 +150,12 @@ def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
 
 
 def _text(chain: Chain) -> str:
-    """The chain's text as in stack_trace."""
+    """Return the chain's text as in stack_trace."""
     return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
 
 
 def _inward(entry: TracebackType | None) -> TracebackType | None:
-    """The traceback inside the operation itself, without the frames in which FX's interpreter calls it."""
+    """Return the traceback inside the operation itself, without the frames in which FX's interpreter calls it."""
     ways = (torch.fx.Interpreter.run_node.__code__.co_filename, python_ops.__file__)
     while entry is not None and entry.tb_frame.f_code.co_filename in ways:
         entry = entry.tb_next

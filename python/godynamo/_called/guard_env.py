@@ -53,32 +53,32 @@ def type_lookup(cls: type, name: str) -> Any:
 
 
 def type_hasattr(cls: type, name: str) -> bool:
-    """Whether any class in the MRO has the name."""
+    """Return whether any class in the MRO has the name."""
     return isinstance(cls, type) and any(name in _type_dict(base) for base in _type_mro(cls))
 
 
 def mro_class(cls: type, index: int) -> Any:
-    """A class of the MRO, without consulting the metaclass."""
+    """Return a class of the MRO, without consulting the metaclass."""
     return _type_mro(cls)[index]
 
 
 def instance_attr(obj: object, name: str) -> Any:
-    """The instance's own attribute; its class is not consulted and no ``__dict__`` is created."""
+    """Return the instance's own attribute; its class is not consulted and no ``__dict__`` is created."""
     return _C.instance_attr(obj, name)
 
 
 def instance_dict(obj: object) -> dict[str, Any]:
-    """The instance's ``__dict__``, created if necessary; no ``__getattribute__`` runs."""
+    """Return the instance's ``__dict__``, created if necessary; no ``__getattribute__`` runs."""
     return _C.instance_dict(obj)
 
 
 def dict_getitem(d: dict[Any, Any], key: object) -> Any:
-    """The dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not called."""
+    """Return the dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not called."""
     return _C.dict_get(d, key)
 
 
 def dict_contains(key: object, d: dict[Any, Any]) -> bool:
-    """Whether the dict's own storage has the key."""
+    """Return whether the dict's own storage has the key."""
     try:
         _C.dict_get(d, key)
     except KeyError:
@@ -98,24 +98,24 @@ class Keys(tuple):  # type: ignore[type-arg]
 
 
 def dict_keys(d: dict[Any, Any]) -> Keys:
-    """The dict's keys in order (in an OrderedDict's own order)."""
+    """Return the dict's keys in order (in an OrderedDict's own order)."""
     return Keys(_C.dict_keys(d))
 
 
 def dict_key(d: dict[Any, Any], i: int) -> Any:
-    """The i-th key of the dict."""
+    """Return the i-th key of the dict."""
     return _C.dict_keys(d)[i]
 
 
 def tuple_iterator_len(iterator: object) -> int:
-    """The number of items a tuple iterator has left."""
+    """Return the number of items a tuple iterator has left."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
     return operator.length_hint(iterator)
 
 
 def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
-    """The i-th item the iterator has left; the iterator does not advance."""
+    """Return the i-th item that the iterator has left; the iterator does not advance."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
     state: Any = iterator.__reduce__()
@@ -124,7 +124,7 @@ def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
 
 
 def equals(a: object, b: object) -> bool:
-    """Equality as in guards: part by part, including types, ``nan`` equal to ``nan``, ``0.0`` not equal to ``-0.0``.
+    """Compare as guards do: part by part, including types, ``nan`` equal to ``nan``, ``0.0`` not equal to ``-0.0``.
 
     >>> equals((1, 2.0), (1, 2.0)), equals((1, 2), (True, 2)), equals(0.0, -0.0)
     (True, False, False)
@@ -158,12 +158,12 @@ def _is_torch_device(kind: type) -> bool:
 
 
 def param_names(module: Any) -> Keys:
-    """Names of the module's parameters, in order."""
+    """Return the names of the module's parameters, in order."""
     return Keys(name for name, _ in module.named_parameters())
 
 
 def cell_empty(cell: types.CellType) -> bool:
-    """Whether the cell has no contents."""
+    """Return whether the cell has no contents."""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
@@ -186,7 +186,7 @@ _DTYPES = (
 
 
 def field_text(field: int, raw: int) -> str:
-    """The name of a tensor's key set, dtype or device, given the number in memory.
+    """Return the name of a tensor's key set, dtype or device, given the number in memory.
 
     >>> field_text(DEVICE, 0xFF00)
     'cpu'
@@ -203,7 +203,7 @@ def field_text(field: int, raw: int) -> str:
 
 
 def tensor_state(tensor: Any) -> tuple[Any, ...]:
-    """Metadata read from Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
+    """Return metadata read from Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
 
     ``__torch_function__`` of a subclass is not called. Strides are None for layouts without any.
     """
@@ -302,7 +302,7 @@ def _device_name(device_type: int) -> str:
 
 
 def _plain_keys() -> int:
-    """Bits of the key sets of dense, strided tensors, for which the layout probe's offsets hold."""
+    """Return the bits of the key sets of dense, strided tensors, for which the layout probe's offsets hold."""
     import torch
 
     keys = torch._C.DispatchKey
@@ -321,7 +321,8 @@ def _plain_keys() -> int:
 
 
 def layout_samples() -> dict[str, Any] | None:
-    """Tensors of known metadata for the layout probe; None while dispatch modes are active, which would make others.
+    """Return tensors of known metadata for the layout probe; None while dispatch modes are active, which would replace
+    them.
 
     Draws no random number and leaves every mode unchanged.
     """
@@ -365,7 +366,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Views of tensors that never require gradients, or only later: the views' own fields do not show it."""
+    """Return views of tensors that never require gradients, or only later: the views' own fields do not show it."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -374,7 +375,7 @@ def _views(tensor: Callable[..., Any]) -> list[Any]:
 
 
 def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], count: int) -> list[Any]:
-    """Tensors of mixed shape, strides, dtype, device and history, from a small random generator of our own."""
+    """Return tensors of mixed shape, strides, dtype, device and history, from a small random generator of our own."""
     seed = 20250607
 
     def draw(n: int) -> int:
@@ -407,7 +408,7 @@ def _expanded(t: Any, draw: Callable[[int], int]) -> list[int]:
 
 
 def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
-    """The values that ``_C.tensor_view`` should read from memory."""
+    """Return the values that ``_C.tensor_view`` should read from memory."""
     device_type, index = _device_pair(t.device)
     scalar_type = _SCALAR_TYPES[str(t.dtype).removeprefix("torch.")]
     keys = torch._C._dispatch_keys(t).raw_repr()
@@ -423,7 +424,7 @@ class _Cells(dict[str, Any]):
 
 
 def slot_names(entry: Any) -> list[str]:
-    """Names of an entry's slots that its code has: arguments, then free variables, whose slots hold cells."""
+    """Return the names of an entry's slots: its code's arguments, then free variables, whose slots contain cells."""
     code = entry.orig_code
     if not isinstance(code, types.CodeType):
         return []
@@ -435,7 +436,8 @@ def slot_names(entry: Any) -> list[str]:
 def environment(
     entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Names that the entry's text uses in addition to the frame's variables: the helpers, ``L``, ``G``, ``___cells``.
+    """Return the names that the entry's text uses in addition to the frame's variables: the helpers, ``L``, ``G``,
+    ``___cells``.
 
     `slots` maps the frame's variables to the contents of their slots (a cell for a free variable).
     """
@@ -517,7 +519,7 @@ class _Names(dict[str, Any]):
 
 
 def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """Values by name: for a free variable the contents of its cell; an empty cell has no value."""
+    """Return the values by name: for a free variable the contents of its cell; an empty cell has no value."""
     code = entry.orig_code
     cells = set(code.co_freevars) | set(code.co_cellvars) if isinstance(code, types.CodeType) else set()
     text = entry.text
@@ -548,7 +550,7 @@ def eval_text(
 
 
 def part_holds(entry: Any, part: str, slots: Sequence[Any], globals: dict[str, Any]) -> bool:
-    """Whether one part of the entry's text holds for a frame, regardless of the others."""
+    """Return whether one part of the entry's text holds for a frame, regardless of the others."""
     return _holds(entry, part, dict(zip(slot_names(entry), slots, strict=False)), globals)
 
 

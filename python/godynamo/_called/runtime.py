@@ -91,7 +91,7 @@ def translated(info: dict[str, Any]) -> None:
 
 
 def users_code(info: dict[str, Any]) -> Any:
-    """The user's code in a record of translated()."""
+    """Return the user's code in a record of translated()."""
     return _users_code(getattr(info["owner"], "function", None), info["code"])
 
 
@@ -102,7 +102,7 @@ def _users_code(function: Any, code: Any) -> Any:
 
 
 def users_frame(info: dict[str, Any]) -> _reasons.Frame:
-    """The user's function in a record of translated(), limit_reached() or refused()."""
+    """Return the user's function in a record of translated(), limit_reached() or refused()."""
     code = users_code(info)
     if "limit" in info:
         code = _users_code(info["function"], info["code"])
@@ -144,7 +144,7 @@ def break_text(
 
 
 def source_line(file: str, line: int) -> str:
-    """The text of a line of user code, "" if its file cannot be read. The user's linecache does not change."""
+    """Return the text of a line of user code, "" if its file cannot be read. The user's linecache does not change."""
     known = file in linecache.cache
     text = linecache.getline(file, line).strip()
     if not known:
@@ -165,7 +165,7 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Whether an exception that ended a translation is raised to the user: a backend that failed, Ctrl-C."""
+    """Return whether an exception that ended a translation is raised to the user: a backend that failed, Ctrl-C."""
     return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 
@@ -190,7 +190,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
 
 
 def _named(code: Any, info: dict[str, Any]) -> str:
-    """A function's name, or the name of forward for a module's call, with file and line."""
+    """Return a function's name, or the name of forward for a module's call, with file and line."""
     frame = _reasons.Frame.of(code, info.get("first_type"))
     return str(frame) if frame.parameters is not None else _where(code)
 
@@ -259,7 +259,8 @@ def internal_error(info: dict[str, Any]) -> None:
 
 
 def watched() -> int:
-    """Which receivers want translations reported, checked once per translation: the bits of pyhook/settings.go."""
+    """Return which receivers want translations reported, as the bits of pyhook/settings.go; checked once per
+    translation."""
     bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
     if recorders.lists:
         bits |= 2
@@ -300,7 +301,8 @@ def graph_failed(info: dict[str, Any]) -> None:
 
 
 def may_run_again(error: BaseException | None) -> bool | None:
-    """Whether a graph that raised left no trace outside: the user's saved-tensor hooks may have seen its operations.
+    """Return whether a graph that raised left no trace outside: the user's saved-tensor hooks may have seen its
+    operations.
 
     Checkpointing even ends its second forward pass with an exception from such a hook. None: the backend is at fault,
     and its error is raised (not with ``config.suppress_errors``).

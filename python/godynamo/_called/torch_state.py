@@ -133,7 +133,7 @@ def leave_entered(number: int) -> None:
 
 
 def adopt(number: int) -> Any:
-    """The object of the mode entered under this number; the caller takes over leaving it."""
+    """Return the object of the mode entered under this number; the caller takes over leaving it."""
     (_, how, _), obj = _taken(number)
     return obj[0] if how is _record else obj
 
@@ -143,12 +143,12 @@ ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, 
 
 
 def entered() -> tuple[Any, ...]:
-    """The modes captured code has entered on this thread, outermost first."""
+    """Return the modes captured code has entered on this thread, outermost first."""
     return tuple(key for key, _ in _entered.stack)
 
 
 def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """A guard predicate: captured code has entered exactly these modes."""
+    """Return a guard predicate: captured code has entered exactly these modes."""
     return lambda _: entered() == keys
 
 
@@ -269,7 +269,7 @@ def leave_dispatch_modes(_: None) -> None:
 
 
 def _generators() -> list[torch.Generator]:
-    """The default generators in use: the CPU's, and those of each device whose runtime has started."""
+    """Return the default generators in use: the CPU's, and those of each device whose runtime has started."""
     found = [torch.default_generator]
     for device in (torch.cuda, torch.xpu):
         if device.is_initialized():

@@ -184,7 +184,7 @@ class Summary:
         return id(code), unit
 
     def _places(self, code: CodeType, units: Iterable[int]) -> Iterator[Place]:
-        """The user's instructions that are counted."""
+        """Yield the user's instructions that are counted."""
         if self.census.kind(code) == USER:
             counted = self._counted(code)
             yield from (self._place(code, unit) for unit in units if unit in counted)
@@ -237,7 +237,7 @@ class Summary:
         return out
 
     def _called(self, by: CodeType, unit: int) -> tuple[CodeType, int] | None:
-        """Where the user's code called the captured code; None if no user code did."""
+        """Return where the user's code called the captured code; None if no user code did."""
         for _ in range(100):
             if unit < 0:
                 return None

@@ -32,7 +32,7 @@ LIBRARY, USER, HIDDEN = 0, 1, 2
 
 
 def _is(obj: object, kinds: Any) -> bool:
-    """Whether an object's type is one of these. isinstance could run user code to read ``__class__``."""
+    """Return whether an object's type is one of these. isinstance could run user code to read ``__class__``."""
     return issubclass(type(obj), kinds)
 
 
@@ -68,7 +68,7 @@ PROPERTIES = frozenset(
 
 
 def _torch_call(fn: Any) -> int:
-    """Whether a call of this C function is a torch call."""
+    """Return whether a call of this C function is a torch call."""
     if _is(fn, torch._ops.OpOverload):
         return _NOT_TORCH if fn.namespace == "profiler" else _TORCH
     if _is(fn, torch._ops.OpOverloadPacket):
@@ -92,7 +92,7 @@ def _torch_call(fn: Any) -> int:
 
 
 def _callee(fn: Any) -> tuple[str, str, int]:
-    """A callable's qualified name, and file and line if it has Python code; runs no user code."""
+    """Return a callable's qualified name, and file and line if it has Python code; runs no user code."""
     for _ in range(20):
         if _is(fn, partial):
             fn = fn.func
@@ -155,7 +155,7 @@ class Census:
         return (self.kind, _torch_call, _callee)[what](about)
 
     def kind(self, code: CodeType) -> int:
-        """Whose code it is: LIBRARY, USER or HIDDEN."""
+        """Return whose code it is: LIBRARY, USER or HIDDEN."""
         known = self._kinds.get(id(code))
         if known is None:
             known = self._kinds[id(code)] = code, self._kind(code)
@@ -165,7 +165,7 @@ class Census:
         if id(code) in self._in_graph:
             return LIBRARY  # its work counts where the user's code calls it
         if code.co_name == "<module>" or code.co_filename.startswith("<frozen importlib"):
-            return HIDDEN  # an import is no part of the call
+            return HIDDEN  # an import is not part of the call
         path = os.path.realpath(code.co_filename)
         if path == os.path.join(trace_rules._torch_folder(), "_tensor_str.py"):
             return HIDDEN  # printing a tensor computes
@@ -173,6 +173,6 @@ class Census:
 
 
 def _is_users(code: CodeType, path: str) -> bool:
-    """Whether code is not torch's, the standard library's or ours; also for generators and class bodies."""
+    """Return whether code is not torch's, the standard library's or ours; also for generators and class bodies."""
     as_function = code.replace(co_flags=code.co_flags & ~trace_rules._NOT_FUNCTIONS | inspect.CO_NEWLOCALS)
     return not trace_rules.skip_reason(as_function) and not path.startswith(trace_rules._torch_folder())

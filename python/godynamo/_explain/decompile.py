@@ -8,7 +8,8 @@ from .explain import cache_entries
 
 
 def decompile(fn: Any) -> str:
-    """The transformed code of each entry of an optimized callable, as Python source: for reading, not for running.
+    """Return the transformed code of each entry of an optimized callable as Python source: for reading, not for
+    running.
 
     >>> print(godynamo.decompile(f))  # doctest: +SKIP
     # f, file.py:3: 1 of 1, 2 hits

@@ -64,7 +64,7 @@ def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
 
 
 def heading(number: int, piece: Piece) -> str:
-    """A piece's heading."""
+    """Return a piece's heading."""
     ops = piece.ops
     count = "no operation" if ops == 0 else f"{ops} operation{'s' if ops > 1 else ''}"
     return f"{number + 1}: {piece.title} ({count})"
@@ -95,7 +95,7 @@ def label(node: Node) -> str:
 
 
 def tooltip(node: Node) -> str:
-    """The node's line and its place in the user's code."""
+    """Return the node's line and its place in the user's code."""
     return "\n".join([node.text, *(f"{f} {file}:{line}" for f, file, line in node.user_stack[:3])])
 
 

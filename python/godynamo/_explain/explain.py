@@ -95,7 +95,7 @@ def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
 
 
 def asked(fn: Any) -> dict[str, Any]:
-    """The optimize() arguments of an optimized callable, as far as they affect what is captured."""
+    """Return the optimize() arguments of an optimized callable, that affect what is captured."""
     options = getattr(getattr(fn, "root", None), "options", None)
     if options is None:
         return {"backend": "eager"}
@@ -104,7 +104,7 @@ def asked(fn: Any) -> dict[str, Any]:
 
 
 def _name(fn: Any) -> str:
-    """The name of the explained callable, for a heading."""
+    """Return the name of the explained callable, for a heading."""
     function = getattr(fn, "__func__", fn)
     name = getattr(function, "__qualname__", None)
     return name if isinstance(name, str) else type(fn).__qualname__
@@ -115,7 +115,8 @@ def _optimized(fn: Any) -> bool:
 
 
 def _caches(fn: Any) -> list[Any]:
-    """The FrameCaches of an optimized callable: its own, its resume functions', and those the hook made for it."""
+    """Return the FrameCaches of an optimized callable: its own, its resume functions', and those the hook made for
+    it."""
     if not available:
         return []
     if _modules.is_module(fn) and _modules.original(fn) is not fn:
@@ -127,7 +128,8 @@ def _caches(fn: Any) -> list[Any]:
 
 
 def guards(fn: Any) -> list[GuardText]:
-    """The guards of an optimized callable's translations, including its resume functions', most recently used first.
+    """Return the guards of an optimized callable's translations, including its resume functions', most recently used
+    first.
 
     Each prints as executable Python with the user's line after each condition; ``.guards`` has them as objects
     (:class:`Guard`: name, kind, source, words, line), ``.tree()`` groups them by place:
@@ -142,7 +144,7 @@ def guards(fn: Any) -> list[GuardText]:
 
 
 def cache_entries(fn: Any) -> list[Any]:
-    """The entries of an optimized callable and its resume functions, most recently used first.
+    """Return the entries of an optimized callable and its resume functions, most recently used first.
 
     An entry is a ``_C.GuardedCode``: ``orig_code`` (the user's code object), ``code`` and ``function`` (the transformed
     ones), ``text``, ``parts``, ``part_lines`` (its guards), ``hits``, ``valid``, ``check(*slots)``, ``failure(slots)``

@@ -30,7 +30,7 @@ class BreakReason:
     user_stack: UserStack
     #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
     positions: tuple[Position | None, ...] = ()
-    #: translations broken there: one for each frame that the break goes through, and for each turn of a loop
+    #: translations that broke there: one for each frame that the break passes, and for each turn of a loop
     count: int = 1
 
     @property
@@ -54,14 +54,14 @@ class BreakReason:
         return runtime.source_line(*self.user_stack[0][1:]) if self.user_stack else ""
 
     def excerpt(self, frame: int = 0, around: int = 2) -> Excerpt:
-        """The source around a frame of the stack, 0 the innermost, with the relevant part marked."""
+        """Return the source around a frame of the stack, 0 the innermost, with the relevant part marked."""
         _, file, line = self.user_stack[frame]
         return source_lines.excerpt(
             file, line, self.positions[frame] if frame < len(self.positions) else None, around=around
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes, with the innermost line's position and text."""
+        """Return the attributes, with the innermost line's position and text."""
         return {
             "code": self.code,
             "reason": self.reason,
@@ -181,13 +181,13 @@ class Piece:
         return dataclasses.replace(self, goes_on=[], calls=[], split=None, again=None)
 
     def to_dot(self) -> str:
-        """The piece's graph in the DOT language."""
+        """Return the piece's graph in the DOT language."""
         from . import dot
 
         return dot.pieces([self._alone()], [])
 
     def to_svg(self) -> str:
-        """The piece's graph as an SVG picture."""
+        """Return the piece's graph as an SVG picture."""
         from . import svg
 
         return svg.picture([self._alone()], [])
@@ -243,7 +243,8 @@ class Explanation:
         return self.captured_frames / self.frame_count if self.frame_count else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything as plain dicts, lists, strings and numbers, including the shares; the result as its type's name.
+        """Return everything as plain dicts, lists, strings and numbers, including the shares; the result as its type's
+        name.
 
         The keys are those of docs/explain.md; ``version`` is raised when one is removed or changes its meaning.
         """
@@ -252,17 +253,17 @@ class Explanation:
         return {"version": VERSION, **counts, **out}
 
     def to_json(self, indent: int | None = 2) -> str:
-        """to_dict() as JSON text."""
+        """Return to_dict() as JSON text."""
         return json.dumps(self.to_dict(), indent=indent)
 
     def to_dot(self) -> str:
-        """The function's pieces in the DOT language: a cluster per piece, a note per break."""
+        """Return the function's pieces in the DOT language: a cluster per piece, a note per break."""
         from . import dot
 
         return dot.pieces(self.pieces, self.break_reasons)
 
     def to_svg(self) -> str:
-        """The same as a picture."""
+        """Return the same as a picture."""
         from . import svg
 
         return svg.picture(self.pieces, self.break_reasons)

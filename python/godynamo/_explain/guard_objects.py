@@ -54,7 +54,7 @@ class Guard:
         return self.words + (f"  # {source_lines.short(self.line[0])}:{self.line[1]}" if self.line else "")
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes, ``line`` as [file, line] or None."""
+        """Return the attributes, ``line`` as [file, line] or None."""
         return {
             "name": self.name,
             "kind": self.kind,
@@ -77,7 +77,7 @@ class GuardTree:
         return iter(self.children)
 
     def to_dict(self) -> dict[str, Any]:
-        """Name, guards and children as plain dicts and lists."""
+        """Return the name, guards and children as plain dicts and lists."""
         return {
             "name": self.name,
             "guards": [g.to_dict() for g in self.guards],
@@ -115,7 +115,7 @@ class GuardText:
     guards: list[Guard] = field(default_factory=list)  #: the same as objects, with one per tensor
 
     def tree(self) -> GuardTree:
-        """The guards by place; see :class:`GuardTree`."""
+        """Return the guards by place; see :class:`GuardTree`."""
         root = GuardTree("")
         made: dict[str, GuardTree] = {}
 
@@ -131,7 +131,7 @@ class GuardText:
         return root
 
     def to_dict(self) -> dict[str, Any]:
-        """The attributes, with the guards as dicts."""
+        """Return the attributes, with the guards as dicts."""
         return {
             "function": self.function,
             "file": self.file,
@@ -150,7 +150,7 @@ class GuardText:
 
 
 def of_entry(entry: Any) -> GuardText:
-    """The guards of a GuardedCode."""
+    """Return the guards of a GuardedCode."""
     parts = list(zip(entry.parts, entry.part_lines or (None,) * len(entry.parts), strict=True))
     code = entry.orig_code
     out = GuardText(" and ".join(entry.parts), parts, entry.hits, entry.valid, guards=list(_guards(entry, parts)))

@@ -20,7 +20,7 @@ _TYPE, _KEYSET, _DTYPE, _DEVICE, _REQUIRES_GRAD, _NDIM, _SIZES, _STRIDES = (1 <<
 
 
 def parsed(text: str) -> ast.expr | None:
-    """An entry's text as a tree; None if it is not an expression."""
+    """Return an entry's text as a tree; None if it is not an expression."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, ValueError, MemoryError):
@@ -28,13 +28,13 @@ def parsed(text: str) -> ast.expr | None:
 
 
 def words(text: str, lookup: Lookup) -> str:
-    """A part of an entry's text in words; the text itself if its form is unknown."""
+    """Return a part of an entry's text in words; the text itself if its form is unknown."""
     tree = parsed(text)
     return _Speaker(lookup).condition(tree) if tree is not None else text
 
 
 def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> str:
-    """A place such as ``G['torch'].nn`` in words: ``torch.nn``.
+    """Return a place such as ``G['torch'].nn`` in words: ``torch.nn``.
 
     ``members``: the contents of a module's dicts read as attributes, ``self.norm`` for ``self._modules['norm']``.
     """
@@ -43,7 +43,7 @@ def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> s
 
 
 def base(name: str) -> str | None:
-    """The place that this place is read from; None for a root (a variable, a global, an object of the entry)."""
+    """Return the place that this place is read from; None for a root (a variable, a global, an object of the entry)."""
     tree = parsed(name)
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):
@@ -63,7 +63,7 @@ def base(name: str) -> str | None:
 
 
 def tensor(place_name: str, check: dict[str, Any]) -> str:
-    """The checks on a tensor, given a row of an entry's ``tensor_checks()``."""
+    """Return the checks on a tensor, given a row of an entry's ``tensor_checks()``."""
     from .._called import guard_env
 
     fields, kind = check["fields"], check["type"].__name__
@@ -98,14 +98,14 @@ def _dims(dims: Any, mask: int) -> str:
 
 
 def called(node: ast.AST | None) -> str | None:
-    """The name of the called helper, ``___check_type_id``."""
+    """Return the name of the called helper, ``___check_type_id``."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("___"):
         return node.func.id
     return None
 
 
 def parts(text: str) -> list[str]:
-    """The conditions of a guard text, which ``and`` joins; an ``and`` inside a string is none."""
+    """Return the conditions of a guard text that ``and`` joins; an ``and`` inside a string does not count."""
     body = ast.parse(text, mode="eval").body
     if not (isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And)):
         return [text]
@@ -160,7 +160,7 @@ class _Speaker:
             return ast.unparse(node)
 
     def object(self, address: Any) -> str:
-        """The object at an address, in words."""
+        """Return the object at an address, in words."""
         if not isinstance(address, int):
             return "the same object"
         for singleton in (None, True, False, ...):
@@ -215,7 +215,7 @@ def _grad_mode(_s: _Speaker, _args: list[ast.expr], wanted: bool) -> str:
 
 
 def _form(yes: str, no: str = "") -> Callable[[_Speaker, list[ast.expr], bool], str]:
-    """A form with placeholders: {0} is the first argument, {1} the second as a constant."""
+    """Return a form with placeholders: {0} is the first argument, {1} the second as a constant."""
 
     def said(s: _Speaker, args: list[ast.expr], wanted: bool) -> str:
         filled = [s.place(a) for a in args]
@@ -246,7 +246,8 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
 
 
 def on_stack(name: str) -> str:
-    """The name of a resume function's parameter taken from the stack at the break: ``___stack0`` is ``stack[0]``."""
+    """Return the name of a resume function's parameter taken from the stack at the break: ``___stack0`` is
+    ``stack[0]``."""
     number = name.removeprefix("___stack")
     return f"stack[{number}]" if name.startswith("___stack") and number.isdecimal() else name
 

@@ -63,7 +63,7 @@ body,.gdx{background:#11181f;color:#dfe7ef}
 
 
 def page(e: Explanation) -> str:
-    """A whole page."""
+    """Return a whole page."""
     title = f"explain {e.name}" if e.name else "explain"
     style = _CSS + (_PAGE + svg.DARK).replace(".gd", ".page .gd")  # before the picture's own, whichever comes last
     return (
@@ -75,7 +75,7 @@ def page(e: Explanation) -> str:
 
 
 def fragment(e: Explanation) -> str:
-    """The output that a notebook shows below a cell."""
+    """Return the output that a notebook shows below a cell."""
     return f"<style>{_CSS}</style>{_body(e, MOST_NODES, heading='h2')}"
 
 

@@ -88,7 +88,7 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Layers by the longest path from an input; an input is directly above its first user."""
+    """Return the layers by the longest path from an input; an input is directly above its first user."""
     layer = [0] * count
     takes = [False] * count
     first = [-1] * count
@@ -133,7 +133,7 @@ def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]
 
 
 def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], below: list[list[int]]) -> None:
-    """x: starting side by side, then pulled towards the neighbours, keeping order and gaps."""
+    """Compute x: starting side by side, then pulled towards the neighbours, keeping order and gaps."""
     for row in rows:
         x = 0.0
         for node in row:

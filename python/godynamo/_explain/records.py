@@ -67,7 +67,7 @@ def _nodes(info: Record) -> list[Node]:
 
 
 def _graph_text(nodes: list[Node]) -> str:
-    """The graph as printed by FX; a translation keeps the text only for small graphs."""
+    """Return the graph as printed by FX; a translation keeps the text only for small graphs."""
     return "\n".join(["graph():", *(f"    {n.text}" for n in nodes), ""]) if nodes else ""
 
 
@@ -129,7 +129,8 @@ class _Pieces:
         self.made.append((record, piece))
 
     def _inlined(self, record: Record) -> CodeType | None:
-        """The code inlined by a frame of nn.Module.__call__: the user's function, or forward() of a torch module."""
+        """Return the code inlined by a frame of nn.Module.__call__: the user's function, or forward() of a torch
+        module."""
         calls = (record["info"].get("account") or {}).get("calls", ())
         codes = [code for levels in calls for code, _ in levels]
         users = (code for code in codes if self.summary.census.kind(code) == USER)
@@ -140,7 +141,7 @@ class _Pieces:
         return self.summary.copies[id(code)][0] if id(code) in self.summary.copies else code
 
     def connected(self) -> list[Piece]:
-        """All pieces, with the pieces that follow each."""
+        """Return all pieces, each connected to the pieces that follow it."""
         shown = [(r, p) for r, p in self.made if p is not None]
         first: dict[Any, int] = {}  # the first translation of each piece
         by_code: dict[int, Piece | None] = {}
@@ -169,7 +170,7 @@ class _Pieces:
         return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:
-        """The piece inside whose native instruction CPython reached this code."""
+        """Return the piece inside whose native instruction CPython reached this code."""
         at = self.summary.callers.get(id(code))
         for _ in range(100):
             if at is None:
@@ -183,7 +184,7 @@ class _Pieces:
 
 
 def _origin(owner: Any) -> tuple[Any, ...] | None:
-    """The origin of a resume callable: (code, place, ...); None for another owner of entries."""
+    """Return the origin of a resume callable: (code, place, ...); None for another owner of entries."""
     return getattr(getattr(owner, "function", None), "__godynamo_origin__", None)
 
 
@@ -193,7 +194,7 @@ def _origin_key(owner: Any) -> Any:
 
 
 def _behind(record: Record) -> int | None:
-    """The line of the break before the piece, from its resume function's name; None for a frame's start."""
+    """Return the line of the break before the piece, from its resume function's name; None for a frame's start."""
     if _origin(record["owner"]) is None:
         return None
     line = record["owner"].function.__name__.rpartition("_at_")[2]
@@ -201,7 +202,7 @@ def _behind(record: Record) -> int | None:
 
 
 def _resumes(record: Record) -> list[Any]:
-    """The resume callables in which a transformed function continues."""
+    """Return the resume callables in which a transformed function continues."""
     cells = record["function"].__closure__ or ()
     out = []
     for cell in cells:

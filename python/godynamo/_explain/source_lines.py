@@ -26,7 +26,7 @@ class Excerpt:
         return " " * self.column + "^" * self.width if self.width else ""
 
     def to_text(self, indent: str = "") -> list[str]:
-        """Numbered lines, the marked one with an arrow and carets below.
+        """Return numbered lines, the marked one with an arrow and carets below.
 
         >>> print("\\n".join(Excerpt(4, ("y = x + 1", "n = y.item()"), 5, 4, 8).to_text()))
                 4 |  y = x + 1
@@ -43,7 +43,7 @@ class Excerpt:
 
 
 def excerpt(file: str, line: int, position: Position | None = None, around: int = 2) -> Excerpt:
-    """The line of the file with ``around`` lines on either side. The user's linecache does not change."""
+    """Return the line of the file with ``around`` lines on either side. The user's linecache does not change."""
     texts = _lines(file)
     if not 1 <= line <= len(texts):
         return Excerpt(line, (), line)
@@ -62,7 +62,7 @@ def excerpt(file: str, line: int, position: Position | None = None, around: int 
 
 
 def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
-    """First and last line, within the function that contains the line."""
+    """Return the first and last line, within the function that contains the line."""
 
     def indent(number: int) -> int:
         text = texts[number - 1]
@@ -81,7 +81,7 @@ def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
 
 
 def _marked(text: str, line: int, position: Position | None) -> tuple[int, int]:
-    """Column and width of the marks; (0, 0) if the whole line is marked or its positions are unknown."""
+    """Return the column and width of the marks; (0, 0) if the whole line is marked or its positions are unknown."""
     if position is None:
         return 0, 0
     end_line, start, end = position

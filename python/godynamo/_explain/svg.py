@@ -42,7 +42,8 @@ DARK = """
 
 
 def picture(pieces: Sequence[Piece], breaks: Sequence[BreakReason], most: int | None = None) -> str:
-    """The whole picture; if there is nothing to draw, it says so. Graphs of more than ``most`` nodes are omitted."""
+    """Return the whole picture, or a note if there is nothing to draw. Graphs of more than ``most`` nodes are
+    omitted."""
     return _Picture(pieces, breaks, most).text()
 
 
@@ -82,7 +83,7 @@ class _Picture:
         return [min(d, 6) for d in depth]
 
     def _new(self, i: int) -> list[int]:
-        """The continuations of a piece; for a later translation, only those that the first lacks."""
+        """Return the continuations of a piece; for a later translation, only those that the first lacks."""
         again = self.pieces[i].again
         known = self.pieces[again].goes_on if again is not None else []
         return [j for j in self.pieces[i].goes_on if j not in known]
@@ -195,7 +196,7 @@ class _Picture:
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """A path through the points, vertical at each."""
+    """Return a path through the points, vertical at each."""
     x, y = points[0]
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in points[1:]:

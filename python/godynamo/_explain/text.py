@@ -53,7 +53,8 @@ def report(e: Explanation) -> str:
 
 
 def break_lines(reason: BreakReason) -> Iterator[str]:
-    """One break: code, reason, hint; the user's stack, with the source around the innermost frame."""
+    """Yield the lines of one break: code, reason, hint; the user's stack, with the source around the innermost
+    frame."""
     yield f"{reason.code}: {reason.reason}" if reason.code else reason.reason
     if reason.hint:
         yield f"  hint: {reason.hint}"
@@ -78,7 +79,8 @@ def _hidden(count: int) -> str:
 
 
 def recompile_lines(recompile: Recompile) -> Iterator[str]:
-    """One recompile: for each entry that did not serve, its guard, both values and the user's line."""
+    """Yield the lines of one recompile: for each entry that did not serve, its guard, both values and the user's
+    line."""
     before = ", before this call" if recompile.before else ""
     yield f"{recompile.function} ({source_lines.short(recompile.file)}:{recompile.line}){before}"
     for failure in recompile.failures:
@@ -94,13 +96,13 @@ def recompile_lines(recompile: Recompile) -> Iterator[str]:
 
 
 def guards_title(e: Explanation, number: int) -> str:
-    """The title of a translation's guards: the piece's, if that is shown."""
+    """Return the title of a translation's guards: the piece's, if that is shown."""
     piece = next((p for p in e.pieces if p.guards == number), None)
     return piece.title if piece is not None else e.guard_entries[number].function
 
 
 def guard_lines(entry: GuardText) -> list[str]:
-    """The guards in words, those needed by the user's own lines first, at most MOST_GUARDS."""
+    """Return the guards in words, those needed by the user's own lines first, at most MOST_GUARDS."""
     chosen = sorted((g for g in entry.guards if g.kind != "VALID"), key=_order) or entry.guards
     lines = [str(g) for g in chosen[:MOST_GUARDS]]
     if len(chosen) > MOST_GUARDS:

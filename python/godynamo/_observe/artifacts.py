@@ -39,7 +39,7 @@ def recompiles(function: FunctionType, failures: Sequence[str], first_type: type
 
 
 def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:
-    """Both bytecodes of a translation."""
+    """Return both bytecodes of a translation."""
     origin: Any = getattr(function, "__godynamo_origin__", None)
     code: CodeType = origin[0] if origin is not None else function.__code__
     after = dis.Bytecode(transformed).dis() if transformed is not None else "  none: it runs as it is\n"
@@ -47,7 +47,7 @@ def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:
 
 
 def failures(cache: Any, function: FunctionType, slots: tuple[Any, ...]) -> list[str]:
-    """All guards that fail for a call, for every entry, newest entry first."""
+    """Return all guards that fail for a call, for every entry, newest entry first."""
     out: list[str] = []
     for number, entry in enumerate(cache.entries()):
         out.append(f"entry {number}:")

@@ -46,7 +46,7 @@ _LEVELS = {"+": logging.DEBUG, "-": logging.ERROR}
 
 
 def wanted_bits() -> int:
-    """The wanted artefacts, as bits from 1 << 8 on in ARTIFACTS' order."""
+    """Return the wanted artefacts, as bits from 1 << 8 on in ARTIFACTS' order."""
     bits = 0
     for bit, logger in _BITS:
         if 0 < logger.level <= logging.DEBUG:
@@ -98,7 +98,7 @@ def _apply(level: int | None, wanted: Mapping[str, bool]) -> None:
 
 
 def help_text() -> str:
-    """Help for GODYNAMO_LOGS."""
+    """Return the help for GODYNAMO_LOGS."""
     rows = [f"  {name:<20}{text}{' (off by default)' if off else ''}" for name, (text, off) in ARTIFACTS.items()]
     return "\n".join(
         [

@@ -46,7 +46,7 @@ class Frame:
 
     @classmethod
     def of(cls, code: CodeType, first_type: type | None) -> Frame:
-        """The frame of a code object whose first variable has the type ``first_type``."""
+        """Return the frame of a code object whose first variable has the type ``first_type``."""
         if code.co_name in _WRAPPERS and code.co_filename.endswith(_MODULE_FILE) and isinstance(first_type, type):
             forward = _forward(first_type)
             if forward is not None:
@@ -66,7 +66,7 @@ class Frame:
         return cls(code.co_qualname, code.co_filename, code.co_firstlineno, _lines(code))
 
     def place(self) -> dict[str, Any]:
-        """The frame as in events of the trace."""
+        """Return the frame as in events of the trace."""
         return {"name": self.name, "file": self.file, "line": self.line}
 
     def __str__(self) -> str:
@@ -123,7 +123,7 @@ class Reason:
     line: int = 0  #: line of the function that uses the value; 0: used elsewhere
 
     def text(self, width: int = WIDTH) -> str:
-        """One line of at most ``width`` columns."""
+        """Return one line of at most ``width`` columns."""
         wanted = self.difference(1 << 20)
         for most in (len(self.frame.name), 32, 20):
             where = f"{_name(self.frame.name, most)} ({_file(self.frame.file)}:{self.line or self.frame.line})"
@@ -132,7 +132,7 @@ class Reason:
         return f"{where}: {self.difference(width - len(where) - 2)}"
 
     def difference(self, width: int = WIDTH) -> str:
-        """The line without the function."""
+        """Return the line without the function."""
         field = f"{self.field} " if self.field else ""
         values = [v for v in (self.expected, self.seen) if v is not None]
         longest = max(map(len, values), default=0)
@@ -260,7 +260,7 @@ def _value_remedy(found: str | None) -> str:
 
 
 def lines(failures: Sequence[Any], code: CodeType, first_type: type | None, indent: str = "") -> list[str]:
-    """A line for each entry that did not serve, newest entry first."""
+    """Return a line for each entry that did not serve, newest entry first."""
     frame = Frame.of(code, first_type)
     out = [f"{indent}{reason(f, frame).text(WIDTH - len(indent))}" for f in failures[:MOST]]
     if len(failures) > MOST:

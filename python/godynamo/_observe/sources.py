@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 @functools.lru_cache(maxsize=256)
 def lines(file: str) -> Sequence[str]:
-    """All lines of a file; none if it cannot be read."""
+    """Return all lines of a file; none if it cannot be read."""
     known = file in linecache.cache
     found = linecache.getlines(file)
     if not known:
@@ -21,13 +21,13 @@ def lines(file: str) -> Sequence[str]:
 
 
 def line(file: str, number: int | None) -> str:
-    """One line, without indentation; "" if there is none."""
+    """Return one line, without indentation; "" if there is none."""
     found = lines(file)
     return found[number - 1].strip() if number and 0 < number <= len(found) else ""
 
 
 def marked(file: str, number: int, column: int, end_line: int, end_column: int) -> str:
-    """A line, with marks below it from one column to another (bytes of UTF-8, as in code objects)."""
+    """Return a line, with marks below it from one column to another (bytes of UTF-8, as in code objects)."""
     found = lines(file)
     if not 0 < number <= len(found):
         return ""

@@ -62,7 +62,7 @@ _made: utils.CodeMap[int] = utils.CodeMap()
 
 
 def active() -> bool:
-    """Whether events are written: a directory is set and has not failed."""
+    """Return whether events are written: a directory is set and has not failed."""
     return bool(config.trace_dir) and config.trace_dir != _state.failed
 
 
@@ -252,7 +252,7 @@ def _users(code: types.CodeType) -> types.CodeType:
 
 
 def _stack(up: int) -> list[list[Any]]:
-    """The user's frames, innermost first: [function, file, line, source]."""
+    """Return the user's frames, innermost first: [function, file, line, source]."""
     return _stack_and_parent(sys._getframe(up + 1))[0]
 
 
@@ -281,7 +281,7 @@ def _ours(file: str) -> bool:
 
 
 def _around(file: str, at: int) -> dict[str, Any] | None:
-    """A line of user code with a few lines around it."""
+    """Return a line of user code with a few lines around it."""
     found = sources.lines(file)
     if not 0 < at <= len(found):
         return None
@@ -329,7 +329,7 @@ def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
 
 
 def _in_words(entry: Any, frame: reasons.Frame) -> list[list[Any]]:
-    """The guards of an entry in words, each with the line that needed it."""
+    """Return the guards of an entry in words, each with the line that needed it."""
     if entry is None:
         return []
     rows = []

@@ -22,7 +22,8 @@ LINE_LIMIT = 8 << 20
 
 
 def start_time() -> float:
-    """When this process started, in seconds since the epoch; the current time if the system does not report it."""
+    """Return when this process started, in seconds since the epoch; the current time if the system does not report
+    it."""
     try:
         with open("/proc/self/stat", "rb") as stat:
             ticks = int(stat.read().rsplit(b")", 1)[1].split()[19])
@@ -67,7 +68,7 @@ class TraceFiles:
                 self._file = -1
 
     def forked(self) -> None:
-        """In a child: release the parent's file. The child gets its own series."""
+        """Release the parent's file in a child, which gets its own series."""
         self._lock = threading.RLock()
         self.close()
 

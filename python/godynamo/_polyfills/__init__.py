@@ -61,7 +61,7 @@ def _module_of(obj: Any) -> str:
 
 
 def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """(maker, args, kwargs) of the stand-in for an immutable object of a C type, or None."""
+    """Return (maker, args, kwargs) of the stand-in for an immutable object of a C type, or None."""
     kind = type(obj)
     if kind.__module__ != "operator":
         return None
@@ -78,7 +78,7 @@ def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
 
 
 def named(name: str) -> Any:
-    """A function of this package, by "module.function"."""
+    """Return a function of this package, by "module.function"."""
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
 
@@ -93,7 +93,7 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:
-    """(stand-in, fold) for a C function or type, or None; see callables.stand_in."""
+    """Return (stand-in, fold) for a C function or type, or None; see callables.stand_in."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
     elif any(type(obj) is kind for kind in _TORCH_METACLASSES):

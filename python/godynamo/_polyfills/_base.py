@@ -74,7 +74,7 @@ def made_by(kind: type) -> Callable[[F], F]:
 
 
 def python_version(name: str, accelerator: str) -> dict[str, Any]:
-    """The namespace of a standard library module as its Python source alone defines it, without its C module."""
+    """Return the namespace of a standard library module as its Python source alone defines it, without its C module."""
 
     def without(module: str, *rest: Any) -> Any:
         if module == accelerator:
@@ -96,13 +96,13 @@ def python_version(name: str, accelerator: str) -> dict[str, Any]:
 
 
 def computed(fn: F) -> F:
-    """A function of constants that is called during translation, not inlined."""
+    """Register a function of constants that is called during translation, not inlined."""
     registry.register(fn, "fold")
     return fn
 
 
 def type_of_stand_in(value: Any) -> Any:
-    """The C type that a stand-in represents, or None for other values; the translator replaces the call."""
+    """Return the C type that a stand-in represents, or None for other values; the translator replaces the call."""
     return value
 
 

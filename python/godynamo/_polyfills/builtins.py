@@ -11,7 +11,7 @@ __godynamo_polyfill__ = "module"
 
 @computed
 def joined(separator: Any, items: Any) -> Any:
-    """The result of join."""
+    """Return the result of join."""
     return separator.join(items)
 
 

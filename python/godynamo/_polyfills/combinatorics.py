@@ -14,7 +14,7 @@ MOST = 20_000  # maximum number of rows worth unrolling
 
 @computed
 def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
-    """All rows of positions, or None if there are more than MOST."""
+    """Return all rows of positions, or None if there are more than MOST."""
     arguments = [range(n) for n in sizes]
     rows = itertools.product(*arguments) if kind == "product" else getattr(itertools, kind)(*arguments, r)
     known = tuple(itertools.islice(rows, MOST + 1))

@@ -35,13 +35,13 @@ _ATOMIC = (
 
 @computed
 def builtin_atom(kind: type) -> bool:
-    """Whether values of this type are their own shallow and deep copies."""
+    """Return whether values of this type are their own shallow and deep copies."""
     return any(kind is k for k in _ATOMIC)  # no metaclass compares
 
 
 @computed
 def members(kind: type) -> bool:
-    """Whether it is an enum class: its members are their own copies unless it defines otherwise."""
+    """Return whether it is an enum class: its members are their own copies unless it defines otherwise."""
     return issubclass(kind, enum.Enum)
 
 
@@ -55,13 +55,13 @@ def atomic(kind: Any, hook: str) -> bool:
 
 
 def reads_plainly(kind: Any) -> bool:
-    """Whether the class's __getattribute__ is object's, or that of a type that enum classes extend."""
+    """Return whether the class's __getattribute__ is object's, or that of a type that enum classes extend."""
     hook = kind.__getattribute__
     return hook is object.__getattribute__ or hook is int.__getattribute__ or hook is str.__getattribute__
 
 
 def asks_nobody(kind: Any) -> bool:
-    """Whether reading the class's attributes, or using it as a key, runs no user code in its metaclass."""
+    """Return whether reading the class's attributes, or using it as a key, runs no user code in its metaclass."""
     meta: Any = type(kind)
     return meta is type or (
         meta.__getattribute__ is type.__getattribute__
@@ -74,7 +74,7 @@ def asks_nobody(kind: Any) -> bool:
 
 @computed
 def keeps_a_dict(kind: type) -> bool:
-    """Whether instances are copied by object.__reduce_ex__, and have a dict and no slots."""
+    """Return whether instances are copied by object.__reduce_ex__, and have a dict and no slots."""
     return (
         kind not in copyreg.dispatch_table
         and bool(kind.__flags__ & 1 << 9)  # a class statement's

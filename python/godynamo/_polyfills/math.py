@@ -12,7 +12,7 @@ __godynamo_polyfill__ = "module"
 
 @computed
 def summed(items: Any) -> Any:
-    """The result of fsum."""
+    """Return the result of fsum."""
     return math.fsum(items)
 
 

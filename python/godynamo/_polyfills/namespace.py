@@ -13,7 +13,7 @@ _TYPE: Any = SimpleNamespace
 
 
 def _dict(namespace: Any) -> Any:
-    """C reads the field directly: no __getattribute__ runs."""
+    """Read the dict from the C field, as C does: no __getattribute__ runs."""
     return object.__getattribute__(namespace, "__dict__")
 
 

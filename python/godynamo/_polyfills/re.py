@@ -14,7 +14,7 @@ MOST = 20_000  # maximum number of matches worth unrolling
 
 @computed
 def matches(pattern: Any, text: Any, most: int, bounds: Any) -> Any:
-    """The first matches, computed by CPython; None if there are too many."""
+    """Return the first matches, computed by CPython; None if there are too many."""
     found: list[Any] = []
     for match in pattern.finditer(text, *bounds):
         if len(found) == most:
@@ -61,7 +61,7 @@ def finditer_of(self: Any, string: Any, pos: Any = END, endpos: Any = END) -> An
 
 
 def _replaced(pattern: Any, repl: Any, string: Any, count: Any) -> Any:
-    """(text, replacements) with repl called for each match, in order."""
+    """Return (text, replacements) with repl called for each match, in order."""
     found = matches(pattern, string, -1 if count == 0 else max(count, 0), ())
     if found is None:
         return DECLINE

@@ -13,7 +13,7 @@ __godynamo_polyfill__ = "module"
 
 
 def order(keys: Any, reverse: Any) -> Any:
-    """Positions of the keys in sorted order; declines 64 keys or more, which list.sort merges."""
+    """Return the positions of the keys in sorted order; declines 64 keys or more, which list.sort merges."""
     n = len(keys)
     if n >= 64:
         return DECLINE

@@ -103,7 +103,7 @@ class _Watch:
 
 
 def _callable(found: Any, function: str, namespace: dict[str, Any]) -> Any:
-    """A function to call; for a method, the attribute of its class, which takes the instance first."""
+    """Return a function to call; for a method, the attribute of its class, which takes the instance first."""
     if not isinstance(found, (staticmethod, classmethod)):
         return found
     owner: Any = namespace

@@ -152,7 +152,7 @@ def _rows(blocks: list[dict[str, Any]]) -> list[listing.Block]:
 
 
 def text_of(found: list[dict[str, Any]], function: str, width: int = 100) -> list[str]:
-    """The translations as text; width: columns of the terminal."""
+    """Return the translations as text; width: columns of the terminal."""
     if not found:
         return [
             f"{function}: nothing was translated: GODYNAMO_DISABLE, a debugger or a limit keeps it in CPython "

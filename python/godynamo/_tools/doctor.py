@@ -47,7 +47,7 @@ def _finding(name: str, text: str, problem: str = "", advice: str = "", state: s
 
 
 def python() -> Finding:
-    """The interpreter and its platform."""
+    """Check the interpreter and its platform."""
     where = f"{sys.executable}, {platform.system()} {platform.machine()}"
     text = f"{platform.python_implementation()} {platform.python_version()} at {where}"
     import godynamo._core
@@ -57,7 +57,7 @@ def python() -> Finding:
 
 
 def versions() -> Finding:
-    """The package, torch and the packages that backends need."""
+    """Check the package, torch and the packages that backends need."""
     import torch
 
     import godynamo
@@ -73,7 +73,7 @@ def versions() -> Finding:
 
 
 def settings() -> Finding:
-    """The environment's settings."""
+    """Report the environment's settings."""
     import godynamo
 
     ours = {k: v for k, v in sorted(os.environ.items()) if k.startswith("GODYNAMO_") and k != "GODYNAMO_PYTHON"}
@@ -83,7 +83,7 @@ def settings() -> Finding:
 
 
 def layout() -> Finding:
-    """The offsets of a tensor's fields in libtorch: probed, and checked against Python's attributes."""
+    """Check the offsets of a tensor's fields in libtorch: probe them and compare with Python's attributes."""
     from godynamo import _C
     from godynamo._called import guard_env
 
@@ -102,7 +102,7 @@ def layout() -> Finding:
 
 
 def torch_state() -> Finding:
-    """torch's global state, read through libtorch's symbols."""
+    """Check that torch's global state can be read through libtorch's symbols."""
     from godynamo import _C
 
     found = _C.torch_state()
@@ -114,7 +114,7 @@ def torch_state() -> Finding:
 
 
 def translation() -> Finding:
-    """A function, a data-dependent branch and a module, translated and compared with eager."""
+    """Translate a function, a data-dependent branch and a module, and compare with eager."""
     import torch
 
     import godynamo
@@ -156,14 +156,14 @@ def translation() -> Finding:
 
 
 def hook() -> Finding:
-    """The eval-frame hook: it serves calls inside ``with``, and is removed afterwards."""
+    """Check that the eval-frame hook serves calls inside ``with`` and is removed afterwards."""
     import torch
 
     import godynamo
     from godynamo import _C
 
     namespace: dict[str, Any] = {}
-    # From no file of ours: the hook skips those.
+    # Not from one of our files: the hook skips those.
     exec(compile("def inner(x):\n    return x * 2 + 1\n", "<doctor>", "exec"), namespace)
     before = _C.counters()["hook_served"]
     with godynamo.optimize():
@@ -179,7 +179,7 @@ def hook() -> Finding:
 
 
 def surroundings() -> Finding:
-    """Tools that keep godynamo from capturing: tracers, profilers, debuggers."""
+    """Look for tools that keep godynamo from capturing: tracers, profilers, debuggers."""
     found = [name for name, asked in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())) if asked]
     found += [f"the module {m} is loaded" for m in ("coverage", "pydevd", "debugpy") if m in sys.modules]
     return _finding(
@@ -192,7 +192,7 @@ def surroundings() -> Finding:
 
 
 def fork() -> Finding:
-    """A forked child serves cached entries and translates new functions."""
+    """Check that a forked child serves cached entries and translates new functions."""
     import torch
 
     import godynamo
@@ -239,7 +239,7 @@ def fork() -> Finding:
 
 
 def speed() -> Finding:
-    """The cost of a hit: of the guards alone, and of a whole call compared with eager."""
+    """Measure the cost of a hit: of the guards alone, and of a whole call compared with eager."""
     import torch
 
     import godynamo
@@ -268,14 +268,14 @@ def speed() -> Finding:
 
 
 def backends() -> Finding:
-    """Backends by name."""
+    """Report the backends by name."""
     import godynamo
 
     return _finding("backends", ", ".join(sorted(godynamo.list_backends())))
 
 
 def compiler() -> Finding:
-    """The C++ compiler that inductor calls on the CPU: $CXX, otherwise only g++."""
+    """Find the C++ compiler that inductor calls on the CPU: $CXX, otherwise only g++."""
     asked = os.environ.get("CXX", "g++")
     found = shutil.which((shlex.split(asked) or [""])[0])
     problem = "" if found else f"no {asked}, which inductor needs on the CPU"
@@ -290,7 +290,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 
 def examine() -> list[Finding]:
-    """All findings; without the core only those that do not need it."""
+    """Return all findings; without the core only those that do not need it."""
     found = []
     for check in CHECKS:
         try:

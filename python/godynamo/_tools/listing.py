@@ -31,7 +31,7 @@ Block = tuple[int, list[Row]]  #: line of the source, 0 for none, and its consec
 
 
 def blocks(code: CodeType, function: FunctionType | None = None, units: Iterable[int] | None = None) -> list[Block]:
-    """The instructions of a code object, grouped by line, in order.
+    """Return the instructions of a code object, grouped by line, in order.
 
     function: one made from the code, whose closure has the cells' contents: torch's functions and other constants of a
     translation are in cells. units: only the instructions at these positions (offset / 2).
@@ -66,7 +66,7 @@ def _cells(code: CodeType, function: FunctionType | None) -> dict[str, str]:
 
 
 def named(value: object) -> str:
-    """The name of a constant: module and name for functions and classes, a short repr for others."""
+    """Return the name of a constant: module and name for functions and classes, a short repr for others."""
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         module = getattr(value, "__module__", None)
@@ -75,7 +75,8 @@ def named(value: object) -> str:
 
 
 def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width: int = 46) -> list[str]:
-    """Both listings as two columns, with the instructions of a source line side by side and the line's text above."""
+    """Return both listings as two columns, with the instructions of a source line side by side and the line's text
+    above."""
     lines: list[str] = []
 
     def put(line: int, a: Sequence[Row], b: Sequence[Row]) -> None:

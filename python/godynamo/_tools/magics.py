@@ -114,7 +114,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
 
 def _options(line: str) -> tuple[Optimizer, bool]:
-    """(the optimizer for the cell, whether to be quiet). Raises UsageError for unknown options."""
+    """Return (the optimizer for the cell, whether to be quiet). Raises UsageError for unknown options."""
     backend, nopython, quiet = "eager", False, False
     try:
         words = shlex.split(line)
@@ -151,7 +151,8 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """One line on a cell's translations, and one per reason and place of a graph break, without IPython's own."""
+    """Return one line on a cell's translations, and one per reason and place of a graph break, without IPython's
+    own."""
     heard = [info for info in heard if not runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(
@@ -171,14 +172,14 @@ def _summary(heard: list[dict[str, Any]]) -> str:
 
 
 def _shells() -> tuple[str, ...]:
-    """Folders of packages that run cells."""
+    """Return the folders of packages that run cells."""
     modules = (sys.modules.get(name) for name in ("IPython", "ipykernel", "traitlets", "ipywidgets"))
     files = (getattr(module, "__file__", None) for module in modules)
     return tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
 
 
 def _place(stack: tuple[tuple[str, str, int], ...]) -> str:
-    """The place of a break: the user's innermost frame, in this cell, another or a file."""
+    """Return the place of a break: the user's innermost frame, in this cell, another or a file."""
     users = [frame for frame in stack if not frame[1].startswith(_shells())]
     name, file, line = (users or stack)[0]
     number = re.search(r"<ipython-input-(\d+)", file)

@@ -11,6 +11,6 @@ class Problem(Exception):
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """``; did you mean X, Y?`` for an unknown name, "" if none is near."""
+    """Return ``; did you mean X, Y?`` for an unknown name, "" if none is near."""
     near = difflib.get_close_matches(name, list(names), n=3)
     return f"; did you mean {', '.join(near)}?" if near else ""

@@ -88,7 +88,7 @@ class _Record:
         runtime.internal_error(info)
 
     def held_against(self) -> list[Row]:
-        """The breaks that involve a frame of the tested code."""
+        """Return the breaks that involve a frame of the tested code."""
         return [row for row in self.breaks.values() if any(self._of_program(f) for f in row[3])]
 
     def _of_program(self, frame: tuple[str, str, int]) -> bool:
@@ -97,7 +97,7 @@ class _Record:
         return not path.startswith(_libraries()) and (name != self._test or path != self._file)
 
     def to_dict(self) -> dict[str, Any]:
-        """The data for a test's report: plain, for pytest-xdist."""
+        """Return the data for a test's report: plain, for pytest-xdist."""
         counts = {name: getattr(self, name) for name in ("translated", "skipped", "graphs", "ops")}
         breaks = Counter((row[0], row[1].split(":", 1)[0], *_users_place(row)) for row in self.breaks.values())
         return {
@@ -159,7 +159,7 @@ class Plugin:
         return result
 
     def _optimizer(self, backend: Any) -> Optimizer:
-        """The optimizer for a test.
+        """Return the optimizer for a test.
 
         With ``on`` all tests of a backend share their translations, and functions without tensors are translated only
         if they are called often: a suite of short tests would otherwise translate each function once per test.
@@ -242,7 +242,7 @@ _MOST_BREAKS = 40
 
 
 def _users_place(row: Row) -> tuple[str, int]:
-    """File and line of a break's innermost user frame; of the innermost frame if none is the user's."""
+    """Return the file and line of a break's innermost user frame; of the innermost frame if none is the user's."""
     frames = row[3]
     users = next((f for f in frames if not os.path.realpath(f[1]).startswith(_libraries())), None)
     _, file, line = users or (frames[0] if frames else ("", "", 0))
@@ -250,13 +250,13 @@ def _users_place(row: Row) -> tuple[str, int]:
 
 
 def _shown(file: str) -> str:
-    """A file as shown by pytest: relative if it is below the current folder."""
+    """Return a file as shown by pytest: relative if it is below the current folder."""
     relative = os.path.relpath(file)
     return file if relative.startswith(os.pardir) else relative
 
 
 def _only_makes(fn: Any) -> bool:
-    """Whether a call of a test only creates a coroutine or generator, which another plugin runs later."""
+    """Return whether a call of a test only creates a coroutine or generator, which another plugin runs later."""
     return inspect.iscoroutinefunction(fn) or inspect.isasyncgenfunction(fn)
 
 

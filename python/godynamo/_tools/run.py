@@ -19,7 +19,8 @@ from .script import Target, Wrap, run_script
 
 
 def backend_named(name: str) -> Any:
-    """A backend by its registered name, or "module:name" for a callable. Raises Problem with the nearest names."""
+    """Return a backend by its registered name, or "module:name" for a callable. Raises Problem with the nearest
+    names."""
     module, found, attribute = name.partition(":")
     if found:
         sys.path.insert(0, os.getcwd())

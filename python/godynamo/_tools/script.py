@@ -212,7 +212,7 @@ def definitions(tree: ast.AST) -> dict[str, _Definition]:
 
 
 def _imported(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """name → (module, its name there) for imports from modules by their full names."""
+    """Map each imported name to (module, its name there), for imports from modules by their full names."""
     return {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(tree)
@@ -330,7 +330,7 @@ def _show(error: BaseException) -> None:
 
 
 def _shown(*_: object) -> None:
-    """An excepthook for an exception that was already shown."""
+    """Do nothing: an excepthook for an exception that was already shown."""
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:

@@ -75,7 +75,7 @@ class Recorder:
             row.failures = [*row.failures, *(reasons.reason(f, frame).text() for f in failures[-5:])][-5:]
 
     def to_dict(self, exit_code: int) -> dict[str, Any]:
-        """Everything as plain data; seconds is the program's run, including translation."""
+        """Return everything as plain data; seconds is the program's run, including translation."""
         rows = sorted(self.functions.values(), key=lambda r: (-r.ops, r.file, r.line))
         counters = core.counters()
         return {
@@ -130,12 +130,12 @@ def _is_library(file: str) -> bool:
 
 
 def _concerns(function: dict[str, Any]) -> bool:
-    """Whether a function is of interest: libraries' functions and constructors without operations are not."""
+    """Return whether a function is of interest: libraries' functions and constructors without operations are not."""
     return bool(function["ops"]) or not (function["library"] or function["function"].endswith("__init__"))
 
 
 def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row for a break that several functions have by inlining the same function; the most frequent first."""
+    """Return one row for a break that several functions have by inlining the same function; the most frequent first."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = row["code"], row["reason"], row["file"], row["line"]
@@ -145,7 +145,8 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """The summary as text: up to ``most`` breaks, the most frequent first; functions of no interest are a number."""
+    """Return the summary as text: up to ``most`` breaks, the most frequent first; functions of no interest are only
+    counted."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])
@@ -183,7 +184,7 @@ def text(summary: dict[str, Any], most: int = 8) -> str:
 
 
 def write(summary: dict[str, Any], file: str) -> None:
-    """The summary as JSON to a file, or to stdout for "-"."""
+    """Write the summary as JSON to a file, or to stdout for "-"."""
     out = json.dumps(summary, indent=1) + "\n"
     if file == "-":
         sys.stdout.write(out)

@@ -11,9 +11,8 @@ _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class Kinds:
-    """Numbers for modules that look alike: of one class, with the same plain attributes, tensors of the same metadata,
-    and parts that look alike. Of integers (such as an unused layer number) and of other attributes, only the type
-    counts.
+    """Numbers the modules that look alike: same class, same plain attributes, tensors with the same metadata, and parts
+    that look alike. Of integers (such as an unused layer number) and of other attributes, only the type counts.
 
     One object serves one translation and checks each module once. It runs no user code.
     """
@@ -24,7 +23,7 @@ class Kinds:
         self._modules: list[Any] = []  # keeps their ids valid
 
     def of(self, module: Any) -> int:
-        """The number of a module's kind, from 0; -1 if its attributes cannot be compared (a cycle, an unusual
+        """Return the number of a module's kind, from 0; -1 if its attributes cannot be compared (a cycle, an unusual
         ``__dict__``)."""
         known = self._of.get(id(module))
         if known is not None:

@@ -15,27 +15,28 @@ from torch.utils._device import DeviceContext
 
 
 def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
-    """(the result of a function without arguments, the guard predicate that the result is the same)."""
+    """Return (the result of a function without arguments, the guard predicate that the result is the same)."""
     answer = fn()
     return answer, lambda fn: bool(fn() == answer)
 
 
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
-    """(the wrapped function, the text for an object within itself, the guard predicate that none is being printed)."""
+    """Return (the wrapped function, the text for an object within itself, the guard predicate that none is being
+    printed)."""
     cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}
     running: set[Any] = cells["repr_running"]
     return cells["user_function"], cells.get("fillvalue", "..."), lambda _: not running
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
-    """The function that a singledispatch function calls for a first argument of this class, and the guard that it
-    still does."""
+    """Return the function that a singledispatch function calls for a first argument of this class, and the guard that
+    it still does."""
     chosen = fn.dispatch(cls)
     return chosen, lambda other: other.dispatch(cls) is chosen
 
 
 def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
-    """The guard predicate that a class is still not a subclass of ``cls``: abstract classes are checked again once any
+    """Return a guard predicate: a class is still not a subclass of ``cls``. Abstract classes are checked again once any
     of them has a new subclass by ``register``."""
     token = abc.get_cache_token()
     asked = _weakly(cls)
@@ -59,7 +60,8 @@ def _weakly(cls: Any) -> Any:
 
 
 def _strongly(asked: Any) -> Any:
-    """The argument of ``_weakly``, with an empty tuple, which has no subclasses, instead of a class that died."""
+    """Return the argument of ``_weakly``, with an empty tuple, which has no subclasses, instead of a class that
+    died."""
     if isinstance(asked, tuple):
         return tuple(map(_strongly, asked))
     if isinstance(asked, weakref.ref):
@@ -69,21 +71,21 @@ def _strongly(asked: Any) -> Any:
 
 
 def fact_is(name: str, value: Any) -> Callable[[type], bool]:
-    """The guard predicate on the ``__module__``, ``__qualname__`` or ``__doc__`` of a class, read without its
+    """Return a guard predicate on the ``__module__``, ``__qualname__`` or ``__doc__`` of a class, read without its
     metaclass."""
     read = type.__dict__[name].__get__
     return lambda cls: bool(read(cls) == value)
 
 
 def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
-    """The guard predicate on a bit of a class's flags: ``register`` of an abstract class sets some."""
+    """Return a guard predicate on a bit of a class's flags: ``register`` of an abstract class sets some."""
     read = type.__dict__["__flags__"].__get__
     return lambda cls: bool(read(cls) & flag) is answer
 
 
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
-    """(an attribute that a module computes, the guard predicate that it is unchanged). None for values that are not
-    plain: torch's are the same object every time."""
+    """Return (an attribute that a module computes, a guard predicate that it is unchanged). The predicate is None for
+    values that are not plain: torch's are the same object every time."""
     value = getattr(module, name)
     kind: Any = type(value)
     if kind not in (bool, int, float, str, type(None)):
@@ -93,7 +95,7 @@ def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callab
 
 @functools.lru_cache(maxsize=256)
 def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], bool]:
-    """One predicate shared by all translations that found this value."""
+    """Return one predicate shared by all translations that found this value."""
 
     def holds(other: types.ModuleType) -> bool:
         now = getattr(other, name)
@@ -103,12 +105,12 @@ def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], boo
 
 
 def mode_active() -> bool:
-    """Whether a torch function mode is entered that may change operations arbitrarily."""
+    """Return whether a torch function mode is entered that may change operations arbitrarily."""
     return bool(torch._C._len_torch_function_stack() > 0) and default_device() is None
 
 
 def default_device() -> torch.device | None:
-    """The device for constructors from torch.set_default_device and ``with torch.device``, if no other mode is
+    """Return the device for constructors from torch.set_default_device and ``with torch.device``, if no other mode is
     entered.
 
     These modes only give constructors their device. Operations captured under them also run under them.
@@ -123,10 +125,10 @@ def default_device() -> torch.device | None:
 
 
 def is_default_device(device: torch.device) -> bool:
-    """The guard for code captured under a default device."""
+    """Return whether this is the default device; guards code captured under a default device."""
     return default_device() == device
 
 
 def handles_nothing(_: Any) -> bool:
-    """A guard predicate: the caller is not handling an exception."""
+    """Return whether the caller is not handling an exception; a guard predicate."""
     return sys.exc_info()[1] is None

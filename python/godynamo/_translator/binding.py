@@ -13,8 +13,8 @@ def _nothing() -> None:
 def binding_error(
     code: types.CodeType, name: str, defaults: int, keywords: tuple[str, ...], nargs: int, kwnames: tuple[str, ...]
 ) -> str:
-    """The text of the TypeError for a call of a function with this code; parameters in ``keywords`` also have
-    defaults."""
+    """Return the text of the TypeError for a call of a function with this code; parameters in ``keywords`` have
+    defaults as well."""
     bare = _nothing.__code__
     flags = bare.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     count = (

@@ -14,7 +14,7 @@ VARIABLE = "GODYNAMO_BISECT"
 
 
 def key(code: CodeType) -> str:
-    """A code object's line in the file."""
+    """Return a code object's line in the file."""
     return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 
@@ -45,7 +45,7 @@ _state: _Bisect | None = None
 
 
 def allowed(code: CodeType) -> bool:
-    """Whether a frame of this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT,
+    """Return whether a frame of this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT,
     OSError."""
     global _state
     if _state is None:

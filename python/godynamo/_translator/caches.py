@@ -16,7 +16,7 @@ _TAIL = 6
 
 
 def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
-    """(the wrapper's dict, its keys and the results and types of its links in order), or None if the layout
+    """Return (the wrapper's dict, its keys and the results and types of its links in order), or None if the layout
     differs."""
     parts = gc.get_referents(wrapper)
     if len(parts) < _TAIL + 1 or parts[1 - _TAIL] is not wrapper.__wrapped__ or type(parts[-_TAIL]) is not dict:
@@ -33,7 +33,8 @@ def _key(args: tuple[Any, ...]) -> Any:
 
 
 def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
-    """(whether a call with these plain constants is a hit, its result, the guard predicate that this is unchanged).
+    """Return (whether a call with these plain constants is a hit, its result, the guard predicate that this is
+    unchanged).
 
     None if that is unknown. Counts neither a hit nor a miss.
     """

@@ -13,7 +13,7 @@ import torch.overrides
 
 
 def callable_name(fn: Any) -> str:
-    """The name printed in a graph: qualified for torch's operations."""
+    """Return the name printed in a graph: qualified for torch's operations."""
     name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
     module = getattr(fn, "__module__", None) or ""
     if fn in ops() or module.startswith("torch"):
@@ -32,7 +32,7 @@ def _op_namespaces() -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def ops() -> dict[Any, str]:
-    """Every C function in torch's op namespaces, with its name."""
+    """Return every C function in torch's op namespaces, with its name."""
     table: dict[Any, str] = {}
     for space in _op_namespaces():
         for name in dir(space):
@@ -72,7 +72,8 @@ _type_name: Any = type.__dict__["__qualname__"].__get__
 
 
 def builtin_name(obj: Any) -> str:
-    """Name of a function or type of builtins or operator; dotted name of another C function; "" for classes."""
+    """Return the name of a function or type of builtins or operator; dotted name of another C function; "" for
+    classes."""
     known = _NAMES_BY_ID.get(id(obj))
     if known:
         return known
@@ -89,7 +90,7 @@ def builtin_name(obj: Any) -> str:
 
 
 def bound_self(fn: Any) -> Any:
-    """The object a C function is bound to, MISSING for functions of modules and classes."""
+    """Return the object a C function is bound to, MISSING for functions of modules and classes."""
     owner = getattr(fn, "__self__", None)
     if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would run the object's code
         return MISSING

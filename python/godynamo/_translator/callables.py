@@ -42,7 +42,7 @@ ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_e
 
 @functools.lru_cache(maxsize=1)
 def _special() -> dict[Any, Classified]:
-    """Callables whose meaning while translating is not the call itself."""
+    """Return the callables whose meaning while translating is not the call itself."""
     import godynamo
 
     table: dict[Any, Classified] = {}
@@ -141,7 +141,7 @@ def _special() -> dict[Any, Classified]:
     return table
 
 
-# Python functions of torch's that are not inlined: they use process-wide state or machinery the translator does not
+# torch's Python functions that are not inlined: they use process-wide state or machinery the translator does not
 # follow.
 _OPAQUE_MODULES = tuple(
     "torch." + name
@@ -150,8 +150,8 @@ _OPAQUE_MODULES = tuple(
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
-# The parts of torch.fx with which torch's functions check numbers that may be symbolic: Python's numbers are not
-# (torch._check).
+# Parts of torch.fx with which torch's functions (torch._check) check numbers that may be symbolic; Python's numbers are
+# not symbolic.
 _INLINED_MODULES = (
     "torch.nn.modules",
     "torch.backends.mha",
@@ -172,7 +172,7 @@ _cache_of_made: IdentityMap[Any, Classified] = IdentityMap()
 
 
 def classify(obj: Any) -> Classified:
-    """How the translator treats a callable: OWN for the user's, or a row of CallableKind.
+    """Return how the translator treats a callable: OWN for the user's, or a row of CallableKind.
 
     Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
     """
@@ -251,7 +251,7 @@ _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-define
 
 
 def _caches_plainly(fn: Any) -> bool:
-    """Whether calling a singledispatch function's dispatch has no effect except on a cache that nobody reads."""
+    """Return whether calling a singledispatch function's dispatch has no effect except on a cache that nobody reads."""
     dispatch = fn.__dict__.get("dispatch")  # absent while singledispatch() makes the function
     if type(dispatch) is not types.FunctionType:
         return False
@@ -266,7 +266,7 @@ _RECURSIVE = (
 
 
 def stand_in(obj: Any) -> tuple[Any, bool] | None:
-    """(function or class, fold) called instead of a callable: the user's own (substitute_in_graph), or one from
+    """Return (function or class, fold) called instead of a callable: the user's own (substitute_in_graph), or one from
     _polyfills. fold: the callable itself may be called during translation if all arguments are known."""
     found = runtime.substitute_of(obj)
     if found is not None:
@@ -277,14 +277,14 @@ def stand_in(obj: Any) -> tuple[Any, bool] | None:
 
 
 def stand_in_object(obj: Any) -> Any:
-    """(maker, args, kwargs) of the stand-in for an object of the frame, or None; see _polyfills.find_object."""
+    """Return (maker, args, kwargs) of the stand-in for an object of the frame, or None; see _polyfills.find_object."""
     from .. import _polyfills
 
     return _polyfills.find_object(obj)
 
 
 def polyfill(name: str) -> Any:
-    """A function of _polyfills by "module.function"."""
+    """Return a function of _polyfills by "module.function"."""
     from .. import _polyfills
 
     return _polyfills.named(name)
@@ -294,8 +294,8 @@ _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "nu
 
 
 def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:
-    """Result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...; argkinds as
-    for result_kind, without self."""
+    """Return the result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...;
+    argkinds as for result_kind, without self."""
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)
@@ -308,7 +308,7 @@ def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str =
 
 
 def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) -> str:
-    """Result kind of a torch function called with ``nargs`` positional arguments of the given kinds."""
+    """Return the result kind of a torch function called with ``nargs`` positional arguments of the given kinds."""
     name = callable_name(fn)
     if name.endswith("_") and not name.endswith("__"):
         return "self"

@@ -16,7 +16,7 @@ _USUAL_SPECIALS = frozenset(
 
 
 def _own_specials(cls: type) -> bool:
-    """Whether a namedtuple's class defines special methods that operators use."""
+    """Return whether a namedtuple's class defines special methods that operators use."""
     own = cls.__mro__[: cls.__mro__.index(tuple)]
     names = {name for k in own if k is not typing.Generic for name in vars(k)}
     return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
@@ -46,8 +46,8 @@ def named_tuple_fields(cls: type) -> str:
 
 
 def checked_classes(cls: Any) -> tuple[type, ...] | None:
-    """The classes that isinstance and issubclass with ``cls`` check, None if that runs user code: plain metaclasses,
-    abc's own, unions and tuples of such run none."""
+    """Return the classes that isinstance and issubclass with ``cls`` check, None if that runs user code: plain
+    metaclasses, abc's own, unions and tuples of such run none."""
     if issubclass(type(cls), type):  # isinstance would read its __class__ through the metaclass
         return (cls,) if _pure_check(cls) else None
     if isinstance(cls, tuple):
@@ -81,13 +81,13 @@ def _pure_check(cls: type) -> bool:
 
 
 def library_class(cls: type) -> bool:
-    """Whether it is torch's or our class: nobody assigns its special methods or its bases."""
+    """Return whether it is torch's or our class: nobody assigns its special methods or its bases."""
     module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # read without the metaclass
     return type(module) is str and module.split(".", 1)[0] in ("torch", "godynamo")
 
 
 def plain_layout(cls: type) -> bool:
-    """Whether instances of cls consist only of a dict or slots: no base class written in C except object and
+    """Return whether instances of cls consist only of a dict or slots: no base class written in C except object and
     SimpleNamespace, which has only a dict. An abstract class has no instances."""
     is_abstract = 1 << 20
     bare = (object, types.SimpleNamespace)
@@ -108,7 +108,7 @@ def _class_statement_made(cls: type) -> bool:
 
 
 def _written_in_c(cls: type, attribute: Any) -> bool:
-    """Whether C code defined this slot, method or ``__new__`` on exactly this class."""
+    """Return whether C code defined this slot, method or ``__new__`` on exactly this class."""
     kind = type(attribute)  # isinstance would read its __class__
     if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
         return attribute.__objclass__ is cls

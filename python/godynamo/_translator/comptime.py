@@ -1,5 +1,4 @@
-"""The argument of godynamo.comptime's functions during translation: a picture of frames, graph and guards at their
-place.
+"""The argument of godynamo.comptime's functions: a picture of frames, graph and guards at the call's place.
 
 The Go side (bytecode/translate/comptime.go) takes the picture without realizing a value, and queries on it add no
 guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor, in a separate session.
@@ -45,7 +44,7 @@ class _Picture:
         self._graph_module: Any = None
 
     def fake(self, node: int) -> Any:
-        """The fake value of a node of the graph."""
+        """Return the fake value of a node of the graph."""
         if self._session is None:
             session = Session()
             for i, (row, example) in enumerate(zip(self.rows, self.examples, strict=True)):
@@ -57,7 +56,7 @@ class _Picture:
         return self._session.value(node)
 
     def graph_module(self) -> Any:
-        """The graph so far as a torch.fx.GraphModule; its results are not known yet, so it returns none."""
+        """Return the graph so far as a torch.fx.GraphModule; its results are not known yet, so it returns none."""
         if self._graph_module is None:
             output: tuple[Any, ...] = ("output", "output", "output", ((),), {}, "")
             inputs = [e for row, e in zip(self.rows, self.examples, strict=True) if row[0] == "placeholder"]
@@ -73,28 +72,29 @@ class ComptimeVar:
         self._picture = picture
 
     def is_python_constant(self) -> bool:
-        """Whether :meth:`as_python_constant` returns the value."""
+        """Return whether :meth:`as_python_constant` returns the value."""
         return self._known
 
     def as_python_constant(self) -> Any:
-        """The value, if it is known; the entry being made may have no guard on it. Otherwise raises ValueError."""
+        """Return the value, if it is known; the entry being made may have no guard on it. Otherwise raises
+        ValueError."""
         if not self._known:
             raise ValueError(f"{self!r} is not known while translating")
         return self._value
 
     def is_proxy(self) -> bool:
-        """Whether it is a value of the graph, for which :meth:`as_proxy` returns the node."""
+        """Return whether it is a value of the graph, for which :meth:`as_proxy` returns the node."""
         return self._node >= 0
 
     def as_proxy(self) -> Any:
-        """The node of the graph so far (torch.fx.Node). Raises ValueError if it is not a value of the graph."""
+        """Return the node of the graph so far (torch.fx.Node). Raises ValueError if it is not a value of the graph."""
         if self._node < 0:
             raise ValueError(f"{self!r} is no value of the graph")
         nodes = {n.name: n for n in self._picture.graph_module().graph.nodes}
         return nodes[self._picture.rows[self._node][1]]
 
     def as_fake(self) -> Any:
-        """A tensor without data and with this one's metadata: do not change it. Raises TypeError if it is not a
+        """Return a tensor without data and with this one's metadata: do not change it. Raises TypeError if it is not a
         tensor."""
         if self._example is not None:
             from torch._subclasses.fake_tensor import FakeTensorMode
@@ -105,18 +105,18 @@ class ComptimeVar:
         return self._picture.fake(self._node)
 
     def size(self, dim: int | None = None) -> Any:
-        """The tensor's sizes, or that of one dimension. Raises TypeError if it is not a tensor."""
+        """Return the tensor's sizes, or that of one dimension. Raises TypeError if it is not a tensor."""
         tensor = self._example if self._example is not None else self.as_fake()
         return tensor.size() if dim is None else tensor.size(dim)
 
     def python_type(self) -> type:
-        """Its type(); raises TypeError if that is unknown."""
+        """Return its type(); raises TypeError if that is unknown."""
         if self._type is None:
             raise TypeError(f"the type of {self!r} is not known while translating")
         return self._type
 
     def is_dynamic(self) -> bool:
-        """Whether it is symbolic: never, since sizes and numbers are constants of a translation."""
+        """Return whether it is symbolic: never, since sizes and numbers are constants of a translation."""
         return False
 
     def force_static(self) -> None:
@@ -153,15 +153,15 @@ class ComptimeContext:
         return frames[level]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
-        """A variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none of this
-        name."""
+        """Return a variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none of
+        this name."""
         values = dict(self._frame(stacklevel)[3])
         if name not in values:
             raise KeyError(f"{name!r}; variables here: {', '.join(values) or 'none'}")
         return ComptimeVar(values[name], self._picture)
 
     def parent(self) -> ComptimeContext:
-        """The caller's context; raises ValueError in the outermost frame."""
+        """Return the caller's context; raises ValueError in the outermost frame."""
         self._frame(1)
         return ComptimeContext(self._picture, self._level + 1)
 
@@ -170,7 +170,7 @@ class ComptimeContext:
         raise _Break(msg)
 
     def graph(self) -> Any:
-        """A copy of the graph so far, as torch.fx.Graph: changing it has no effect."""
+        """Return a copy of the graph so far, as torch.fx.Graph: changing it has no effect."""
         return self._picture.graph_module().graph
 
     def assert_static(self, val: ComptimeVar) -> None:
@@ -231,7 +231,7 @@ def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
 
 
 def _closed_over(var: ComptimeVar) -> Any:
-    """The closure variable's value if it is known, otherwise the ComptimeVar."""
+    """Return the closure variable's value if it is known, otherwise the ComptimeVar."""
     return var.as_python_constant() if var.is_python_constant() else var
 
 
@@ -279,7 +279,7 @@ _CALLS: dict[str, Callable[..., Callable[[ComptimeContext], Any]]] = {
 
 
 def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[Any, ...]) -> str | None:
-    """For the translator: run a call of comptime's. Returns the message of a graph break that it requests, or None.
+    """Run a call of comptime's, for the translator. Returns the message of a graph break that it requests, or None.
 
     Raises exc.ComptimeError for exceptions of the user's function.
     """

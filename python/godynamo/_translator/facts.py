@@ -51,8 +51,8 @@ from .values import (
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
 
-#: other types of immutable values that user code reads and passes on: unions and aliases of typing, limits of
-#: dtypes, regular #: expressions
+#: other types of immutable values that user code reads and passes on: unions and aliases of typing, limits of dtypes,
+#: regular expressions
 _PLAIN_CONSTANTS = (
     torch.finfo,
     torch.iinfo,
@@ -81,14 +81,14 @@ _SINGLETONS = (
 
 
 def _autograd_parts() -> tuple[Any, Any]:
-    """The class that replaces ctx, and the maker of a function that torch.fx can name (_polyfills.autograd)."""
+    """Return the class that replaces ctx, and the maker of a function that torch.fx can name (_polyfills.autograd)."""
     from .._polyfills import autograd
 
     return autograd.Context, autograd.applied
 
 
 def facts() -> dict[str, Any]:
-    """The objects by which the Go side distinguishes kinds."""
+    """Return the objects by which the Go side distinguishes kinds."""
     import godynamo
 
     for name in ASKED_WITHIN:

@@ -35,13 +35,13 @@ class _Unknown:
         self._kind, self._args = type(error), error.args
 
     def error(self) -> Exception:
-        """A new copy of the operation's exception: keeping the original would keep the user's frames alive through its
-        traceback."""
+        """Return a new copy of the operation's exception: keeping the original would keep the user's frames alive
+        through its traceback."""
         return self._kind(*self._args)
 
 
 def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
-    """Whether an operation may change an operand, judged by its name, as for torch's."""
+    """Return whether an operation may change an operand, judged by its name, as for torch's."""
     name = target if op == "call_method" else getattr(target, "__name__", "")
     return name.endswith("_") or name in _IN_PLACE or "out" in kwargs
 
@@ -52,7 +52,7 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 
 
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
-    """Torch's state as input of the rules for sizes: (default dtype, default device, torch.strided).
+    """Return torch's state as input of the rules for sizes: (default dtype, default device, torch.strided).
 
     None if a mode that affects results is active: autocast, a mode for torch functions or dispatch, functorch's
     transforms.
@@ -143,13 +143,13 @@ class Session:
         self._values[index] = value
 
     def forget(self, start: int) -> None:
-        """The nodes from this index on have been replaced."""
+        """Drop the nodes from this index on: they have been replaced."""
         for index in [i for i in self._values if i >= start]:
             del self._values[index]
             self._examples.pop(index, None)
 
     def own_memory(self, results: tuple[int, ...], others: tuple[int, ...]) -> bool:
-        """Whether the results are tensors that share no memory with each other or with the others."""
+        """Return whether the results are tensors that share no memory with each other or with the others."""
         made = [self._values.get(i) for i in results]
         if not all(isinstance(t, torch.Tensor) and vague.layout(t) is torch.strided for t in made):
             return False
@@ -163,20 +163,21 @@ class Session:
         return len({*storages}) == len(storages) and seen.isdisjoint(storages)
 
     def value(self, index: int) -> Any:
-        """The fake value of a node that has run. Raises the operation's error if its metadata are unknown."""
+        """Return the fake value of a node that has run. Raises the operation's error if its metadata are unknown."""
         found = self._values[index]
         if isinstance(found, _Unknown):
             raise found.error()
         return found
 
     def root(self, index: int) -> int:
-        """The operation whose unknown metadata make this node's unknown, or prevent running it; -1: none."""
+        """Return the operation whose unknown metadata make this node's unknown, or prevent running it; -1: none."""
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
         return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
-        """The result of a user's function (allow_in_graph) at this node, and whether it changed a tensor argument.
+        """Return the result of a user's function (allow_in_graph) at this node, and whether it changed a tensor
+        argument.
 
         (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like
         this one; ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",);
@@ -220,7 +221,7 @@ class Session:
         return any(t._version != version for t, version in before)
 
     def _concrete(self, index: int) -> Any:
-        """A real value that looks like a node's: a copy of the input, or ones for a computed value."""
+        """Return a real value that looks like a node's: a copy of the input, or ones for a computed value."""
         if index in self._examples:
             t = self._examples[index]
             return t.detach().clone().requires_grad_(t.requires_grad)
@@ -245,8 +246,8 @@ class Session:
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
-    """The result of torch.while_loop, whose own rule for fake tensors makes symbols. Raises if an iteration changes
-    metadata."""
+    """Return the result of torch.while_loop, whose own rule for fake tensors makes symbols. Raises if an iteration
+    changes metadata."""
     results = body(*carried, *outside)
     for before, after in zip(carried, results, strict=True):
         if (before.shape, before.stride(), before.dtype, before.device) != (
@@ -261,7 +262,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torc
 
 
 def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
-    """See Session.result; believed: numbers and text depend only on the arguments' metadata."""
+    """Describe a value as Session.result does; believed: numbers and text depend only on the arguments' metadata."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
         return ("tensor",)

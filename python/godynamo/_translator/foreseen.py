@@ -40,7 +40,7 @@ def forget() -> None:
 
 
 def _settled(code: CodeType, question: str, told: Any) -> bool:
-    """Whether a value is worth a guard: a question that has had many values will have more."""
+    """Return whether a value is worth a guard: a question that has had many values will have more."""
     asked = _answers.setdefault(code, {})
     known = asked.setdefault(question, set())
     if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
@@ -50,14 +50,14 @@ def _settled(code: CodeType, question: str, told: Any) -> bool:
 
 
 def _told(value: Any) -> Any:
-    """The part of the value that must be the same again."""
+    """Return the part of the value that must be the same again."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype
     return type(value), value.hex() if isinstance(value, float) else value
 
 
 def _servable(x: Any) -> bool:
-    """Whether it is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
+    """Return whether it is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
     return (
         type(x) in (torch.Tensor, torch.nn.Parameter)
         and x.device.type == "cpu"
@@ -69,13 +69,13 @@ def _servable(x: Any) -> bool:
 
 
 def _plain(x: Any) -> Any:
-    """The tensor detached from autograd."""
+    """Return the tensor detached from autograd."""
     return x.detach() if x.requires_grad else x
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
-    """A function from the tensor for node ``start`` (-1: any) to the value read from node ``end``, as source: a guard
-    calls it."""
+    """Return a function from the tensor for node ``start`` (-1: any) to the value read from node ``end``, as source: a
+    guard calls it."""
     scope: dict[str, Any] = {"ask": _ASK[ask]}
 
     def text(arg: Any) -> str:
@@ -107,9 +107,9 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
-    """(value, guard predicate, its text): the value of node ``end`` of ``rows`` (see _backends/rows.py) for the tensor
-    ``x``, which represents node ``start`` (None: they need none). None if it raises, is not a Python value, or has
-    changed too often: ``question`` identifies the value in the frame of ``code``."""
+    """Return (value, guard predicate, its text): the value of node ``end`` of ``rows`` (see _backends/rows.py) for the
+    tensor ``x``, which represents node ``start`` (None: the rows need none). None if it raises, is not a Python value,
+    or has changed too often: ``question`` identifies the value in the frame of ``code``."""
     x = torch.empty(0) if x is None else x
     if not _servable(x):
         return None
@@ -124,7 +124,7 @@ def foresee(
         return None
 
     def same(other: Any) -> bool:
-        """The guard."""
+        """Return whether the value is the same for this tensor; the guard."""
         if not _servable(other):
             return False
         try:

@@ -12,8 +12,8 @@ _PERCENT = re.compile(
 
 
 def percent_fields(text: str) -> list[Any]:
-    """Keys (None: the next operand) and conversions of a % format, flat. Raises ValueError if the pattern does not
-    match."""
+    """Return the keys (None: the next operand) and conversions of a % format, flat. Raises ValueError if the pattern
+    does not match."""
     out: list[Any] = []
     at = 0
     while (at := text.find("%", at)) >= 0:
@@ -39,12 +39,12 @@ class Repr:
 
 
 def ascii_text(text: str) -> str:
-    """The result of ascii() for an object with this repr."""
+    """Return the result of ascii() for an object with this repr."""
     return ascii(Repr(text))
 
 
 def format_fields(text: str) -> list[Any] | None:
-    """Literals, keys (int, str or None), conversions and specs of a str.format text, flat.
+    """Return the literals, keys (int, str or None), conversions and specs of a str.format text, flat.
 
     None if fields are nested or access parts of their values.
     """

@@ -27,24 +27,24 @@ Template = Callable[[Operands], Any]
 
 
 def constant(value: Any) -> Template:
-    """The same value in every call."""
+    """Return a template of a value that is the same in every call."""
     return lambda _: value
 
 
 def operand(index: int) -> Template:
-    """An output of the graph."""
+    """Return a template of an output of the graph."""
     return lambda operands: operands[index]
 
 
 def together(cls: type, items: tuple[Template, ...]) -> Template:
-    """A list, a tuple, or an instance of a namedtuple class."""
+    """Return a list, a tuple, or an instance of a namedtuple class."""
     if hasattr(cls, "_make"):
         return lambda operands: cls._make(item(operands) for item in items)
     return lambda operands: cls(item(operands) for item in items)
 
 
 def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
-    """A dict."""
+    """Return a template of a dict."""
     return lambda operands: {k: v(operands) for k, v in zip(keys, values, strict=True)}
 
 
@@ -52,7 +52,7 @@ def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
 
 
 def function(rows: Sequence[Any], positions: Sequence[int], result: Template, plain: bool) -> Template:
-    """A function that runs a graph, given the outer tensors that it reads.
+    """Return a template of a function that runs a graph, given the outer tensors that it reads.
 
     rows: of the graph (backends.build_graph_module). positions: the leaves of the arguments that are its first inputs.
     plain: the arguments are tensors.
@@ -75,7 +75,7 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
 
 
 def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
-    """The graph of a function as a module that takes an operation's operands.
+    """Return the graph of a function as a module that takes an operation's operands.
 
     order[i] are the placeholders that get the i-th operand. bare: it returns its single result, not a tuple.
     """
@@ -122,7 +122,7 @@ def transformation(
     options: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Callable[..., Any]:
-    """The operation ``(outside, *tensors)`` that computes maker(f, *options, **named)(*args, **kwargs)."""
+    """Return the operation ``(outside, *tensors)`` that computes maker(f, *options, **named)(*args, **kwargs)."""
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return maker(body(outside), *options, **named)(*args(tensors), **kwargs(tensors))
@@ -131,7 +131,7 @@ def transformation(
 
 
 def direct(name: str, body: Template, args: Template, kwargs: Template, taker: Any) -> Callable[..., Any]:
-    """The operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs)."""
+    """Return the operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs)."""
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return taker(body(outside), *args(tensors), **kwargs(tensors))
@@ -140,7 +140,7 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
 
 
 class _Recomputed:
-    """A function that a checkpoint keeps: it runs its graph in the forward pass, and is the program's own
+    """A function that a checkpoint keeps: it runs its graph in the forward pass, and the program's own function
     afterwards."""
 
     __slots__ = ("__weakref__", "_places", "_run", "_values")
@@ -163,12 +163,13 @@ class _Recomputed:
 def checkpointed(
     name: str, body: Template, args: Template, kwargs: Template, taker: Any, places: tuple[int | str, ...]
 ) -> tuple[Callable[..., Any], Callable[..., None]]:
-    """(the operation of ``direct``, what supplies the program's own function once the operation has run).
+    """Return (the operation of ``direct``, a function that supplies the program's own function once the operation has
+    run).
 
     A checkpoint calls its function again in backward, when the program may have changed what the function reads: a
-    module's training flag, a variable of a closure, a list that it was given. So the second run is the program's
-    function, as in eager mode. ``supply(fn, *values)`` takes it, and the arguments at ``places`` that the program can
-    change. It is called behind the graph in the same thread; a graph that raises leaves a function that nobody keeps.
+    module's training flag, a closure variable, a list argument. So the second run calls the program's function, as in
+    eager mode. ``supply(fn, *values)`` receives it and the arguments at ``places`` that the program can change. It is
+    called after the graph in the same thread; if the graph raises, its function is dropped.
     """
     waiting = threading.local()
 
@@ -188,7 +189,7 @@ def checkpointed(
 
 
 def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
-    """The operation ``(fn, *tensors)`` that calls the result of another operation."""
+    """Return the operation ``(fn, *tensors)`` that calls the result of another operation."""
 
     def called_function(fn: Any, /, *tensors: Any) -> Any:
         return fn(*args(tensors), **kwargs(tensors))
@@ -200,27 +201,27 @@ def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
 
 
 def stand_in(x: torch.Tensor) -> torch.Tensor:
-    """A tensor with the same metadata."""
+    """Return a tensor with the same metadata."""
     return x.detach().requires_grad_(x.requires_grad)
 
 
 def first_slice(x: torch.Tensor) -> torch.Tensor:
-    """A sample of the slices that a scan passes to its function."""
+    """Return a sample of the slices that a scan passes to its function."""
     return x.select(0, 0).detach().clone().requires_grad_(x.requires_grad)
 
 
 def differentiated(x: torch.Tensor) -> torch.Tensor:
-    """A sample of the tensor that torch.func.grad passes for an argument."""
+    """Return a sample of the tensor that torch.func.grad passes for an argument."""
     return x.detach().requires_grad_()
 
 
 def one_of_none(x: torch.Tensor, dim: int) -> torch.Tensor:
-    """A sample of the tensor that torch.vmap would pass for a tensor of size 0 along ``dim``."""
+    """Return a sample of the tensor that torch.vmap would pass for a tensor of size 0 along ``dim``."""
     return x.new_empty(x.shape[:dim] + x.shape[dim + 1 :]).requires_grad_(x.requires_grad)
 
 
 def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
-    """The dimension over which torch.vmap maps each leaf of the arguments; None if they do not match."""
+    """Return the dimension over which torch.vmap maps each leaf of the arguments; None if they do not match."""
     if type(in_dims) is list:
         in_dims = tuple(in_dims)
     if type(in_dims) is not int and type(in_dims) is not tuple:
@@ -232,7 +233,7 @@ def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
 
 
 def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | None:
-    """The leaves of the arguments by which torch.func.grad differentiates; None if they do not match."""
+    """Return the leaves of the arguments by which torch.func.grad differentiates; None if they do not match."""
     chosen = (argnums,) if type(argnums) is int else argnums
     if type(chosen) is not tuple or not all(type(i) is int and -len(args) <= i < len(args) for i in chosen):
         return None
@@ -242,7 +243,7 @@ def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | No
 
 
 def untied(module: torch.nn.Module) -> bool:
-    """A guard predicate: no parameter or buffer has two names."""
+    """Return whether no parameter or buffer has two names; a guard predicate."""
     seen = set()
     for m in module.modules():
         for t in (*m._parameters.values(), *m._buffers.values()):
@@ -275,12 +276,12 @@ _MADE: dict[types.CodeType, tuple[Any, str]] = {
 
 
 def is_made(fn: types.FunctionType) -> bool:
-    """Whether torch.vmap or a similar function returned it."""
+    """Return whether torch.vmap or a similar function returned it."""
     return fn.__code__ in _MADE
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """For such a function: (its maker, the maker's name, the cells, the names of cells with an argument of the
+    """Return, for such a function, (its maker, the maker's name, the cells, the names of cells with an argument of the
     maker)."""
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters

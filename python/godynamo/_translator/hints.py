@@ -34,7 +34,7 @@ def _annotations(obj: Any) -> Iterator[Any]:
 
 
 def _harmless(annotation: Any) -> bool:
-    """Whether evaluating it only looks up names."""
+    """Return whether evaluating it only looks up names."""
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
@@ -46,8 +46,8 @@ def _harmless(annotation: Any) -> bool:
 
 
 def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
-    """The hints of a class or function and a guard predicate that they are unchanged; None if CPython must compute
-    them."""
+    """Return the hints of a class or function and a guard predicate that they are unchanged; None if CPython must
+    compute them."""
     if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
         return None
     if not all(map(_harmless, _annotations(obj))):
@@ -60,5 +60,5 @@ def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
 
 
 def signature(fn: types.FunctionType, bound: bool) -> inspect.Signature:
-    """The signature of a function, or of a method made from it; raises the exceptions of inspect.signature."""
+    """Return the signature of a function, or of a method made from it; raises the exceptions of inspect.signature."""
     return inspect.signature(types.MethodType(fn, object()) if bound else fn)

@@ -21,7 +21,7 @@ class IdentityMap(MutableMapping[K, V], Generic[K, V]):
         self._rows: dict[int, tuple[weakref.ref[K], V]] = {}
 
     def __getitem__(self, obj: K) -> V:
-        """Value of exactly this object; KeyError if it has none."""
+        """Return the value of exactly this object; KeyError if it has none."""
         row = self._rows.get(id(obj))
         if row is None or row[0]() is not obj:
             raise KeyError(obj)

@@ -1,7 +1,7 @@
-"""What torch's functions and methods return, by torch's own operator schemas, and which Python calls are pure.
+"""Result kinds of torch's functions and methods, from torch's own operator schemas; Python calls that are pure.
 
-A kind is a word of ResultKind, the closed set. ``go generate ./variables`` makes Go's constants from its rows;
-"tensors:N" is parsed by variables/torch_results.go.
+A kind is one of the words in ResultKind; there are no others. ``go generate ./variables`` makes Go's constants from its
+rows; "tensors:N" is parsed by variables/torch_results.go.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ ResultKind = Literal[
 
 Kwnames = tuple[str, ...]
 
-# Letters of argument kinds: T tensor, L list or tuple, i int, f float, b bool, n None, o anything else. What a schema
-# type takes, by its printed form without "?"; a type not listed takes anything.
+# Printed form of a schema type, without Optional[] -> letters of the argument kinds that it accepts: T tensor, L list
+# or tuple, i int, f float, b bool, n None, o anything else. A type that is not listed accepts every argument.
 _TAKES: dict[str, str] = {
     "Tensor": "T",
     "Tensor[]": "L",
@@ -60,7 +60,7 @@ _TAKES: dict[str, str] = {
     "ScalarType": "o",
     "Generator": "o",
 }
-# Python's other names of schema arguments.
+# Python's alternative names of schema arguments.
 _ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "other": "other", "x1": "self", "x2": "other"}
 # Keywords that Python's bindings add to constructors and copies.
 _EVERYWHERE = {"dtype", "device", "layout", "pin_memory", "requires_grad", "memory_format"}
@@ -76,7 +76,7 @@ _SCALARS = {
     "Scalar": "scalar",
 }
 
-# Made in Python's bindings or by Python code of torch's: no schema has these names.
+# Defined in Python's bindings or in torch's Python code: no schema has these names.
 _FUNCTIONS = {
     **dict.fromkeys(
         "tensor as_tensor asarray from_numpy frombuffer full_like empty_permuted scalar_tensor range "
@@ -132,7 +132,7 @@ _OPERATOR_METHODS = {
     "lshift": "__lshift__",
     "rshift": "__rshift__",
 }
-#: properties of tensors: what reading them gives
+#: tensor property -> kind of its value
 _PROPERTIES = {
     **dict.fromkeys("T mT H mH real imag data grad".split(), "tensor"),
     **dict.fromkeys("ndim itemsize nbytes output_nr _version".split(), "int"),
@@ -179,7 +179,7 @@ def _argument(argument: Any) -> _Argument:
 
 @functools.lru_cache(maxsize=1)
 def _dispatched() -> frozenset[str]:
-    # aten:: also holds TorchScript's operators on Python numbers, lists and strings.
+    # aten:: also contains TorchScript's operators on Python numbers, lists and strings.
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
@@ -207,7 +207,7 @@ def _return_kind(schema: Any) -> str:
     if not kinds:
         return "none"
     if not schema.name.startswith("aten::") and schema.is_mutable:
-        return "unknown"  # a custom operator that changes an operand and gives something besides
+        return "unknown"  # a custom operator that changes an operand and also returns a value
     if len(kinds) > 1:
         return f"tensors:{len(kinds)}" if set(kinds) == {"Tensor"} else "object"
     if kinds[0] == "Tensor":
@@ -218,18 +218,18 @@ def _return_kind(schema: Any) -> str:
 
 
 def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
-    """Whether Python's binding could pick this overload; letters ("" or one a positional argument) narrow it
-    further."""
+    """Return whether Python's binding could pick this overload. ``letters`` ("", or one per positional argument) narrow
+    it further."""
     arguments = overload.arguments
     names = {a.name for a in arguments}
-    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has an axis of its own
+    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has its own axis
     if overload.has_out and "out" not in kwnames and not any(a.name in kwnames for a in arguments if a.is_out):
         return False
     if overload.by_dimname and letters and "o" not in letters:
         return False
     positional = [a for a in arguments if not a.kwarg_only]
     if nargs > len(positional):
-        # x.view(2, 3): the last positional arguments are one list of ints.
+        # x.view(2, 3): the last positional arguments form one list of ints.
         lists = [i for i, a in enumerate(positional) if a.type in ("List[int]", "int[]", "SymInt[]", "List[SymInt]")]
         if not lists or (letters and set(letters[lists[-1] :]) - {"i"}):
             return False
@@ -249,7 +249,7 @@ def _by_schema(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
     schemas = _schemas(name)
     matching = [s for s in schemas if _applies(s, nargs, kwnames, letters)]
     if not matching and letters:
-        # A tensor where a number is expected (x.add(t), alpha=t) and the like: arity alone.
+        # A tensor where the schema expects a number (x.add(t), alpha=t) and the like: match by arity alone.
         matching = [s for s in schemas if _applies(s, nargs, kwnames, "")]
     kinds = {s.kind for s in matching}
     return kinds.pop() if len(kinds) == 1 else "unknown"
@@ -279,14 +279,15 @@ def _schema_name(fn: Callable[..., Any]) -> str:
 
 
 def result_kind(fn: Callable[..., Any]) -> str:
-    """What every call of this torch function gives; "unknown" where overloads differ."""
+    """Return the kind of this torch function's result; "unknown" if overloads differ."""
     if isinstance(fn, torch._ops.OpOverload):
         return _return_kind(fn._schema)
     return _any_kind(_schema_name(fn))
 
 
 def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argkinds: str = "") -> str:
-    """What a call with ``nargs`` positional arguments of these kinds (see the top) and these keywords gives."""
+    """Return the result kind of a call with ``nargs`` positional arguments of these kinds (letters of _TAKES) and these
+    keywords."""
     if isinstance(fn, torch._ops.OpOverload):
         return _return_kind(fn._schema)
     return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
@@ -294,8 +295,8 @@ def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argki
 
 @functools.cache
 def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str = "") -> str:
-    """What ``Tensor.name`` gives; nargs (without self) of -1: any call; argkinds as for result_kind_call, without
-    self."""
+    """Return the result kind of ``Tensor.name``. ``nargs`` does not count self; -1 means any call. ``argkinds`` is as
+    for result_kind_call, also without self."""
     if (name == "size" and nargs == 1) or (name == "stride" and nargs == 1):
         return "int"
     if name == "type" and nargs >= 1:
@@ -319,13 +320,14 @@ def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str
 
 
 def property_kind(name: str) -> str:
-    """What reading ``tensor.name`` gives, "unknown" for what is no known property."""
+    """Return the kind of ``tensor.name``; "unknown" if it is not a known property."""
     return _PROPERTIES.get(name, "unknown")
 
 
-# ---- results that are tensors of their own ----
+# ---- results that are new tensors ----
 
-#: Compositions of other operators, whose schemas promise nothing; these end in one that makes its result.
+#: Composite operators, whose schemas say nothing reliable about aliases; the last operator in each of these makes a
+#: new tensor.
 _COMPOSED_ANEW = frozenset(
     "linear layer_norm group_norm batch_norm instance_norm rms_norm matmul softmax log_softmax conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
@@ -336,17 +338,17 @@ _COMPOSED_ANEW = frozenset(
 )
 
 
-#: parts of the names of operators that give views, or an operand, without saying so
+#: parts of names of operators that may return a view or an operand although the schema does not say so
 _UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
 
 
 @functools.cache
 def makes_new(target: str, views: bool = False) -> bool:
-    """Whether the operation that a graph prints so always gives a tensor of its own: no operand and, but with
-    ``views``, no view of one.
+    """Return whether an operation, given by its printed name, always returns a new tensor: never an operand and, unless
+    ``views`` is set, never a view of one.
 
-    By torch's schemas: no result is annotated as an alias. A composite operator may hand its operand through without
-    saying so (dropout in evaluation does), so those count by name.
+    Decided by torch's schemas: no result is annotated as an alias. A composite operator may return its operand without
+    such an annotation (dropout in evaluation mode does), so composite operators are listed by name.
     """
     module, _, name = target.rpartition(".")
     if module == "operator":
@@ -376,7 +378,7 @@ def makes_new(target: str, views: bool = False) -> bool:
 
 # ---- pure calls ----
 
-# Immutable, so that their methods change nothing and give nothing mutable but what is listed.
+# Immutable types: their methods change nothing, and return nothing mutable except those in _NOT_PURE_METHODS.
 _IMMUTABLE = (
     str,
     bytes,
@@ -447,13 +449,13 @@ def _pure() -> frozenset[int]:
         torch.can_cast,
         torch.is_tensor,
         torch.broadcast_shapes,
-        torch._C._log_api_usage_once,  # once a process and text: logged while translating, it is logged
+        torch._C._log_api_usage_once,  # logs each text once per process, so logging it while translating is enough
     ]
     _keep.extend(table)
     return frozenset(map(id, table))
 
 
-_keep: list[Any] = []  # the table is of addresses: float.fromhex is a new object each time it is read
+_keep: list[Any] = []  # keeps the table's addresses valid: float.fromhex is a new object at each read
 
 
 def _inplace(name: str) -> bool:
@@ -465,8 +467,8 @@ def _inplace(name: str) -> bool:
 
 
 def is_pure_call(fn: Any) -> bool:
-    """Whether calling ``fn`` with constants while translating is the same as calling it later: no effect, state or
-    identity."""
+    """Return whether calling ``fn`` with constants while translating equals calling it later: it has no effect and
+    depends on neither state nor identity."""
     if id(fn) in _pure():
         return True
     if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):

@@ -1,8 +1,8 @@
-"""Scalars of numpy's: immutable values that CPython computes with while translating, in numpy's own types; and arrays
-as tensors.
+"""numpy's scalars as constants, on which CPython computes while translating, in numpy's own types; numpy's arrays as
+tensors.
 
-What would warn (overflow, division by zero, an invalid value) is left to where the program computes it. Complex scalars
-are left out: their conversions warn.
+An operation that would warn (overflow, division by zero, an invalid value) is left to the program's own run. Complex
+scalars are excluded: their conversions warn.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 
 try:
     import numpy as np
-except ImportError:  # torch runs without
+except ImportError:  # torch also works without numpy
     np = None  # type: ignore[assignment]
 
 
@@ -52,8 +52,8 @@ def _functions() -> dict[Any, None]:
     return dict.fromkeys([*found, *(f for f in named if type(f).__module__ == "numpy")])
 
 
-#: functions that only read their arguments and give a number for numbers and lists of them. What gives an array is
-#: computed by the program: each call's is a new one.
+#: functions that only read their arguments and return a number for numbers and lists of numbers. Functions that
+#: return an array are left to the program: each call returns a new array.
 FUNCTIONS = _functions()
 
 #: the class of arrays
@@ -61,7 +61,7 @@ ARRAY: type = np.ndarray if np is not None else type(None)
 
 
 def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
-    """(torch.from_numpy(array), the guard predicate of arrays that are laid out alike); None where that raises or
+    """Return (torch.from_numpy(array), a guard predicate for arrays with the same layout); None if from_numpy raises or
     warns."""
     if not array.flags.writeable:
         return None
@@ -74,10 +74,10 @@ def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
 
 
 def index_method(array: Any) -> str | None:
-    """The method that makes an index of a tensor that shares the array's memory, as torch makes one of an array in a
+    """Return the method that converts a tensor sharing the array's memory to an index, as torch converts an array in a
     subscript.
 
-    It copies. None where torch takes the array apart, or reads its numbers in another way.
+    The method copies. None if torch takes the array apart or reads its numbers differently.
     """
     if array.ndim != 1 or not array.dtype.isnative or array.dtype.kind not in "ib":
         return None
@@ -93,7 +93,7 @@ _OPERATORS: dict[str, Any] = {"binary": _BINARY, "unary": _UNARY, "compare": _CO
 
 
 def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
-    """(result,) of a call with scalars among the arguments; None where it warns. Raises what the call raises."""
+    """Return (result,) of a call with scalars among the arguments; None if it warns. Raises the call's exceptions."""
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         try:
@@ -103,10 +103,10 @@ def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 
 def operation(kind: str, op: int, args: tuple[Any, ...]) -> tuple[Any] | None:
-    """As computed, of a numbered operator."""
+    """Do the same as computed() for a numbered operator."""
     return computed(_OPERATORS[kind][op], args, {})
 
 
 def told(value: Any) -> tuple[type, bytes]:
-    """What tells a scalar from others: 0.0 and -0.0 differ, a nan is itself."""
+    """Return a key that distinguishes scalars: 0.0 and -0.0 differ, nan equals itself."""
     return type(value), value.tobytes()

@@ -1,7 +1,7 @@
 """Python functions of the standard library that have no effect and whose result follows from plain arguments alone.
 
-CPython computes them while translating. Not so a call that may print or warn: regular expressions that are odd enough
-are left to where the program calls them.
+CPython computes them while translating. Calls that may print or warn are excluded: unusual regular expressions are left
+to the program's own call.
 """
 
 from __future__ import annotations
@@ -38,12 +38,13 @@ _FUNCTIONS = {
 
 
 def is_pure(fn: types.FunctionType, module: str) -> bool:
-    """Whether ``fn`` is one of these, as its module has it."""
+    """Return whether ``fn`` is one of these functions and its module still has it under this name."""
     name = fn.__name__
     return name in _FUNCTIONS.get(module, ()) and getattr(sys.modules.get(module), name, None) is fn
 
 
-# Set operations to come and sets in sets (FutureWarning), conditions on groups (DeprecationWarning for their names).
+# Patterns that may warn: future set operations and nested sets (FutureWarning), conditions on groups
+# (DeprecationWarning for the names of groups).
 _ODD = re.compile(r"--|&&|~~|\|\||\(\?\(|\[[^\]]*\[")
 
 
@@ -66,6 +67,6 @@ _VETTED: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]] = {"r
 
 
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """``fn(*args, **kwargs)``, or MISSING where the call might have an effect. Raises what ``fn`` raises."""
+    """Return ``fn(*args, **kwargs)``, or MISSING if the call might have an effect. Raises the exceptions of ``fn``."""
     vet = _VETTED.get(fn.__globals__["__name__"])
     return fn(*args, **kwargs) if vet is None or vet(fn, args, kwargs) else MISSING

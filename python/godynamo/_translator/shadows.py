@@ -1,4 +1,4 @@
-"""Mutable objects of C types that hold nothing but plain data: CPython computes on a copy while translating.
+"""Mutable objects of C types that contain only plain data: CPython computes on a copy while translating.
 
 See variables/container_shadow.go. Nothing here changes the program's own object.
 """
@@ -16,7 +16,7 @@ _CHANGING: dict[type, str] = {
     "__delitem__ "
     "__iadd__ __imul__",
 }
-#: what tells of more than the contents, or does more than look at them
+#: excluded: methods that report more than the contents, or do more than read or change them
 _LEFT_OUT = frozenset(
     "buffer_info fromfile tofile maketrans fromhex __alloc__ __array_finalize__ __class__ __class_getitem__ __copy__ "
     "__deepcopy__ __getattribute__ __init__ __iter__ __new__ __reduce__ __reduce_ex__ __sizeof__".split()
@@ -37,7 +37,7 @@ METHODS: dict[type, dict[str, bool]] = {kind: _methods(kind) for kind in _CHANGI
 
 
 def copied(value: Any) -> Any:
-    """A new object equal to this bytearray or array."""
+    """Return a new object equal to this bytearray or array."""
     return value[:]
 
 
@@ -46,18 +46,19 @@ def _state(value: Any) -> tuple[Any, ...]:
 
 
 def shadow_is(value: Any) -> Callable[[Any], bool]:
-    """A guard predicate: an object of this very type with the same contents."""
+    """Return a guard predicate: the object has exactly this type and the same contents."""
     kind, state = type(value), _state(value)
     return lambda other: type(other) is kind and _state(other) == state
 
 
 def recipe(value: Any) -> tuple[Any, ...]:
-    """A callable and its arguments, which make an object of the same contents."""
+    """Return a callable followed by its arguments; the call makes an object with the same contents."""
     return type(value), *_state(value)
 
 
 def called(value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """(result, the object afterwards) of a method called on a copy; None where it raises half done."""
+    """Return (result, the object afterwards) of a method called on a copy; None if it raises after it has changed the
+    copy."""
     after = copied(value)
     try:
         return getattr(after, name)(*args, **kwargs), after

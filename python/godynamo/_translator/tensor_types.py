@@ -1,5 +1,5 @@
-"""What a plain tensor that the graph computes is to isinstance and to its own method ``type``: asked of torch by an
-example."""
+"""isinstance and the method ``type`` for a plain tensor that the graph computes: torch answers for an example
+tensor."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ import torch
 
 
 def tensor_type_is(t: type, cls: Any) -> bool:
-    """isinstance(x, cls) for a tensor x of exact type t that the graph computes, where no class of cls decides for
-    itself."""
+    """Return isinstance(x, cls) for a computed tensor x of exact type t, if no class in cls decides by itself."""
     return any(isinstance(c, type) and issubclass(t, c) for c in classes_in(cls))
 
 
 def classes_in(cls: Any) -> list[Any]:
-    """The classes in what isinstance is asked about."""
+    """Return the classes in the second argument of isinstance."""
     if isinstance(cls, tuple):
         return [c for one in cls for c in classes_in(one)]
     if typing.get_origin(cls) in (typing.Union, types.UnionType):
@@ -27,19 +26,19 @@ def classes_in(cls: Any) -> list[Any]:
 
 
 def decides_itself(cls: Any) -> bool:
-    """Whether isinstance of a tensor and cls asks a metaclass: torch.FloatTensor's looks at the dtype, Variable's takes
-    all."""
+    """Return whether isinstance(tensor, cls) calls a metaclass: torch.FloatTensor's checks the dtype, Variable's
+    accepts all."""
     plain = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))
 
 
 def tensor_like_is(dtype: torch.dtype, device: torch.device, cls: Any) -> bool:
-    """isinstance(x, cls) for a plain tensor that the graph computes."""
+    """Return isinstance(x, cls) for a plain tensor that the graph computes."""
     with torch._C.DisableTorchFunction():
         return isinstance(torch.empty(0, dtype=dtype, device=device), cls)
 
 
 def tensor_type_name(dtype: torch.dtype, device: torch.device, layout: torch.layout) -> str:
-    """x.type() of a plain tensor that the graph computes."""
+    """Return x.type() for a plain tensor that the graph computes."""
     with torch._C.DisableTorchFunction():
         return str(torch.empty((0, 0), dtype=dtype, device=device, layout=layout).type())

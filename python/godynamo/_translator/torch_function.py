@@ -1,7 +1,7 @@
-"""Which calls of ``__torch_function__`` an operation makes: torch itself is asked, with stand-ins for its arguments.
+"""Which calls of ``__torch_function__`` an operation makes, found by running torch with stand-ins for the arguments.
 
-Called while translating only. Tensors of a subclass are captured when nothing but ``__torch_function__`` and Python
-attributes tells them from others: classes with ``__torch_dispatch__`` are left to CPython.
+Used only while translating. Tensors of a subclass are captured if only ``__torch_function__`` and Python attributes
+distinguish them from other tensors; classes with ``__torch_dispatch__`` are left to CPython.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from .. import config
 
 _Call = tuple[Any, Any, Any, Any, Any]
 
-#: the calls that stand-ins have got since asked() began, in order
+#: the calls that stand-ins have received since asked() began, in order
 _calls: list[_Call] = []
 
 _PLAIN_METACLASSES = tuple({type(torch.Tensor), type(torch.nn.Parameter)})
 
 
 def traceable(cls: type) -> bool:
-    """Whether tensors of this class are captured.
+    """Return whether tensors of this class are captured.
 
-    By default the user's own, with torch's metaclass; others where ``config.traceable_tensor_subclasses`` names them.
+    By default the user's own classes with torch's metaclass are; ``config.traceable_tensor_subclasses`` names others.
     """
     if not issubclass(cls, torch.Tensor) or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
@@ -35,14 +35,14 @@ def traceable(cls: type) -> bool:
 
 
 def has_handler(cls: Any) -> bool:
-    """Whether operations on tensors of this class call a handler of its, or of torch.Tensor's for subclasses."""
+    """Return whether operations on tensors of this class call a handler: its own or, for subclasses, torch.Tensor's."""
     return cls.__torch_function__ is not torch._C._disabled_torch_function_impl
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The tensor as one of torch.Tensor, which shares its memory and its gradient; no handler is called.
+    """Return the tensor as a torch.Tensor that shares its memory and gradient; no handler is called.
 
-    Gradients are on for that: the graph may switch them on itself.
+    Grad mode is on for this step: the graph may switch it on itself.
     """
     if torch.is_grad_enabled():
         return torch.Tensor.as_subclass(tensor, torch.Tensor)
@@ -51,19 +51,19 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def plain_example(tensor: torch.Tensor) -> torch.Tensor:
-    """A plain tensor with the tensor's metadata, through which no compiler comes to the tensor itself."""
+    """Return a plain tensor with the tensor's metadata, through which no compiler can reach the tensor itself."""
     alias = plain(tensor)
     return alias.detach().requires_grad_(alias.requires_grad)
 
 
 def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
-    """An operation's result as a tensor of the subclass; an operation may give its operand."""
+    """Return an operation's result as a tensor of the subclass; the result may be an operand that already is one."""
     return result if isinstance(result, cls) else result.as_subclass(cls)
 
 
 def converted(result: Any, cls: type) -> Any:
-    """What torch.Tensor's own handler makes of a result: tensors become tensors of the subclass, in tuples and lists
-    too."""
+    """Convert a result as torch.Tensor's own handler does: tensors become tensors of the subclass, also in tuples and
+    lists."""
     if isinstance(result, torch.Tensor):
         return as_subclass(result, cls)
     if isinstance(result, (tuple, list)):
@@ -72,8 +72,10 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
-    """What a graph of plain tensors gave, as the program sees it: one of the graph's inputs as what that stood for,
-    another result as a tensor of the subclass where it is to be one.
+    """Convert a result of a graph of plain tensors to what the program sees.
+
+    A graph input becomes the object that it replaces; another result becomes a tensor of the subclass, if ``cls`` is
+    given.
     """
     for plain_input, given in zip(inputs, real, strict=True):
         if result is plain_input:
@@ -82,21 +84,21 @@ def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[
         return result
     if torch.is_grad_enabled():
         return converted(result, cls)
-    with torch.enable_grad():  # what was switched inside of the graph
+    with torch.enable_grad():  # grad mode may have been switched inside the graph
         return converted(result, cls)
 
 
 def make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False) -> torch.Tensor:
-    """``torch.Tensor._make_subclass``, which a graph cannot name: it is in no module."""
+    """Call ``torch.Tensor._make_subclass``; a graph cannot name that function itself, since it belongs to no module."""
     return torch.Tensor._make_subclass(cls, data, require_grad)
 
 
 def new_tensor(cls: type, data: torch.Tensor) -> torch.Tensor:
-    """``torch.Tensor.__new__`` for another tensor's data."""
+    """Call ``torch.Tensor.__new__`` with another tensor's data."""
     return torch.Tensor.__new__(cls, data)
 
 
-#: what these give, but for its class
+#: functions that make the same tensors, but of class torch.Tensor
 PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
     make_subclass: lambda data, require_grad=False: data.detach().requires_grad_(require_grad),
     new_tensor: lambda data: torch.ops.aten.alias(data),
@@ -104,18 +106,18 @@ PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
 
 
 def enabled() -> bool:
-    """Whether operations on this thread call handlers of classes now."""
+    """Return whether operations on this thread currently call the handlers of classes."""
     return bool(torch._C._is_torch_function_enabled())
 
 
 def modes_off() -> bool:
-    """Whether operations on this thread call no handlers of modes either."""
+    """Return whether operations on this thread call neither the handlers of classes nor those of modes."""
     return bool(torch._C._is_torch_function_all_disabled())
 
 
 def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     if any(call[0] is cls for call in _calls):
-        raise _Refused  # all have: what follows is the operation's way to its error, or another operation
+        raise _Refused  # all handlers were called: the operation now raises its error or starts another operation
     _calls.append((cls, func, types, args, kwargs))
     return NotImplemented
 
@@ -123,7 +125,7 @@ def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
 @functools.lru_cache(maxsize=256)
 def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ...]:
     made: dict[int, type] = {}
-    for i in sorted(range(len(shape)), key=lambda i: len(shape[i][1])):  # bases come before what extends them
+    for i in sorted(range(len(shape)), key=lambda i: len(shape[i][1])):  # bases come before their subclasses
         tensor, above = shape[i]
         nearest = [j for j in above if not any(j in shape[k][1] for k in above)]
         bases: list[type] = [made[j] for j in nearest]
@@ -135,7 +137,8 @@ def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ..
 
 
 def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
-    """Classes of ours that extend each other as these do: torch asks subclasses first. Each refuses every function."""
+    """Return our own classes with the inheritance of these, since torch calls subclasses first; each refuses every
+    function."""
     return _mirrored(
         tuple(
             (issubclass(c, torch.Tensor), tuple(j for j, d in enumerate(classes) if d is not c and d in c.__mro__))
@@ -145,7 +148,7 @@ def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
 
 
 def stand_in(cls: type | None) -> Any:
-    """An argument to ask with: one of a mirror, or a plain tensor for None."""
+    """Return a stand-in argument: an instance of a mirror class, or a plain tensor for None."""
     if cls is None or issubclass(cls, torch.Tensor):
         made = torch.empty(0)
         return made if cls is None else made.as_subclass(cls)
@@ -153,7 +156,7 @@ def stand_in(cls: type | None) -> Any:
 
 
 class _Refused(BaseException):
-    """Ends a question; no ``except Exception`` on the way sees it."""
+    """Ends a query; no ``except Exception`` in between catches it."""
 
 
 class _Mode(torch.overrides.TorchFunctionMode):
@@ -162,13 +165,15 @@ class _Mode(torch.overrides.TorchFunctionMode):
 
 
 def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool) -> tuple[_Call, ...]:
-    """The calls of handlers that ``fn(*args, **kwargs)`` makes as long as each gives NotImplemented, each as
-    (class, func, types, args, kwargs). Each class is asked once: that ends the operation's first dispatch.
+    """Return the handler calls that ``fn(*args, **kwargs)`` makes while each returns NotImplemented, each as (class,
+    func, types, args, kwargs). The query ends when a class would be called again: the operation's first dispatch is
+    over.
 
-    mode: one of ours is asked first, its class reads None. kwargs of None: the handler is called without.
+    mode: our own function mode is called first; its class is None in the result. If kwargs in a result is None, the
+    handler is called without keywords.
     """
     _calls.clear()
-    call = functools.partial(fn, *args, **kwargs)  # which gives C no empty dict of keywords
+    call = functools.partial(fn, *args, **kwargs)  # passes no empty dict of keywords to C
     try:
         if mode:
             with _Mode():

@@ -1,4 +1,4 @@
-"""Which code the eval-frame hook leaves to CPython by its kind; asked once per code object."""
+"""Which code the eval-frame hook leaves to CPython because of its kind; checked once per code object."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _folder(path: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _real(file: str) -> str:
-    """The real path of a source file; asked for each of its functions."""
+    """Return the real path of a source file; cached, since every function of the file needs it."""
     return os.path.realpath(file)
 
 
@@ -31,7 +31,7 @@ def _torch_folder() -> str:
 
 
 def is_torchs(file: str) -> bool:
-    """Whether a file is one of torch's."""
+    """Return whether a file is one of torch's."""
     return os.path.realpath(file).startswith(_torch_folder())
 
 
@@ -51,10 +51,10 @@ def _site_folders() -> tuple[str, ...]:
 
 
 def skip_reason(code: CodeType) -> str:
-    """Why the hook leaves this code alone, "" when it does not.
+    """Return why the hook leaves this code alone, "" if it does not.
 
-    torch.nn's modules are captured where they compute: they are what models are made of. What makes, registers and
-    prints them is left alone.
+    Code of torch.nn's modules that computes is captured, since models consist of it. Code that makes, registers or
+    prints modules is left alone.
     """
     if code.co_name == "<module>":
         return "module-level code"
@@ -68,7 +68,7 @@ def skip_reason(code: CodeType) -> str:
     if code.co_qualname.startswith("__create_fn__.<locals>."):
         return "method that dataclasses made"
     if path.startswith("<eval_with_key>"):
-        return "FX's generated code"  # a backend was given it: translating it again would give it to the backend again
+        return "FX's generated code"  # from a graph that a backend got; translating it would return it to the backend
     if path.startswith("<"):
         return ""
     if f"{os.sep}torchinductor_" in path or path.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0"):
@@ -87,10 +87,10 @@ def skip_reason(code: CodeType) -> str:
 
 
 _NN_MODULES = os.path.join("nn", "modules", "")
-#: in files that keep books of modules, what is on the way of a call
+#: in files that mostly manage modules: the functions that take part in a call of a module
 _ON_A_CALLS_WAY = frozenset(("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl", "forward"))
 _BOOKS = ("module.py", "container.py")
-#: methods of modules that compute nothing of a model's; an optimizer of models serves frames that do
+#: in the other files: methods that take no part in a model's computation
 _BOOKKEEPING = frozenset(
     "__init__ __repr__ __setstate__ _load_from_state_dict _reset_parameters _save_to_state_dict extra_repr"
     " reset_parameters".split()
@@ -102,7 +102,7 @@ def _keeps_books(code: CodeType, file: str) -> bool:
 
 
 def skipped_callable(fn: object) -> bool:
-    """Whether the hook leaves a callable's own frames alone: C code, or Python code that skip_code() names."""
+    """Return whether the hook leaves a callable's own frames alone: C code, or Python code with a skip_reason()."""
     function = getattr(fn, "__func__", fn)
     if not hasattr(function, "__code__"):
         function = inspect.getattr_static(type(function), "__call__", None)
@@ -110,15 +110,15 @@ def skipped_callable(fn: object) -> bool:
     return not isinstance(code, CodeType) or bool(skip_reason(code))
 
 
-#: what makes a frame worth a translation where everything is served (core/calls/heat.c)
+#: types that make a frame worth a translation when a whole program is served (core/calls/heat.c)
 TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
 
 
 def names_torch(function: FunctionType) -> bool:
-    """Whether a function's code reads a global or a variable around it that is torch's, a tensor, a module or a class
-    of modules.
+    """Return whether a function's code reads a global or closure variable that is torch's, a tensor, a module or a
+    class of these.
 
-    Called by the core once a code object. Runs none of the user's code.
+    The core calls this once per code object. It runs no user code.
     """
     code, names = function.__code__, function.__globals__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=False))
@@ -128,7 +128,7 @@ def names_torch(function: FunctionType) -> bool:
         if name in cells:
             try:
                 value = cells[name].cell_contents
-            except ValueError:  # not set yet
+            except ValueError:  # the cell is still empty
                 continue
         kind = type(value)
         if issubclass(kind, TENSOR_AND_MODULE) or (issubclass(kind, type) and issubclass(value, TENSOR_AND_MODULE)):
@@ -144,16 +144,17 @@ def names_torch(function: FunctionType) -> bool:
     return False
 
 
-# Below a frame of these torch.compile is at work: it has a hook, a translator and generated code of its own.
+# torch.compile runs below frames of these; it has its own hook, translator and generated code.
 _OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "inductor"))
 
 
 def skip_code(code: CodeType) -> int:
-    """Called by the core (eval_frame.c): 0, 1 to leave the code alone, 2 to leave what it calls alone too."""
+    """Return 0, or 1 to leave the code alone, or 2 to leave its callees alone as well; called by the core
+    (eval_frame.c)."""
     if code.co_filename.startswith("<frozen importlib"):
-        return 2  # an import is no part of the call: what runs below it only defines
+        return 2  # an import is not part of the call: the code below it only makes definitions
     if any(getattr(callback, "__code__", None) is code for callback in gc.callbacks):
-        return 2  # the collector calls it, whenever it runs
+        return 2  # the garbage collector calls it at any time
     reason = skip_reason(code)
     if reason != "torch's own file":
         return int(bool(reason))

@@ -1,8 +1,8 @@
-"""What FakeTensor can only guess.
+"""Metadata that FakeTensor can only guess.
 
-It gives every sparse tensor no elements, and takes quantized, nested and mkldnn tensors for what they are not or
-refuses them. The metadata of what is computed from such tensors are therefore unknown, except where they follow from
-the operands' own.
+FakeTensor gives every sparse tensor no elements; it mistakes quantized, nested and mkldnn tensors for other kinds or
+rejects them. So metadata of values computed from such tensors are unknown, unless they follow from the operands' own
+metadata.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bs
 _MKLDNN: Any = torch._mkldnn  # type: ignore[attr-defined]
 _QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
 
-#: Operators on sparse tensors whose result's metadata follow from the metadata of the operands alone. FakeTensor gives
-#: every sparse tensor no elements, so what it says of any other operator's result is not believed.
+#: Operators on sparse tensors whose result's metadata follow from the metadata of the operands alone. FakeTensor
+#: gives every sparse tensor no elements, so its result for any other operator is not trusted.
 _CERTAIN = frozenset(
     """
     _to_dense to_dense detach alias clone _to_copy t transpose is_coalesced dense_dim sparse_dim _coalesced_ _coalesce
@@ -27,26 +27,26 @@ _CERTAIN = frozenset(
     """.split()
 )
 
-#: Operators that make tensors of which FakeTensor does not know the layout or the dtype.
+#: Parts of names of operators whose result has a layout or dtype that FakeTensor does not know.
 _MADE_OTHERWISE = ("quantize", "mkldnn", "nested")
 
 
 class VagueMetadata(RuntimeError):
-    """What FakeTensor says of an operation's result does not follow from metadata."""
+    """FakeTensor's result for an operation has metadata that do not follow from the operands' metadata."""
 
 
 class Watch:
-    """Notes the first operator whose result a mode can only guess: those on sparse, quantized, nested and mkldnn
+    """Records the first operator whose result a mode can only guess: one on sparse, quantized, nested or mkldnn
     tensors.
 
-    It wraps the mode's own dispatch. A subclass would not do: higher-order operators look their rule up by the mode's
+    It wraps the mode's own dispatch. A subclass would not work: higher-order operators look up their rule by the mode's
     exact type.
     """
 
     def __init__(self, mode: Any) -> None:
         self.vague: Any = None  #: that operator; reset by the session
         self._depth = 0
-        self._mode = weakref.ref(mode)  # which holds the watch
+        self._mode = weakref.ref(mode)  # weak, since the mode holds the watch
         self._dispatch = type(mode).dispatch
         mode.dispatch = self
 
@@ -81,26 +81,26 @@ def _is_vague(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
         "addmm",
         "mv",
         "_sparse_addmm",
-    ):  # by two sparse matrices: which layout comes out is the kernel's to say
+    ):  # with two sparse matrices, the kernel chooses the result's layout
         operands = [layout(x) for x in args if isinstance(x, torch.Tensor)]
         return operands.count(torch.strided) != len(operands) - 1 or layout(result) is not torch.strided
     return not layouts <= _SPARSE or (name not in _CERTAIN and not name.startswith(("to_sparse", "_to_sparse")))
 
 
 def layout(t: torch.Tensor) -> Any:
-    """A tensor's layout; "quantized" or "nested" for those that are called strided but have no dense memory."""
+    """Return a tensor's layout; "quantized" or "nested" for tensors that report strided but have no dense memory."""
     if t.is_nested:
         return "nested"
     return "quantized" if t.dtype in _QUANTIZED else t.layout
 
 
 def is_dense(t: torch.Tensor) -> bool:
-    """Whether a fake tensor can represent a tensor and what it is a view of."""
+    """Return whether a fake tensor can represent this tensor and the tensor that it is a view of."""
     return layout(t) is torch.strided and (t._base is None or layout(t._base) is torch.strided)
 
 
 def in_rows(rows: Iterable[Any]) -> bool:
-    """Whether an operation of a graph may make a tensor that is not dense; rows: see _backends/rows.py."""
+    """Return whether an operation of a graph may make a tensor that is not dense; rows: see _backends/rows.py."""
     for row in rows:
         name = row[2] if isinstance(row[2], str) else getattr(row[2], "__name__", "")
         if any(word in name for word in _MAKE) and "fake_quant" not in name:

@@ -1,4 +1,4 @@
-"""Values as guards compare them: by content and type, whatever their class says; and what is made of them while
+"""Values as guards compare them, by content and type, regardless of their classes; and values made while
 translating."""
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from . import numpy as _numpy
 
 
 def equal_to(value: Any) -> Callable[[Any], bool]:
-    """A guard predicate; ``value`` is of a type of torch's or a frozenset of plain constants."""
+    """Return a guard predicate for values equal to ``value``: a set of plain constants, a generic alias or another
+    constant."""
     if isinstance(value, (set, frozenset)):
         typed = _typed(value)
         return lambda other: _typed(other) == typed
@@ -31,13 +32,14 @@ _ALIASES: tuple[Any, ...] = (types.GenericAlias, types.UnionType, typing._Generi
 
 
 def _alias_parts(value: Any) -> Any:
-    """A generic alias or union with its arguments in their order; no hook of a class among them runs."""
+    """Return a generic alias or union with its arguments in order; no hook of a class among them runs."""
     args = value.__args__ if issubclass(type(value), _ALIASES) else None
     return (type(value), tuple(map(_alias_parts, args))) if type(args) is tuple else value
 
 
 def _typed(value: Any) -> Any:
-    """A plain constant with its types: 1, 1.0 and True are equal, and so are the zeros."""
+    """Return a key that includes a plain constant's types: without them 1, 1.0 and True are equal, and so are both
+    zeros."""
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
     if isinstance(value, (set, frozenset)):
@@ -46,7 +48,7 @@ def _typed(value: Any) -> Any:
 
 
 def _told(v: Any) -> Any:
-    """A plain constant with its type and that of its parts: 1, 1.0 and True differ, 0.0 and -0.0 too."""
+    """Return a key of a plain constant that includes all types: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     if isinstance(v, tuple):
         return type(v), tuple(map(_told, v))
     if isinstance(v, frozenset):
@@ -55,7 +57,7 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set of equal members of the same types, plain constants all. Calls no method of a
+    """Return a guard predicate: a set with equal members of the same types, all plain constants. Calls no method of a
     subclass."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
@@ -64,36 +66,36 @@ def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
 
 
 def layout_is(members: set[Any]) -> Callable[[Any], bool]:
-    """A guard predicate: a set whose table is laid out as this one's, so that it has the same order after any
+    """Return a guard predicate: a set whose table has the same layout, so that its order is the same after any
     change."""
     layout = _C.set_layout(members)
     return lambda other: bool(_C.set_layout(other) == layout)
 
 
 def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """A guard predicate: the set or frozenset has equal items in this order."""
+    """Return a guard predicate: the set or frozenset has equal items in this order."""
     return lambda other: tuple((set if isinstance(other, set) else frozenset).__iter__(other)) == items
 
 
 def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:
-    """A guard predicate: a deque of these constants."""
+    """Return a guard predicate: a deque of these constants."""
     typed = tuple(map(_told, items))
     return lambda other: other.maxlen == maxlen and tuple(map(_told, other)) == typed
 
 
-#: reads a defaultdict's factory; its class's own attribute hooks are not asked
+#: reads a defaultdict's factory without the attribute hooks of its class
 default_factory: Any = collections.defaultdict.__dict__["default_factory"].__get__
 
 
 def factory_is(factory: Any) -> Callable[[Any], bool]:
-    """A guard predicate: a defaultdict with this factory."""
+    """Return a guard predicate: a defaultdict with this factory."""
     return lambda other: default_factory(other) is factory
 
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
-    """A guard predicate: an instance of a subclass of ``base`` that holds this value, whatever its class says of
+    """Return a guard predicate: an instance of a subclass of ``base`` with this value, regardless of the subclass's
     equality."""
-    if base in (float, complex):  # not a number, and zeros of either sign
+    if base in (float, complex):  # repr treats nan as equal to itself and distinguishes the zeros
         text, known = base.__repr__, base.__repr__(value)
         return lambda other: text(other) == known
     equal: Any = base.__eq__
@@ -101,7 +103,8 @@ def value_is(base: type, value: Any) -> Callable[[Any], bool]:
 
 
 def plain_value(base: type, value: Any) -> Any:
-    """What an instance of a subclass of an immutable builtin type holds, as that type; no code of the subclass runs."""
+    """Return the value of an instance of an immutable builtin type's subclass, as that type; no code of the subclass
+    runs."""
     if base is str:
         return str.__str__(value) if type(value) is str else "".join(str.__iter__(value))
     if base is bytes:
@@ -112,7 +115,7 @@ def plain_value(base: type, value: Any) -> Any:
 
 
 def advanced(iterable: Any, n: int) -> Any:
-    """``iter(iterable)`` after n steps."""
+    """Return ``iter(iterable)`` after n steps."""
     it = iter(iterable)
     for _ in range(n):
         next(it, None)
@@ -120,7 +123,7 @@ def advanced(iterable: Any, n: int) -> Any:
 
 
 def spent(empty: Any) -> Any:
-    """An iterator over an empty container that has seen its end."""
+    """Return an exhausted iterator over an empty container."""
     it = iter(empty)
     next(it, None)
     return it

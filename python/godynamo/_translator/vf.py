@@ -1,5 +1,5 @@
 """torch's builtins that a wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...) or that torch does
-not show (unique_dim), under names FX can print and pickle: FX writes a builtin of torch's as ``torch.<name>``."""
+not export (unique_dim), under names that FX can print and pickle: FX writes a torch builtin as ``torch.<name>``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import torch
 
 
 def __getattr__(name: str) -> Any:
-    """The function ``name`` of torch's C namespace, as a Python function of this module; AttributeError for others."""
+    """Return the function ``name`` of torch's C namespace as a Python function of this module; AttributeError for
+    others."""
     builtin = getattr(torch._C._VariableFunctions, name, None)
     if builtin is None or name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -25,10 +26,10 @@ def __getattr__(name: str) -> Any:
 
 
 def printable(target: Any) -> Any:
-    """``target``, or what stands for it here when FX would print another function's name for it."""
+    """Return ``target``, or its function in this module if FX would print another function's name for it."""
     if isinstance(target, types.BuiltinFunctionType):
         name = target.__name__
-        # torch.unique_dim, for one, is not there at all.
+        # The name may also be missing: there is no torch.unique_dim.
         hidden = getattr(torch, name, None) is not target
         if hidden and getattr(torch._C._VariableFunctions, name, None) is target:
             return globals().get(name) or __getattr__(name)

@@ -1,4 +1,4 @@
-"""error_on_graph_break: where a graph break is an error, block by block. The translator inlines these functions."""
+"""error_on_graph_break: blocks of code in which a graph break is an error. The translator inlines these functions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# The translator knows these three by themselves (callables._special); where nothing is translated they do nothing.
+# The translator recognizes these three functions (callables._special); in CPython they do nothing.
 
 
 def region_here(error: bool) -> None:

@@ -58,7 +58,7 @@ CallableKind = Literal[
 
 Classified = NewType("Classified", str)
 
-#: a callable of the user's own, which is run through
+#: the user's own callable, which is inlined
 OWN = Classified("")
 
 

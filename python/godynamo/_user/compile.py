@@ -67,10 +67,10 @@ def compile(
     Args:
         model: a function, method or module; None: a decorator is returned.
         backend: None: set_default_backend()'s, else "inductor" as for torch.compile.
-        options: for the backend; ``guard_filter_fn`` is left out with a warning: every guard is kept.
+        options: for the backend; ``guard_filter_fn`` is ignored with a warning: every guard is kept.
         recompile_limit: entries per code object.
         isolate_recompiles: each call of this function has its own translations anyway.
-        dynamic_shapes: not used: sizes are constants of a translation.
+        dynamic_shapes: ignored: sizes are constants of a translation.
         fullgraph, dynamic, mode, name, disable: as for :func:`optimize`.
 
     Raises what optimize() raises.
@@ -94,7 +94,7 @@ def compile(
 
 
 def compile_module(module: Any, **kwargs: Any) -> None:
-    """torch.nn.Module.compile: have calls of this module translated; kwargs as for :func:`compile`.
+    """torch.nn.Module.compile: translate the calls of this module from now on; kwargs as for :func:`compile`.
 
     >>> godynamo.compile_module(model, backend="eager")
 

@@ -61,7 +61,7 @@ def mark_dynamic(
 
 
 def maybe_mark_dynamic(t: Any, index: Dims, *, min: int | None = None, max: int | None = None) -> None:
-    """As mark_dynamic, unless something makes the size a constant."""
+    """Do the same as mark_dynamic, unless something makes the size a constant."""
     _in_range(min, max)
     _mark(t, index, "_dynamo_weak_dynamic_indices")
 

@@ -38,15 +38,15 @@ def export(
     """Capture a function or module whole: ``graph_module, guards = export(f)(*args, **kwargs)``.
 
     The graph module takes f's arguments and returns f's result, each in its structure; parameters and buffers are the
-    originals, as attributes. Arguments that are no tensors are baked in. It holds where the guards hold.
+    originals, as attributes. Arguments that are not tensors become constants. It is valid where the guards hold.
 
     Args:
         dynamic: as for :func:`optimize`.
-        aten_graph: the graph of aten operations that these come to, with ``decomposition_table`` applied.
+        aten_graph: return the graph of the corresponding aten operations, with ``decomposition_table`` applied.
 
     Raises:
-        exc.Unsupported: f does not come to one graph (the break's report), or its result is not made of tensors of the
-            graph, arguments and constants.
+        exc.Unsupported: f is not captured as one graph (the break's report), or its result is not made of tensors of
+            the graph, arguments and constants.
         AssertionError: a decomposition table without aten_graph.
     """
     if decomposition_table is not None and not aten_graph:
@@ -138,7 +138,8 @@ class _Assembly:
         return made
 
     def _input(self, value: Any, name: str) -> torch.fx.Node:
-        """The node of an input of the captured graph: an argument, or a parameter, buffer or other tensor outside."""
+        """Return the node of an input of the captured graph: an argument, or a parameter, buffer or other tensor from
+        outside."""
         known = self._known.get(id(value))
         return known if known is not None else self._attribute(name, value)
 
@@ -184,7 +185,7 @@ def _named_tensors(fn: Any) -> dict[int, str]:
 
 
 def _argument_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Names of the positional arguments, then the keywords, as the generated forward takes them."""
+    """Return the names of the positional arguments, then of the keywords, as the generated forward takes them."""
     target = fn.forward if isinstance(fn, torch.nn.Module) else fn
     names: list[str] = []
     for p in inspect.signature(target).parameters.values():
@@ -198,7 +199,7 @@ def _argument_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
 def _aten(
     gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], table: dict[Any, Any], dynamic: bool | None
 ) -> torch.fx.GraphModule:
-    """The graph of aten operations of an exported graph module, of the same argument and result structure."""
+    """Return the graph of aten operations of an exported graph module, with the same argument and result structure."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     codegen = gm.graph._codegen

@@ -27,9 +27,9 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
 def allow_in_graph(fn: F) -> F:
     """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
 
-    The result must depend on the arguments alone, and ``fn`` must have no effects but changes of its tensors: it runs
-    once more while translating, to find out what it returns, on fake tensors or, if it fails on these, on copies of the
-    examples. It may return tensors, None, numbers, text, and tuples, lists and dicts of these.
+    The result must depend on the arguments alone, and ``fn`` must have no effects but in-place changes of its tensors.
+    It runs once more while translating, to find out what it returns: on fake tensors or, if that fails, on copies of
+    the examples. It may return tensors, None, numbers, text, and tuples, lists and dicts of these.
 
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
@@ -54,9 +54,9 @@ def assume_constant_result(fn: F) -> F:
 
 
 def nonstrict_trace(traceable_fn: F) -> F:
-    """Return a function that is one node of the graph, without a look inside, and calls ``traceable_fn``.
+    """Return a function that calls ``traceable_fn`` and is one node of the graph, without looking inside.
 
-    As :func:`allow_in_graph`, but ``traceable_fn`` itself is not marked. Raises TypeError if it is not callable.
+    Like :func:`allow_in_graph`, but ``traceable_fn`` itself is not marked. Raises TypeError if it is not callable.
 
     >>> @godynamo.nonstrict_trace
     ... def fused(x, y): ...
@@ -99,7 +99,7 @@ _FUNCTION_TYPES = (
 
 
 def _same_parameters(original: Any, replacement: Any) -> None:
-    """Raise TypeError if the two take other arguments. Functions without a signature, as many C functions, are not
+    """Raise TypeError if the two take different parameters. Functions without a signature, as many C functions, are not
     compared."""
     import inspect  # not when the package is imported
 
@@ -112,7 +112,7 @@ def _same_parameters(original: Any, replacement: Any) -> None:
         named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         return [("" if p.kind is p.POSITIONAL_ONLY else p.name, p.kind, p.default is p.empty) for p in named]
 
-    # (*args, **kwargs) alone says nothing
+    # a signature of only (*args, **kwargs) proves nothing
     if shape(theirs) and shape(ours) and shape(theirs) != shape(ours):
         raise TypeError(f"{replacement!r} takes {ours}, but {original!r} takes {theirs}")
 
@@ -123,10 +123,10 @@ def substitute_in_graph(
     """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
 
     can_constant_fold_through: ``original`` has no effects and may itself be called while translating if all arguments
-    are known. skip_signature_check: the replacement may take other parameters. The decorator returns its function.
+    are known. skip_signature_check: the replacement may take different parameters. The decorator returns its function.
 
-    Raises TypeError for other objects than functions and for other parameters, ValueError if ``original`` has a
-    replacement.
+    Raises TypeError for objects that are not functions and for different parameters, ValueError if ``original``
+    already has a replacement.
 
     >>> @godynamo.substitute_in_graph(operator.indexOf)
     ... def index_of(a, b, /):

@@ -58,13 +58,13 @@ def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
     names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
     for name in names:
         found = getattr(cls, name)
-        if isinstance(found, types.FunctionType):  # object's own counts its arguments by what the class has
+        if isinstance(found, types.FunctionType):  # object's counts its arguments by the class's methods
             setattr(cls, name, _wrap(found, mode, kind))
     return cls
 
 
 def is_disabled(handle: Any) -> bool:
-    """Whether disable() has made this handle of a module."""
+    """Return whether disable() has made this handle of a module."""
     from . import modules as _modules
 
     again = _modules.made_by(handle)
@@ -96,7 +96,8 @@ def disable(fn: None = None, *, recursive: Literal[False], reason: str | None = 
 @overload
 def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Never translate ``fn`` nor, with ``recursive``, what it calls; a call of it in captured code is a graph break.
+    """Never translate ``fn`` or, with ``recursive``, anything that it calls; a call of it in captured code is a graph
+    break.
 
     ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Returns a wrapper; for a class, the class
     itself. With ``recursive=False`` it is :func:`skip`. ``optimize`` returns a disabled module unchanged. ``reason`` is
@@ -113,8 +114,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def is_dynamo_disable_recursive(method: Function) -> bool | None:
-    """Return True if ``disable`` has marked this function with all that it calls, False if only its own frame (``skip``
-    as well), None if it is not marked."""
+    """Return True if ``disable`` has marked this function and everything that it calls, False if only its own frame
+    (``skip`` as well), None if it is not marked."""
     if registry.kind_of(method).startswith("disabled"):
         return True
     function = getattr(method, "__func__", method)
@@ -173,8 +174,8 @@ def graph_break(msg: str = "") -> None:
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the present call to CPython as a whole; the functions that it calls are translated. ``msg`` is shown as the
-    reason. Without effect in code that is not translated."""
+    """Leave the current call to CPython; the functions that it calls are translated. ``msg`` is shown as the reason.
+    Without effect in code that is not translated."""
 
 
 def reset_code_caches() -> None:
@@ -191,5 +192,5 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False: torch.export is another thing, and :func:`export` translates as optimize() does."""
+    """Return False: :func:`export` translates as optimize() does, and is not torch.export."""
     return False

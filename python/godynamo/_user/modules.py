@@ -30,7 +30,7 @@ def is_module(obj: Any) -> bool:
 
 
 def is_module_class(cls: type) -> bool:
-    """Whether instances of ``cls`` are nn.Modules."""
+    """Return whether instances of ``cls`` are nn.Modules."""
     return issubclass(cls, torch.nn.Module)
 
 
@@ -87,7 +87,7 @@ class _Signature:
 
 
 class _OriginalModule:
-    """``_orig_mod`` of a handle, as torch.compile's modules have it: the module of the handle, or its own child of that
+    """``_orig_mod`` of a handle, as on torch.compile's modules: the handle's module, or the module's own child of that
     name."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
@@ -105,18 +105,18 @@ class _Handle:
     _orig_mod = _OriginalModule()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
-        """Keep the user's own from running for a class that the user did not write."""
+        """Do nothing: the user's own must not run for a class that the user did not write."""
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         """Pickle as (module, how to optimize it)."""
         return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
 
     def __copy__(self) -> Any:
-        """A handle over a copy of the module."""
+        """Return a handle over a copy of the module."""
         return _slot(self, "_godynamo_again")(copy.copy(_slot(self, "_godynamo_module")))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """A handle over a deep copy of the module."""
+        """Return a handle over a deep copy of the module."""
         return _slot(self, "_godynamo_again")(copy.deepcopy(_slot(self, "_godynamo_module"), memo))
 
 
@@ -124,8 +124,7 @@ def _slot(obj: Any, name: str) -> Any:
     return object.__getattribute__(obj, name)
 
 
-# The class a handle class is made for keeps it alive through nothing: the weak value's own base reference would keep
-# the key.
+# Values are weak references: a handle class has the module class, its key here, as a base and would keep it alive.
 _classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
 _refused: weakref.WeakSet[type] = weakref.WeakSet()
 
@@ -142,8 +141,8 @@ def _handle_class(cls: type) -> type | None:
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
 
     def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
-        """Return an instance of the module's class: type(handle)(...) makes a module, as Sequential does for a slice of
-        itself."""
+        """Return an instance of the module's class: type(handle)(...) makes a module, as Sequential does when it is
+        sliced."""
         return cls(*args, **kwargs)
 
     namespace = {
@@ -156,7 +155,7 @@ def _handle_class(cls: type) -> type | None:
     try:
         # type.__new__ itself: a metaclass's own __new__ and __init__ are the user's code.
         made = type.__new__(type(cls), cls.__name__, bases, namespace)
-    except TypeError:  # fields of its own in C leave no room for the handle's
+    except TypeError:  # the class's own C fields leave no room for the handle's
         _refused.add(cls)
         return None
     if available:
@@ -171,7 +170,7 @@ def _can_subclass(cls: type) -> bool:
     script = sys.modules.get("torch.jit._script")
     if script is not None and issubclass(cls, script.ScriptModule):
         return False
-    # Values of slots are not in __dict__: a handle could not share them.
+    # Slots are not in __dict__, so a handle could not share their values.
     return cls.__dictoffset__ != 0 and not any(
         slot not in ("__dict__", "__weakref__")
         for base in cls.__mro__
@@ -198,7 +197,7 @@ class _Proxy:
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """The module's: isinstance() says what the module is."""
+        """Return the module's class, so that isinstance() treats the proxy as the module."""
         return type(_slot(self, "_godynamo_module"))
 
     def __getattr__(self, name: str) -> Any:

@@ -39,7 +39,7 @@ patch_dynamo_config = config.patch
 
 
 def is_dynamo_supported() -> bool:
-    """Whether functions are translated in this process; if not, everything runs as without godynamo."""
+    """Return whether functions are translated in this process; if not, everything runs as without godynamo."""
     return available
 
 
@@ -51,8 +51,8 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compiler.wrap_numpy: a function of numpy arrays as one of tensors. Its calls in captured code break the
-    graph."""
+    """torch.compiler.wrap_numpy: make a function of numpy arrays a function of tensors. Its calls in captured code
+    break the graph."""
     import torch.compiler
 
     return torch.compiler.wrap_numpy(fn)  # type: ignore[no-any-return, no-untyped-call]

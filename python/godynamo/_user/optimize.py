@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
     class MarkedBackend(Protocol):
-        """A backend whose class says so; a type checker takes any other callable given alone for the function to
+        """A backend marked by its class. A type checker takes any other callable given alone to be the function to
         optimize."""
 
         __godynamo_backend__: bool
@@ -37,14 +37,14 @@ R = TypeVar("R")
 _MISSING: Any = object()
 _HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # of type.__flags__
 
-# A parameter name that tells a backend by itself, first and second.
+# Names of the first and second parameter that identify a backend.
 _GRAPH_NAMES = {"gm", "graph_module", "graphmodule", "fx_module", "fx_graph", "fx_gm"}
 _INPUT_NAMES = {"example_inputs", "example_inputs_", "sample_inputs", "ex_inputs", "example_input"}
 _BACKEND_SUFFIXES = ("backend", "compiler")
 
 
 def looks_like_backend(obj: Any) -> bool:
-    """Whether a callable given alone to :func:`optimize` is a backend; the rule is in its docstring."""
+    """Return whether a callable given alone to :func:`optimize` is a backend; the rule is in its docstring."""
     if getattr(type(obj), "__godynamo_backend__", False) or _is_registered(obj):
         return True
     if isinstance(obj, type) or _modules.is_module(obj):
@@ -301,9 +301,9 @@ def optimize(
 
     Args:
         first: a function, method, module, class or callable object to optimize, or a backend (a name or a callable).
-        nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's word
+        nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's name
             for it.
-        dynamic: True: sizes are symbols from the start; False: never; None: those that change.
+        dynamic: True: sizes are symbols from the start; False: never; None: sizes that change.
         disable: return the function unchanged.
         backend: compiles the graphs: "eager" (the default unless set_default_backend() sets another: graphs are
             written inline, as bytecode), another name (list_backends()), or a callable
@@ -313,16 +313,16 @@ def optimize(
         name: of this call, in logs and reports.
         cache_size_limit: entries per code object; None: config.cache_size_limit.
         python_ops: True: a call that cannot be captured (an unknown builtin, a C extension, an opaque object) does not
-            break the graph but becomes a node of it, and so does what is done with its result. "checked": annotations
+            break the graph but becomes a node of it, and so do operations on its result. "checked": annotations
             of variables and of the return value are checked against such results (ValueError). None:
             config.python_ops.
 
-    A callable given as the only argument is taken for a backend when it is a registered one, when its class says
-    ``__godynamo_backend__ = True`` (testing.CompileCounter), or when it has exactly two required positional parameters
-    and one of these: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
+    A callable given as the only argument is treated as a backend if it is a registered one, if its class sets
+    ``__godynamo_backend__ = True`` (testing.CompileCounter), or if it has exactly two required positional parameters
+    and one of these holds: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
     second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
-    the function to optimize. To be explicit write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``; type
-    checkers know the first alone for a backend, but for classes that say ``__godynamo_backend__``.
+    the function to optimize. To be explicit, write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``. Type
+    checkers recognize a backend only in the first form, or by a class that sets ``__godynamo_backend__``.
 
     Returns:
         With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and
@@ -330,7 +330,7 @@ def optimize(
         of its class and calls it through the translations; classes with their own ``__slots__``, ScriptModules and
         classes that cannot be subclassed get a proxy instead, for which isinstance() is also true. With a class:
         that class, whose ``__call__`` is optimized from now on, in its subclasses as well; making an instance is
-        not. Else: a decorator that is also a context manager.
+        not. Otherwise: a decorator that is also a context manager.
 
     Raises:
         TypeError: the object to optimize, or the backend, is not callable, or is a builtin type.
@@ -368,7 +368,8 @@ def optimize(
 
 
 def transparent(optimizer: Optimizer) -> Optimizer:
-    """As optimize(), for programs that did not request it (``godynamo run``, the pytest plugin, IPython's magics).
+    """Do the same as optimize(), for programs that did not request it (``godynamo run``, the pytest plugin, IPython's
+    magics).
 
     torch.compiler.is_compiling() and its like are False in captured code, so results are those of the program alone.
     """
@@ -405,5 +406,5 @@ def _backend_name(backend: Any) -> str:
 
 
 def optimize_assert(backend: str | BackendFunction = "eager", *, dynamic: bool | None = None) -> Optimizer:
-    """``optimize(backend=backend, nopython=True, dynamic=dynamic)``."""
+    """Return ``optimize(backend=backend, nopython=True, dynamic=dynamic)``."""
     return optimize(backend=backend, nopython=True, dynamic=dynamic)

@@ -19,27 +19,28 @@ class Options:
 
     #: called with (gm, example_inputs) for each graph; None: graphs are written inline as bytecode
     backend: Callable[..., Any] | None = None
-    #: what messages call it
+    #: the backend's name in messages
     backend_name: str = "eager"
-    #: the pass-through backend
+    #: whether the graph is written inline ("eager")
     inline: bool = True
     #: a graph break raises exc.Unsupported
     nopython: bool = False
-    #: True: sizes are symbols from the start; False: never; None: where they change
+    #: True: sizes are symbols from the start; False: never; None: sizes that change
     dynamic: bool | None = None
-    #: of this call, for logs and reports
+    #: name of this call in logs and reports
     name: str | None = None
-    #: torch.compile's, handed to backends given by name
+    #: torch.compile's mode, for backends given by name
     mode: str | None = None
-    #: torch.compile's, handed to backends given by name
+    #: torch.compile's options, for backends given by name
     options: Mapping[str, Any] = field(default_factory=dict)
     #: entries per code object; None: config.cache_size_limit
     cache_size_limit: int | None = None
-    #: calls that cannot be captured go into the graph; "checked": and annotations are checked; None: config.python_ops
+    #: calls that cannot be captured go into the graph; "checked": annotations are checked as well; None:
+    #: config.python_ops
     python_ops: bool | str | None = None
-    #: the program has not asked for this: what it asks about being compiled is answered as without godynamo
+    #: the program did not request translation: is_compiling() and the like answer as without godynamo
     transparent: bool = False
-    #: what has been found out about the backend: "takes_apart"
+    #: facts learned about the backend: "takes_apart"
     found: set[str] = field(default_factory=set)
 
     @property

@@ -10,8 +10,8 @@ from typing import Any
 
 from .callable_kinds import OWN, CallableKind, Classified, classified
 
-# Keyed by address: looking up must not run a user's __hash__ or __eq__. What takes no weak reference (a builtin of
-# some C types) is held, so that its address stays its own.
+# Keyed by address: a lookup must not run the user's __hash__ or __eq__. An object without weak references (a builtin
+# of some C types) is held strongly, so that its address is not reused.
 _kinds: dict[int, tuple[Callable[[], Any], Classified]] = {}
 _substitutes: dict[int, tuple[Any, bool]] = {}
 
@@ -57,7 +57,7 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     """Return the mark that torch.compiler.disable, allow_in_graph, disallow_in_graph or assume_constant_result has set
     on a function."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is None:  # nothing has been said to torch
+    if rules is None:  # nothing is marked without torch._dynamo
         return OWN
     if fn.__module__ == _TAGGING and _tagged(fn) is not None:
         return classified("substitute")
@@ -78,9 +78,9 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     return OWN
 
 
-# torch.compile replaces nn.Module.__init__ and __setstate__, once a process and for good, by functions that note for
-# itself which modules are new. To us they are what they replace: else making a module would split wherever
-# torch.compile has been at work.
+# torch.compile replaces nn.Module.__init__ and __setstate__, once and for good in a process, by functions that record
+# new modules for itself. We treat them as the originals: otherwise making a module would break the graph after any
+# use of torch.compile.
 _TAGGING = "torch._dynamo.mutation_guard"
 
 
@@ -93,13 +93,13 @@ def _tagged(fn: types.FunctionType) -> Any:
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
-    """Have calls of ``obj`` captured as calls of ``replacement``; fold: of ``obj`` if all arguments are known."""
+    """Capture calls of ``obj`` as calls of ``replacement``; fold: call ``obj`` itself if all arguments are known."""
     register(obj, "substitute")
     _substitutes[id(obj)] = (replacement, fold)
 
 
 def substitute_of(obj: Any) -> tuple[Any, bool] | None:
-    """(replacement, fold) registered for ``obj``, or None."""
+    """Return (replacement, fold) registered for ``obj``, or None."""
     if kind_of(obj) != "substitute":
         return None
     known = _substitutes.get(id(obj))

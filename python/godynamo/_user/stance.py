@@ -26,7 +26,7 @@ _now = "default"
 
 
 def get_stance() -> str:
-    """The name of the stance in force."""
+    """Return the current stance."""
     return _now
 
 
@@ -55,16 +55,16 @@ class set_stance:
 
     Args:
         stance: "default": translate calls that have no translation yet. "force_eager": everything runs in CPython, as
-            without optimize(). "eager_on_recompile": existing translations are used, all else runs in CPython.
+            without optimize(). "eager_on_recompile": existing translations are used, everything else runs in CPython.
             "fail_on_recompile": a call that would be translated raises exc.RecompileError, with the guards that failed.
             "eager_then_compile": the first call of each code object without a translation runs in CPython;
             "aot_eager_then_compile" is the same here.
-        skip_guard_eval_unsafe: accepted; guards are evaluated all the same.
-        force_backend: not built, see Raises.
+        skip_guard_eval_unsafe: accepted and ignored: guards are always evaluated.
+        force_backend: not supported, see Raises.
 
     Raises:
-        ValueError: there is no such stance (near ones are named).
-        RuntimeError: a force_backend with another stance than "default".
+        ValueError: there is no such stance (the text suggests similar names).
+        RuntimeError: a force_backend with a stance other than "default".
         NotImplementedError: a force_backend; pass the backend to optimize().
     """
 
@@ -96,7 +96,7 @@ class set_stance:
         _take(self._before)
 
     def __call__(self, fn: F) -> F:
-        """Wrap a function: the stance holds while it runs, and no longer holds now."""
+        """Wrap a function: the stance applies while it runs, and is undone now."""
         if not callable(fn):
             raise TypeError(f"set_stance() decorates a function, not {fn!r}")
         _take(self._before)

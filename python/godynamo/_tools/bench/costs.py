@@ -10,7 +10,7 @@ import torch
 
 
 def guards(kind: str, compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """{"guards": their number in all entries, "guards_ns": nanoseconds to evaluate those of the call}.
+    """Return {"guards": their number in all entries, "guards_ns": nanoseconds to evaluate those of the call}.
 
     target: the original of compiled. guards_ns is missing if more than one entry serves a call or the engine does not
     report it.
@@ -40,7 +40,7 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluations: int = 200) -> float:
-    """Nanoseconds of one evaluation of an entry's guards in C, best of 20 times `evaluations`.
+    """Measure nanoseconds of one evaluation of an entry's guards in C, best of 20 times `evaluations`.
 
     Raises AssertionError if they do not hold.
     """
@@ -53,7 +53,8 @@ def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluat
 
 
 def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any] | None:
-    """Code, slots and globals of the frame that a call of target starts; None if it is no function or module."""
+    """Return the code, slots and globals of the frame that a call of target starts; None if it is no function or
+    module."""
     if isinstance(target, torch.nn.Module):
         call = torch.nn.Module._wrapped_call_impl
         return call.__code__, (target, args, kwargs), call.__globals__
@@ -71,7 +72,7 @@ def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _torchs(target: Any) -> dict[str, Any]:
-    """Number of torch.compile's guards, from its own debugging functions; nothing if a version renames them.
+    """Return the number of torch.compile's guards, from its own debugging functions; nothing if a version renames them.
 
     Their cost is reported with the processor's caches emptied, so it is not comparable with ours.
     """

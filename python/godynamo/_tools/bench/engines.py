@@ -16,7 +16,7 @@ KINDS = (EAGER, "torch.compile", "godynamo")
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: the nearest names, or all names if they are few.
+    """Return the end of a message about an unknown name: the nearest names, or all names if they are few.
 
     >>> near("xyz", ["inductor", "eager"])
     '; there are eager, inductor'
@@ -28,7 +28,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Engine:
-    """How a workload is run. backend None: the workload's own."""
+    """How a workload is run. backend None: the workload's own backend."""
 
     label: str
     kind: str
@@ -36,7 +36,7 @@ class Engine:
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        """``eager``, ``torch.compile[=BACKEND]`` or ``godynamo[=BACKEND]``. Raises Problem for another kind."""
+        """Parse ``eager``, ``torch.compile[=BACKEND]`` or ``godynamo[=BACKEND]``. Raises Problem for another kind."""
         kind, equals, backend = text.partition("=")
         if kind not in KINDS:
             raise Problem(f"no engine is called {kind!r}{near(kind, KINDS)}")
@@ -60,11 +60,11 @@ class Engine:
             raise Problem(f"engine {self.label!r}: {error}") from None
 
     def backend_for(self, own: str) -> str:
-        """The backend used for a workload whose own is `own`."""
+        """Return the backend used for a workload whose own is `own`."""
         return self.backend or own
 
     def transform(self, own: str) -> Callable[[Any], Any]:
-        """The transformation of a function or module."""
+        """Return the transformation of a function or module."""
         backend = self.backend_for(own)
         if self.kind == "torch.compile":
             import torch

@@ -64,7 +64,7 @@ def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
 
 
 def guards(rounds: int) -> dict[str, Any]:
-    """Nanoseconds of one guard evaluation in C, without the call around it."""
+    """Measure nanoseconds of one guard evaluation in C, without the call around it."""
     import torch
 
     import godynamo
@@ -99,7 +99,7 @@ def _two_tensors(a: Any, b: Any) -> Any:
 
 
 def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
-    """Seconds of the first call of a function of `ops` operations, with a new function in each round."""
+    """Measure seconds of the first call of a function of `ops` operations, with a new function in each round."""
     import torch
 
     import godynamo_workloads as workloads
@@ -109,7 +109,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     salt = 0
 
     def first_call(side: str, count: int) -> float:
-        """Seconds of a first call, with a function made for it."""
+        """Return the seconds of a first call, with a function made for it."""
         nonlocal salt
         salt += 1
         namespace: dict[str, Any] = {}
@@ -142,7 +142,8 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
 
 
 def layers(rounds: int, count: int = 24) -> dict[str, Any]:
-    """Milliseconds of the first call of a transformer of `count` equal layers, with a new model each time, in turn.
+    """Measure milliseconds of the first call of a transformer of `count` equal layers, with a new model each time, in
+    turn.
 
     "alone" is godynamo running the code of every layer (config.reuse_layers off).
     """
@@ -222,7 +223,7 @@ print(json.dumps(best))
 
 
 def _child(program: str, *arguments: str) -> dict[str, float]:
-    """The JSON line printed by a fresh interpreter. Raises RuntimeError with its stderr."""
+    """Return the JSON line printed by a fresh interpreter. Raises RuntimeError with its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode files
@@ -236,7 +237,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
 
 
 def imports(rounds: int) -> dict[str, Any]:
-    """Milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
+    """Measure milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
     modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
     samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
     for i in range(max(2, min(rounds // 6, 8))):
@@ -279,7 +280,7 @@ GROUPS: dict[str, Callable[..., dict[str, Any]]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """``python -m godynamo._tools.bench.groups NAME ROUNDS [WORKLOAD]`` runs one group; its last line is the result."""
+    """Run one group: ``python -m godynamo._tools.bench.groups NAME ROUNDS [WORKLOAD]``; its last line is the result."""
     name, rounds, *rest = arguments
     run = GROUPS[name]
     extra = dict(zip(list(inspect.signature(run).parameters)[1:], rest, strict=False)) if name == "calls" else {}

@@ -11,7 +11,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Date, processor, cores, load, versions; imports nothing."""
+    """Return date, processor, cores, load and versions; imports nothing."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def version(package: str) -> str:
-    """The installed version of a package, "" if its metadata is missing (a checkout on the path)."""
+    """Return the installed version of a package, "" if its metadata is missing (a checkout on the path)."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

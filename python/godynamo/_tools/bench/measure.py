@@ -39,7 +39,7 @@ def measure(
     tell: Tell = _nobody,
     before: Callable[[Engine], None] = _nothing,
 ) -> dict[str, dict[str, Any]]:
-    """Each engine's results for a workload, by label.
+    """Return each engine's results for a workload, by label.
 
     {"correct": True, or "close" if it is within the backend's limit of eager; "backend", "graphs", "breaks", "ops",
     "cold" (engines.Account); "seconds": seconds per call, round by round, the engines in turn within each round; with
@@ -74,7 +74,7 @@ def measure(
 
 
 def _settle(workload: Workload, engine: Engine, wanted: list[Any]) -> tuple[Prepared, dict[str, Any]]:
-    """The first calls, compared. Raises AssertionError for another result than eager's."""
+    """Make the first calls and compare them. Raises AssertionError for another result than eager's."""
     backend = engine.backend_for(workload.backend)
     engine.forget()
     prepared = workload.prepare(engine.transform(workload.backend))
@@ -107,12 +107,12 @@ def _end_compile_workers() -> None:
 
 
 def _kept(result: Any) -> Any:
-    """A copy of a result that a later call cannot change: a model may return its own buffer."""
+    """Return a copy of a result that a later call cannot change: a model may return its own buffer."""
     return tree_map_only(torch.Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), result)
 
 
 def _rounds(ready: dict[str, Prepared], rounds: int, seconds: float) -> dict[str, list[float]]:
-    """Seconds per call of each engine, round by round."""
+    """Return seconds per call of each engine, round by round."""
     runs: dict[str, Callable[[int], float]] = {}
     for label, prepared in ready.items():
         timer = timeit.Timer(prepared.statement, globals=prepared.names)
@@ -131,6 +131,6 @@ def _costs(engine: Engine, prepared: Prepared) -> dict[str, Any]:
 
 
 def text_of(error: BaseException) -> str:
-    """One line of an exception, with its type."""
+    """Return one line of an exception, with its type."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:400]

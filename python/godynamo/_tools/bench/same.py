@@ -16,12 +16,13 @@ OTHER_LIMIT = 1e-3
 
 
 def limit_of(backend: str) -> float:
-    """The allowed difference of a backend's result."""
+    """Return the allowed difference of a backend's result."""
     return LIMITS.get(backend, OTHER_LIMIT)
 
 
 def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
-    """The largest difference as a share of y's largest element: 0 if bitwise equal, inf for other shapes or dtypes."""
+    """Return the largest difference as a share of y's largest element: 0 if bitwise equal, inf for other shapes or
+    dtypes."""
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return math.inf
     x, y = x.detach(), y.detach()
@@ -37,7 +38,7 @@ def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
 
 
 def difference(got: Any, want: Any) -> float:
-    """The largest difference of any tensor in two results of nested containers and objects.
+    """Return the largest difference of any tensor in two results of nested containers and objects.
 
     It is infinite if anything else differs: a type, a length, a key, a plain value.
 
@@ -74,7 +75,7 @@ def _worst(got: Sequence[Any], want: Sequence[Any]) -> float:
 
 
 def _plain_object(value: Any) -> bool:
-    """Whether a value is compared by its attributes: it has some, and no == of its own."""
+    """Return whether a value is compared by its attributes: it has some, and no == of its own."""
     return hasattr(value, "__dict__") and not _compares(type(value)) and not isinstance(value, type)
 
 

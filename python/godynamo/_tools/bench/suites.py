@@ -20,12 +20,12 @@ MICRO = "micro"
 LIBRARIES = ("transformers", "timm", "torchvision")
 SUITES = (MICRO, *LIBRARIES)
 
-# A call of a model takes milliseconds; a round still has several.
+# A call of a model takes milliseconds, so a round contains several.
 _MODEL_ROUND_SECONDS = 0.02
 
 
 def load(suites: Sequence[str]) -> list[Workload]:
-    """The workloads of some suites. Raises Problem for an unknown one, or if its library is not installed."""
+    """Return the workloads of some suites. Raises Problem for an unknown one, or if its library is not installed."""
     found: list[Workload] = []
     for suite in suites:
         if suite not in SUITES:
@@ -42,7 +42,8 @@ def load(suites: Sequence[str]) -> list[Workload]:
 
 
 def choose(known: Sequence[Workload], patterns: Sequence[str]) -> list[Workload]:
-    """The workloads whose name matches one of the patterns (with wildcards), in their order; all without a pattern.
+    """Return the workloads whose name matches one of the patterns (with wildcards), in their order; all without a
+    pattern.
 
     Raises Problem for a pattern without a match.
     """
@@ -61,7 +62,7 @@ def _models(library: str) -> list[Workload]:
 
 
 def _model(name: str, make: Any) -> Workload:
-    """A model of the zoo in evaluation mode without gradients; the same weights for every engine."""
+    """Return a model of the zoo in evaluation mode without gradients; the same weights for every engine."""
 
     def prepare(transform: Transform) -> Prepared:
         with torch.random.fork_rng():

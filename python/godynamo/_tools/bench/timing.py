@@ -41,7 +41,7 @@ def figure(samples: Sequence[float]) -> Figure:
 
 
 def calls_per_round(run: Callable[[int], float], seconds: float = ROUND_SECONDS) -> int:
-    """How many calls fill a round; run(n) makes n calls and returns the seconds they took."""
+    """Return how many calls fill a round; run(n) makes n calls and returns the seconds they took."""
     n = 1
     while True:
         taken = run(n)
@@ -70,7 +70,7 @@ def rounds_in_turn(
 def in_turn(
     sides: Mapping[str, Callable[[int], float]], rounds: int, seconds: float = ROUND_SECONDS
 ) -> dict[str, Figure]:
-    """The figures of rounds_in_turn."""
+    """Return the figures of rounds_in_turn."""
     return {name: figure(taken) for name, taken in rounds_in_turn(sides, rounds, seconds).items()}
 
 
@@ -104,7 +104,7 @@ def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
 
 
 def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[str, float]]:
-    """Each side in µs per call, the difference to base in µs and the ratio to base."""
+    """Return each side in µs per call, the difference to base in µs and the ratio to base."""
     reference = figures[base].best
     return {
         name: {
@@ -119,7 +119,7 @@ def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[
 
 
 def once(action: Callable[[], object]) -> float:
-    """Seconds of one run."""
+    """Return the seconds of one run."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

@@ -43,7 +43,7 @@ _ROUND_SECONDS = 0.01
 
 
 def load(spec: str) -> Workload:
-    """The workload FILE:NAME. Raises Problem for a missing file or name, and if there are no inputs."""
+    """Return the workload FILE:NAME. Raises Problem for a missing file or name, and if there are no inputs."""
     file, colon, name = spec.rpartition(":")
     if not colon or not file or not name:
         raise Problem(f"--module {spec}: FILE:NAME is wanted, for instance model.py:attention")
@@ -69,7 +69,7 @@ def load(spec: str) -> Workload:
 
 
 def _module(file: str) -> ModuleType:
-    """The file's module, run once in this process under the file's name; an error in it becomes a Problem."""
+    """Return the file's module, run once in this process under the file's name; an error in it becomes a Problem."""
     path = Path(file)
     try:
         if path.is_file():
@@ -101,7 +101,7 @@ def _known(path: Path) -> ModuleType:
 
 
 def _where(error: BaseException) -> str:
-    """The last line of user code that an exception passed through."""
+    """Return the last line of user code that an exception passed through."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -171,7 +171,7 @@ def _takes_nothing(found: Any) -> bool:
 
 
 def _inputs(spec: str, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments and keyword arguments from example_inputs."""
+    """Return the arguments and keyword arguments from example_inputs."""
     if callable(given) and not isinstance(given, torch.Tensor):
         given = given()
     else:

@@ -31,7 +31,7 @@ class Prepared:
 
     @staticmethod
     def of_call(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Prepared:
-        """A call of ``compiled``, a side's transformation of ``target``, with these arguments."""
+        """Return a call of ``compiled``, a side's transformation of ``target``, with these arguments."""
         return Prepared(
             "f(*args, **kwargs)",
             {"f": compiled, "args": args, "kwargs": kwargs},
