@@ -1,7 +1,7 @@
-"""What every test shares: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
+"""Shared by all tests: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
 
 ``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md, for ``make conformance``.
-Under pytest-xdist the controller alone writes it: rows travel with the test reports.
+Under pytest-xdist only the controller writes it: rows travel with the test reports.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ if str(ROOT / "python") not in sys.path:
     sys.path.insert(0, str(ROOT / "python"))
 
 
-#: seconds after which a test that does not come back from C ends its process, with all threads' stacks; fixtures count
+#: seconds until a test that does not return from C ends its process and prints all threads' stacks; includes fixtures
 WATCHDOG = 1200
 
 
 def pytest_configure(config):
-    # A shell ignores Ctrl-C for what it runs in the background, as nohup does for all it starts, and children inherit
-    # it.
+    # A shell ignores Ctrl-C for background commands, as nohup does for everything it starts, and children inherit
+    # this.
     if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
@@ -42,7 +42,7 @@ def pytest_configure(config):
 
 
 def rows_of(item) -> list[str]:
-    """The rows an item names, in order of appearance, each once."""
+    """Return the rows that an item names, without duplicates, in order of appearance."""
     return list(dict.fromkeys(row for mark in item.iter_markers("row") for row in mark.args))
 
 
@@ -72,7 +72,7 @@ class RowRecorder:
             return
         test = self.tests.setdefault(report.nodeid, {"rows": list(rows), "outcome": "passed"})
         if hasattr(report, "wasxfail"):
-            test["outcome"] = "xfailed"  # an expected failure is a row not met, whichever way it went
+            test["outcome"] = "xfailed"  # an expected failure is an unmet row, even if the test passed
         elif report.failed:
             test["outcome"] = "failed"
         elif report.skipped and test["outcome"] == "passed":
@@ -100,14 +100,14 @@ SETTLED = {"modules": 0, "tests": 0}
 
 
 def settle():
-    """Hide imported objects from the collector: each gc.collect() of a test would visit a million of them."""
+    """Hide imported objects from the collector: otherwise each gc.collect() of a test would visit a million of them."""
     gc.collect()
     gc.freeze()
     SETTLED.update(modules=len(sys.modules), tests=0)
 
 
 def settle_again():
-    """The same once tests have imported more, or left more behind in caches."""
+    """Settle again once tests have imported more modules or left more objects in caches."""
     SETTLED["tests"] += 1
     if len(sys.modules) > SETTLED["modules"] + 20 or SETTLED["tests"] >= 100:
         settle()
@@ -119,8 +119,8 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """A test in C that no signal's handler gets to ends its process: under pytest-xdist one worker, which is
-    replaced."""
+    """End the process if a test hangs in C, where no signal handler runs; pytest-xdist then replaces the
+    worker."""
     copy = getattr(sys, "__stderr__", None)
     armed = copy is not None and "PYTEST_CURRENT_TEST" not in os.environ
     if armed:
@@ -135,9 +135,9 @@ def pytest_runtest_protocol(item):
 
 @pytest.fixture(scope="session")
 def compilers():
-    """Inductor has compiled a function: its imports, its C++ headers and the compiler's files are warm.
+    """Compile one function with inductor, so that its imports, C++ headers and the compiler's files are cached.
 
-    On a cold machine under load that alone takes minutes, which are no test's.
+    On a cold, busy machine this takes minutes, which should not count as any test's time.
     """
     import torch
 
@@ -145,7 +145,7 @@ def compilers():
     x = torch.ones(8, requires_grad=True)
     try:
         f(x).backward()
-    except Exception as error:  # no C++ compiler: the tests themselves say so
+    except Exception as error:  # no C++ compiler: the tests report it themselves
         print(f"inductor does not compile here: {error}", file=sys.stderr)
     torch._dynamo.reset()
     settle()
@@ -153,7 +153,7 @@ def compilers():
 
 @pytest.fixture(autouse=True)
 def _warm_compilers(request):
-    """What names inductor runs once it is warm."""
+    """Warm up inductor before a test that names it."""
     item = request.node
     function = getattr(item, "function", None)
     try:
@@ -166,16 +166,16 @@ def _warm_compilers(request):
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_torch_thread():
-    """Results and timings must not depend on the number of cores."""
+    """Use one torch thread: results and timings must not depend on the number of cores."""
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
 @pytest.fixture
 def no_other_hook():
-    """CPython runs the frames: torch's own hook stays for good once a branch of torch.cond has been refused.
+    """Remove the eval-frame hook: torch's own stays installed for good once a branch of torch.cond has been refused.
 
-    Under any hook CPython specializes no calls.
+    While any hook is installed, CPython specializes no calls.
     """
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
@@ -188,7 +188,7 @@ def no_other_hook():
 
 @pytest.fixture(autouse=True)
 def _fresh_godynamo():
-    """No test sees what another one compiled, counted or configured. A no-op until something imports godynamo."""
+    """Isolate tests from each other's translations, counters and settings. Does nothing until godynamo is imported."""
     module = sys.modules.get("godynamo")
     if module is not None and hasattr(module, "reset"):
         module.reset()

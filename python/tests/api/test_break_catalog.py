@@ -66,7 +66,7 @@ def disabled(x):
 
 @godynamo.skip
 def from_outside(fn, *args):
-    """Calls it from a frame of CPython's, so that the hook serves it."""
+    """Call fn from a frame that CPython runs, so that the hook serves fn."""
     return fn(*args)
 
 
@@ -206,7 +206,7 @@ class NothingIsAllowed:
 
 @contextlib.contextmanager
 def bisecting():
-    """As under GODYNAMO_BISECT, which is read when the process starts."""
+    """Behave as with GODYNAMO_BISECT set, which is read only when the process starts."""
     runtime._bisecting, bisect._state = True, NothingIsAllowed()
     try:
         yield
@@ -247,7 +247,7 @@ SETTINGS = {"GD0501": {"inline_depth_limit": 5}}
 
 
 def marked(fn):
-    """The line with the comment, None where the program has none."""
+    """Return the line of fn that has the comment, or None."""
     first = fn.__code__.co_firstlineno
     lines = Path(__file__).read_text().splitlines()[first - 1 :]
     end = next((i for i, text in enumerate(lines[1:], 1) if text and not text.startswith(" ")), len(lines))
@@ -273,7 +273,7 @@ def test_a_break_is_named_with_its_code_and_line(code):
     assert found[0].reason.startswith(reason) and found[0].hint == hint
     if marked(fn):
         assert {r.line for r in found} == {marked(fn)}
-        # a callee that is left out by the same code is a row of its own
+        # a callee that is left out for the same code has its own row
         assert {r.line for r in e.kept_out if r.code == code and r.function == fn.__name__} <= {marked(fn)}
         assert found[0].source in str(e)
     expected, got = fn(*arguments(fn)), e.result
@@ -434,7 +434,7 @@ def test_a_frame_that_is_cpythons_is_named_with_its_code(code):
     assert rows, [(r.code, r.reason, r.callee) for r in e.kept_out]
     reason, hint = BREAK_CODES[code]
     assert all(r.reason.startswith(reason) and r.hint == hint and r.count > 0 for r in rows)
-    # of a coroutine that nothing awaits no instruction runs
+    # no instruction of a coroutine runs if nothing awaits it
     assert all(r.bytecodes > 0 or r.callee == r.function for r in rows)
     if left is not None:
         wanted = getattr(left, "__wrapped__", left).__code__

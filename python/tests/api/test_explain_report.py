@@ -33,7 +33,7 @@ PROGRAM = """
         y = y * os.getpid() ** 0
         return scaled(y, n)
 """
-#: line, code and a part of the hint of each break, as they are met
+#: line, code and a part of the hint of each break, in order of occurrence
 BREAKS = [
     (10, "GD0101", "torch.where"),
     (12, "GD0201", "allow_in_graph"),
@@ -73,7 +73,7 @@ def test_three_breaks_with_line_code_hint_and_stack(explanation, program):
     inner = explanation.break_reasons[2]
     assert [f[0] for f in inner.user_stack] == ["scaled", "step"]
     assert inner.user_stack[1][2] == 13
-    assert inner.count >= 2  # it splits the function and the one that it is called from
+    assert inner.count >= 2  # it breaks the graph of the function and of its caller
 
 
 def test_the_text_names_the_lines_codes_and_hints(explanation, program):
@@ -203,14 +203,14 @@ class Deep(torch.nn.Module):
 def test_a_graph_of_600_operations_is_drawn_soon_and_narrow(tmp_path):
     e = godynamo.explain(Deep())(torch.ones(2, 8), torch.ones(8))
     assert e.op_count >= 600
-    assert e.pieces[0].function == "Deep.forward"  # and not torch's Module.__call__
+    assert e.pieces[0].function == "Deep.forward"  # not torch's Module.__call__
     begun = time.perf_counter()
     svg = e.to_svg()
     assert time.perf_counter() - begun < 5
     width = float(re.search(r'width="(\d+)"', svg)[1])
     assert width < 4000
     assert "blocks.149.first.weight" in svg
-    assert len(e._repr_html_()) < len(e.to_html())  # a notebook draws no such graph
+    assert len(e._repr_html_()) < len(e.to_html())  # a notebook does not draw a graph of this size
     path = tmp_path / "deep.svg"
     path.write_text(svg)
     assert open_page(path, SCREENSHOTS / "explain-600.png", size=(1400, 1400)) == []

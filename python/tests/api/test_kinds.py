@@ -183,7 +183,7 @@ def _bump(x: torch.Tensor) -> torch.Tensor:
 
 
 def test_custom_operators_by_their_schemas():
-    """One graph for what changes nothing; one that changes an operand and gives something besides is CPython's."""
+    """A pure operator stays in one graph; one that changes an operand and also returns a new tensor runs in CPython."""
     from godynamo.testing import CompileCounter
 
     def f(x):

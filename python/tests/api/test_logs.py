@@ -36,7 +36,7 @@ def program(x, n, k=1):
 
 
 def shown(caplog, **wanted):
-    """Artefact -> its texts, for two translations of the program."""
+    """Return the log messages of two translations of the program, by artefact."""
     godynamo.set_logs(**wanted)
     caplog.clear()
     f = godynamo.optimize(program)
@@ -53,7 +53,7 @@ HEAD = f"'program' ({HERE}:{FIRST})\n"
 
 
 def one(caplog, name):
-    """The first text of an artefact that is alone wanted."""
+    """Enable only this artefact and return its first message."""
     texts = shown(caplog, **{name: True})
     assert list(texts) == [name]
     return texts[name][0]

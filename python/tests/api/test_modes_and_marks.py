@@ -327,7 +327,7 @@ def test_skip_frame_leaves_the_whole_call_to_cpython(x):
         return y * 2
 
     assert torch.equal(f(x, True), (x + 1) * 2)
-    assert (counter.frame_count, counter.op_count) == (1, 1)  # inner alone
+    assert (counter.frame_count, counter.op_count) == (1, 1)  # only inner
     assert torch.equal(f(x, False), (x + 1) * 2)
     assert (counter.frame_count, counter.op_count) == (2, 3)
     assert godynamo.skip_frame() is None

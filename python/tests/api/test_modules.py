@@ -207,7 +207,7 @@ def test_module_and_handle_die(x):
     assert [r() for r in refs] == [None, None, None]
 
 
-class OfDict(nn.Module, dict):  # fields of its own in C: there is no room for those of a handle
+class OfDict(nn.Module, dict):  # its C fields leave no room for those of a handle
     def forward(self, x):
         return x + 1
 
@@ -233,8 +233,8 @@ def test_a_class_with_a_layout_of_its_own_in_c_gets_a_proxy(x):
 
 @pytest.mark.parametrize("kind", [Keywords, Filled])
 def test_each_call_has_arguments_of_its_own(x, kind):
-    """Empty **kwargs come from a spare dict: one that anything still refers to, or that was filled, is not used
-    again."""
+    """Each call gets fresh arguments. Empty **kwargs come from a spare dict, which is not reused while it is
+    referenced or has items."""
     m, h = kind(), godynamo.optimize(kind())
     kept = []
     for _ in range(4):

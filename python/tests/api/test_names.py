@@ -117,7 +117,7 @@ def test_nonstrict_trace_is_one_node_and_leaves_its_function_alone(x, backend):
     weight = torch.randn(3)
 
     def scaled(pair, n):
-        if pair[0].sum() > -1e9:  # would split the graph
+        if pair[0].sum() > -1e9:  # would break the graph
             return {"out": pair[0] * weight + n}
         return None
 

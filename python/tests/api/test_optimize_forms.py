@@ -146,7 +146,7 @@ def test_what_is_refused_is_refused_at_once(call, error, text):
 
 
 class Counter:
-    """Something with methods of every kind."""
+    """Has methods of every kind."""
 
     def __init__(self):
         self.n = 2

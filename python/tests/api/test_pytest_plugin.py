@@ -11,7 +11,7 @@ PYTHON = str(Path(__file__).resolve().parents[2])
 
 @pytest.fixture
 def run(pytester, monkeypatch):
-    """Runs pytest on a file in a process of its own."""
+    """Return a function that runs pytest on a file in a separate process."""
     monkeypatch.setenv("PYTHONPATH", PYTHON)
     monkeypatch.delenv("PYTEST_PLUGINS", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

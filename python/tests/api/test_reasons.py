@@ -63,7 +63,7 @@ def frozen(m: Any, i: int) -> None:
     m(ones(2))
 
 
-#: what is called with i from 0 on; the line's part that follows the function and its place
+#: a function called with i = 0, 1, ..., and the part of the line after the function and its place
 MODULES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "an argument's sizes": (
         lambda m, i: m(ones(i + 1)),
@@ -95,7 +95,7 @@ def warned(caplog: pytest.LogCaptureFixture, run: Callable[[], Any]) -> str:
     return text
 
 
-#: what the inline backend need not guard
+#: not guarded by the inline backend
 WHOLE_GRAPHS = frozenset(("a keyword", "a weight"))
 
 

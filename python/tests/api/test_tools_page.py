@@ -31,7 +31,7 @@ def test_the_tests_of_the_page_pass_and_fail_as_it_says(pytester, monkeypatch):
 
 @pytest.mark.parametrize("i", [1, 2])
 def test_a_program_prints_what_the_page_says(i, tmp_path):
-    file = tmp_path / "program.py"  # exec of a text alone has no lines for messages
+    file = tmp_path / "program.py"  # code passed to exec without a file has no source lines for messages
     file.write_text(PROGRAMS[i])
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

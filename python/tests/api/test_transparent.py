@@ -34,7 +34,7 @@ def test_what_a_program_is_told(question):
 
     x = torch.ones(2)
     for _ in range(2):
-        if "_utils" not in question:  # which warns: a call that CPython runs where warnings are recorded
+        if "_utils" not in question:  # this one warns: CPython runs such a call while warnings are recorded
             assert godynamo.optimize(fn)(x)[1] is True
         assert transparent(godynamo.optimize())(fn)(x)[1] is False
         with transparent(godynamo.optimize()):

@@ -1,6 +1,6 @@
 """A user's program as mypy strict sees it (test_types.py): decorated functions keep their types, wrong uses are errors.
 
-It is checked and never run. Each ``type: ignore`` stands where an error must be: strict mypy complains of one without.
+The program is checked and never run. Each ``type: ignore`` marks an expected error: strict mypy reports unused ones.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_a_leaf_that_may_not_be_changed(name, backend):
     optimized = godynamo.optimize(fn, backend=backend)
     views = (
         [lambda w: w[:2]] if backend == "aot_eager" else []
-    )  # of which AOTAutograd alone refuses changes under no_grad
+    )  # only AOTAutograd refuses to change these views under no_grad
     for of in (lambda w: w, *views):
         for _ in range(2):
             a, b = (torch.ones(3, 2).requires_grad_() for _ in range(2))

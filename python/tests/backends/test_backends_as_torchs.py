@@ -46,7 +46,7 @@ def test_only_what_would_be_another_is_split():
 
 
 def adamw(optimize, eps):
-    """Twenty steps; the parameters by name, and the first gradients."""
+    """Train for twenty steps; return the parameters by name, and the first gradients."""
     torch.manual_seed(0)
     model = Transformer(layers=1).eval()
     opt = torch.optim.AdamW(model.parameters(), 1e-2, amsgrad=True, eps=eps)
@@ -61,8 +61,7 @@ def adamw(optimize, eps):
 
 
 def test_adamw_magnifies_rounding_where_a_gradient_is_zero():
-    """Attention does not depend on the bias of its keys: their gradient is rounding, and Adam divides it by its own
-    size."""
+    """Attention ignores the bias of its keys: their gradient is rounding error, which Adam divides by its own size."""
     ours = lambda m: godynamo.optimize(m, backend="inductor")  # noqa: E731
     bias = "blocks.0.attention.in_proj_bias"
     eager, gradients = adamw(None, 1e-8)

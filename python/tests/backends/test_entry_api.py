@@ -461,7 +461,7 @@ def failing_backend(gm, example_inputs):
 @pytest.mark.row("S002-14")
 def test_a_backend_that_raises_is_named_and_its_error_kept() -> None:
     f = godynamo.optimize(lambda x: x + 1, backend=failing_backend)
-    for _ in range(2):  # the second call asks again
+    for _ in range(2):  # the second call tries the backend again
         with pytest.raises(exc.BackendCompilerFailed, match="failing_backend") as caught:
             f(torch.randn(3))
         assert isinstance(caught.value.__cause__, ValueError) and str(caught.value.__cause__) == "no such machine"

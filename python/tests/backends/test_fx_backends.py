@@ -136,7 +136,7 @@ def test_modes_and_options_reach_inductor():
 
 
 def raising(gm, example_inputs):
-    gm.graph.erase_node(list(gm.graph.nodes)[-1])  # a backend that gets halfway
+    gm.graph.erase_node(list(gm.graph.nodes)[-1])  # a backend that fails halfway
     raise KeyError("boo")
 
 

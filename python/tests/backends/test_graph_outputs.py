@@ -40,7 +40,7 @@ def written_to_out(x):
 
 
 class Doubles(torch.autograd.Function):
-    """Gives a tensor, nothing and a number."""
+    """Returns a tensor, None and a tensor."""
 
     @staticmethod
     def forward(ctx, x):
@@ -74,7 +74,7 @@ PROGRAMS = {
 
 
 def whole(gm, example_inputs):
-    """A backend that is strict about what a graph gives."""
+    """A backend that accepts only a tuple of nodes as the graph's output, and checks that the results are tensors."""
     (output,) = [n for n in gm.graph.nodes if n.op == "output"]
     assert type(output.args[0]) is tuple
     assert all(isinstance(n, torch.fx.Node) for n in output.args[0])
@@ -88,7 +88,7 @@ def whole(gm, example_inputs):
 
 
 def facts(v):
-    """A value as data, with its types and which of its parts are one object."""
+    """Return a value as data, with its types and the identities among its items."""
     if isinstance(v, torch.Tensor):
         return tuple(v.shape), v.stride(), v.requires_grad, v.dtype, v.detach().double().nan_to_num().tolist()
     if isinstance(v, (tuple, list)):
@@ -97,7 +97,7 @@ def facts(v):
 
 
 def gradient(f, x):
-    """What f gives, and the gradient of all of it."""
+    """Return the result of f, and the gradient of all its tensors."""
     x = x.clone().requires_grad_()
     result = f(x)
     leaves = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]

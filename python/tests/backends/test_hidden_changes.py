@@ -69,7 +69,7 @@ def detached(w, x):
 
 
 def outcome(fn, leaf):
-    """Results, gradients and errors of two calls; before each, another graph saves the tensor that the call changes."""
+    """Return results, gradients, errors of two calls; before each, another graph saves the tensor that it changes."""
     p, x, seen = torch.ones(3, requires_grad=True), torch.arange(3.0), []
     for _ in range(2):
         w = p if leaf else p * 1.5
@@ -86,7 +86,7 @@ def outcome(fn, leaf):
     return seen
 
 
-@pytest.mark.filterwarnings("ignore")  # anomaly mode's, for errors in the backward pass
+@pytest.mark.filterwarnings("ignore")  # anomaly mode warns about errors in the backward pass
 @pytest.mark.parametrize("leaf", [True, False], ids=["leaf", "computed"])
 @pytest.mark.parametrize("backend", ["aot_eager", "eager"])
 @pytest.mark.parametrize(
@@ -97,8 +97,8 @@ def test_gradients_and_errors_of_a_hidden_change(fn, backend, leaf):
 
 
 def test_a_graph_that_ends_in_inference_mode():
-    """The mode's guard object must not be made while AOTAutograd traces: it keeps the dispatcher's state of that
-    time."""
+    """The mode's guard object must not be created while AOTAutograd traces: it would save the dispatcher's state of
+    that moment."""
 
     def fn(w, x):
         y = w * x

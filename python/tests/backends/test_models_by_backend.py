@@ -27,7 +27,7 @@ RUN_ORIGINAL = 1
 
 
 def run(model, args, kwargs):
-    """Outputs, gradient of the input and of every parameter of one forward and backward, from one seed."""
+    """Return outputs and gradients (inputs, parameters) of one forward and backward pass, with a fixed seed."""
     args = [a.clone().requires_grad_() for a in args]
     model.zero_grad(set_to_none=True)
     torch.manual_seed(7)
@@ -39,7 +39,7 @@ def run(model, args, kwargs):
 
 
 def assert_translated_once(optimized):
-    """One entry, which runs transformed code: right results alone would hide a fallback to CPython."""
+    """Check that one entry runs transformed code: correct results alone would not reveal a fallback to CPython."""
     assert [entry.flags & RUN_ORIGINAL for entry in godynamo.cache_entries(optimized)] == [0]
     counters = _C.counters()
     assert {name: counters[name] for name in ("translations", "translated", "internal_errors")} == {
@@ -56,7 +56,7 @@ def test_forward_and_backward_equal_eagers(case, backend, training):
     torch.manual_seed(0)
     model, args, kwargs = CASES[case]()
     if backend == "inductor":
-        # Its dropout draws other numbers than eager's by design (config.fallback_random), so none is left to draw.
+        # Inductor draws other random numbers than eager by design (config.fallback_random), so dropout is off.
         for module in model.modules():
             if isinstance(module, nn.Dropout):
                 module.p = 0.0
@@ -78,7 +78,7 @@ def test_forward_and_backward_equal_eagers(case, backend, training):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_train_and_eval_are_told_apart(case, backend):
-    """Switching the mode back and forth takes one translation a mode at most, and dropout acts in train() only."""
+    """Switching the mode back and forth takes at most one translation per mode, and dropout acts only in train()."""
     torch.manual_seed(0)
     model, args, kwargs = CASES[case]()
     optimized = godynamo.optimize(model, backend=make_backend(backend))
@@ -115,7 +115,7 @@ def test_no_grad_inference_and_another_batch(backend):
 
 @pytest.mark.parametrize("backend", LIGHT)
 def test_other_arguments_take_another_path(backend):
-    """A default, a keyword and an optional tensor: each has its own structure of outputs."""
+    """A default, a keyword and an optional tensor: each changes the structure of the outputs."""
     torch.manual_seed(0)
     model, args, kwargs = attention_case(dropout=0.0)
     optimized = godynamo.optimize(model, backend=make_backend(backend))
@@ -132,7 +132,7 @@ def test_other_arguments_take_another_path(backend):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_a_training_loop_ends_with_eagers_weights(case, backend):
-    """Ten steps of SGD: the parameters change in place under the translated code, which must read them anew."""
+    """Ten steps of SGD: the parameters change in place, and the translated code must read the new values."""
     results = []
     for optimized in (False, True):
         torch.manual_seed(0)
@@ -162,7 +162,7 @@ def test_a_custom_backend_gets_one_graph_a_model():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_compiled_function_over_a_model(backend):
-    """The loss function is optimized, the model is one of its globals."""
+    """The loss function is optimized; the model is one of its globals."""
     torch.manual_seed(0)
     model, (x,), kwargs = mlp_case()
 

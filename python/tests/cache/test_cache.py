@@ -266,7 +266,7 @@ def make_class(k: float) -> type[torch.nn.Module]:
 
 @pytest.mark.row("S002-114")
 def test_an_entry_ends_with_the_class_it_was_made_for() -> None:
-    """Modules are guarded by class and contents; the class is what is held weakly."""
+    """Modules are guarded by class and contents; only the class is held weakly."""
     w = godynamo.optimize(apply, backend=nb())
     module, x = make_class(2.0)(1.0), torch.ones(2)
     assert w(module, x).tolist() == [2.0, 2.0]
@@ -284,7 +284,7 @@ def test_an_entry_ends_with_the_class_it_was_made_for() -> None:
 
 @pytest.mark.row("S002-114")
 def test_an_entry_ends_with_the_object_it_was_made_for() -> None:
-    """An enum's member is guarded by identity."""
+    """An enum member is guarded by identity."""
     import enum
 
     def use(x, e):
@@ -361,7 +361,7 @@ def test_entries_of_dead_modules_are_freed() -> None:
 
 @pytest.mark.row("S002-115")
 def test_modules_made_and_dropped_share_one_entry() -> None:
-    """torchdynamo#49: an entry for each module, none ever freed."""
+    """torchdynamo#49: each module got an entry, and none was ever freed."""
     w = godynamo.optimize(apply, backend=(backend := nb()))
     x = torch.ones(2)
     for _ in range(1000):

@@ -1,9 +1,9 @@
-"""A page of ours in a real browser: headless Chromium, offline, with what it says on its console.
+"""Opens our pages in a real browser: headless Chromium, offline; returns what it writes to its console.
 
-    messages = open_page(path, SCREENSHOTS / "report.png")    # [] on a page without fault
+    messages = open_page(path, SCREENSHOTS / "report.png")    # [] for a correct page
     text = dom(path, script="document.querySelector('#search').value = 'relu'")
 
-Both skip the test, with the reason, where no Chromium is installed.
+Both skip the test, with the reason, if Chromium is not installed.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from pathlib import Path
 
 import pytest
 
-#: where the pictures of a test run are kept, to be looked at
+#: screenshots of a test run are kept here for inspection
 SCREENSHOTS = Path(__file__).resolve().parents[3] / "build" / "screenshots"
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _SECONDS = 120
-#: what the page's clocks may run for before the DOM is read, in milliseconds; timers are run ahead, not waited for
+#: how far the page's clock runs before the DOM is read, in milliseconds of virtual time (timers fire without waiting)
 _BUDGET = 5000
 _CONSOLE = re.compile(r'^\[[^\]]*:CONSOLE[:(]\d+\)?\] "(.*?)", source: (.*?) \((\d+)\)$', re.MULTILINE | re.DOTALL)
 
 
 def chromium() -> str:
-    """The browser's program; GODYNAMO_CHROMIUM names another one. Skips the test where there is none."""
+    """Return the path of Chromium; GODYNAMO_CHROMIUM overrides it. Skips the test if there is none."""
     found = os.environ.get("GODYNAMO_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
     if found is None:
         pytest.skip("no Chromium is installed (apt-get install chromium); pages are not opened")
@@ -44,11 +44,11 @@ def open_page(
     size: tuple[int, int] = (1400, 1000),
     fragment: str = "",
 ) -> list[str]:
-    """Open a file and give all that its scripts and the browser wrote on the console, as "message (source:line)".
+    """Open a file and return the messages on the browser's console, as "message (source:line)".
 
-    A script that raises, a resource that is refused or not found and what the page logs are such messages: a page of
-    ours gives []. ``screenshot`` is a PNG of ``size`` pixels; its folder is made. ``script`` is run at the end of the
-    page. ``fragment`` goes behind ``#``.
+    These are exceptions of scripts, resources that are refused or not found, and what the page logs: a correct page
+    yields []. ``screenshot`` is a PNG of ``size`` pixels; its folder is created. ``script`` runs at the end of the
+    page. ``fragment`` is appended after ``#``.
     """
     arguments = [f"--window-size={size[0]},{size[1]}", "--hide-scrollbars"]
     if screenshot is not None:
@@ -68,7 +68,7 @@ def open_page(
 def dom(
     path: str | os.PathLike[str], *, script: str = "", fragment: str = "", size: tuple[int, int] = (1400, 1000)
 ) -> str:
-    """The page's HTML once its scripts, and then ``script``, have run in a window of ``size`` pixels."""
+    """Return the page's HTML after its scripts, and then ``script``, have run in a window of ``size`` pixels."""
     return _run(path, ["--dump-dom", f"--window-size={size[0]},{size[1]}"], script, fragment).stdout
 
 
@@ -84,12 +84,12 @@ def _run(
         command = [
             program,
             "--headless=new",
-            "--no-sandbox",  # containers give no user namespaces, and the page is ours
+            "--no-sandbox",  # containers have no user namespaces, and the page is our own
             "--disable-gpu",
             "--disable-dev-shm-usage",
             "--no-first-run",
             "--disable-background-networking",
-            "--host-resolver-rules=MAP * ~NOTFOUND",  # offline: what a page asks of the network fails, and is told
+            "--host-resolver-rules=MAP * ~NOTFOUND",  # offline: every network request fails and is reported
             f"--user-data-dir={profile}/profile",
             "--enable-logging=stderr",
             f"--virtual-time-budget={_BUDGET}",

@@ -12,7 +12,7 @@ TOOL = ROOT / "build" / "bin" / "godynamo"
 
 
 def environment(**more: str) -> dict[str, str]:
-    """This process's, with the checkout's package and this Python."""
+    """Return this process's environment with the checkout's package and this Python."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_") or k == "GODYNAMO_GOLIB"}
     path = os.pathsep.join(filter(None, [str(ROOT / "python"), kept.get("PYTHONPATH", "")]))
     return {**kept, "PYTHONPATH": path, "GODYNAMO_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **more}
@@ -21,7 +21,7 @@ def environment(**more: str) -> dict[str, str]:
 def tool(
     *arguments: object, cwd: Path | None = None, timeout: float = 240, **more: str
 ) -> subprocess.CompletedProcess[str]:
-    """``godynamo ARGUMENTS`` with its output as text; more: variables of its environment."""
+    """Run ``godynamo ARGUMENTS`` and return its output as text; ``more`` are environment variables."""
     return subprocess.run(
         [str(TOOL), *map(str, arguments)],
         cwd=cwd,

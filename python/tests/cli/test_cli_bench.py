@@ -138,7 +138,7 @@ def test_json_goes_to_stdout_in_place_of_the_table():
     assert run.returncode == 0, run.stderr
     result = json.loads(run.stdout)
     assert result["settings"]["engines"] == ["eager", "godynamo"]
-    assert row(result, "identity")["warm_us"]["confidence"] == 0  # one process has no interval
+    assert row(result, "identity")["warm_us"]["confidence"] == 0  # a single process yields no interval
 
 
 def test_workloads_of_the_users_own(users):
@@ -182,10 +182,10 @@ def test_a_wrong_result_has_no_figures_and_a_death_ends_no_other(users):
     assert row(result, "adding")["warm_us"]["value"] > 0
 
 
-@pytest.mark.serial  # it compares times
+@pytest.mark.serial  # compares times
 def test_a_slowed_workload_shows_and_two_runs_of_the_same_do_not(users, tmp_path):
     spec = f"--module={users}:delayed"
-    # 30 µs beside 5: what another process does on this machine in these seconds is less.
+    # 30 µs against 5: other processes on this machine disturb less than that.
     runs = {"old": "0", "same": "0", "slow": "0.00003"}
     for name, delay in runs.items():
         run = bench(
@@ -202,7 +202,7 @@ def test_a_slowed_workload_shows_and_two_runs_of_the_same_do_not(users, tmp_path
     slow = compare("slow", "--fail-on", "5%", "--html", tmp_path / "c.html")
     assert slow.returncode == 1, slow.stdout
     assert "delayed with godynamo got" in slow.stderr
-    assert slow.stdout.count("slower") == 2  # eager runs it as well
+    assert slow.stdout.count("slower") == 2  # eager runs the slow code as well
     assert compare("slow").returncode == 0, "without --fail-on a comparison only tells"
     assert compare("slow", "--fail-on", "1000000%").returncode == 0
     assert open_page(tmp_path / "c.html", SCREENSHOTS / "bench_compare.png") == []
@@ -299,7 +299,7 @@ def test_ctrl_c_writes_what_was_measured_and_ends_the_children(users, tmp_path):
     for line in run.stderr:
         if line.startswith("bench: adding:"):
             break
-    time.sleep(0.5)  # the next workload's process is starting
+    time.sleep(0.5)  # now the next workload's process is starting
     os.killpg(run.pid, signal.SIGINT)
     _, errors = run.communicate(timeout=60)
     assert run.returncode == 130, errors
@@ -314,7 +314,7 @@ def test_ctrl_c_writes_what_was_measured_and_ends_the_children(users, tmp_path):
 
 
 def test_the_tools_micro_set_is_make_benchs():
-    """One engine: the same workloads, by the same function."""
+    """Both use one engine: the same workloads, run by the same function."""
     sys.path.insert(0, str(ROOT / "python"))
     import godynamo_workloads as workloads
     from godynamo._tools.bench import groups, suites

@@ -7,8 +7,8 @@ import pytest
 
 from cli_support import TOOL, tool
 
-# The backend is what is wrong: it adds one to what a graph with a sine gives; the graph of the piece that holds `third`
-# has one.
+# The fault is in the backend: it adds one to the result of a graph with a sine. The graph of the piece that contains
+# `third` has a sine.
 PROGRAM = """\
 import sys
 import torch

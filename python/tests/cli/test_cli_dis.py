@@ -55,7 +55,7 @@ def test_both_listings_stand_side_by_side_and_the_program_ends_there(program):
     assert "ended" not in out
     assert f"-- 1 of 2: Model.forward ({program}:12)" in out
     line = out.index("y = self.linear(x + 1)")
-    # the call of the module on the left, the operation it became on the right
+    # the module call on the left, the resulting operation on the right
     rows = [row.partition("|")[::2] for row in out[line : out.index("if y.sum() > 0", line)].splitlines()[1:]]
     assert any("LOAD_METHOD" in left and "linear" in left for left, _ in rows)
     assert any("torch._C._nn.linear" in right for _, right in rows)
@@ -64,7 +64,7 @@ def test_both_listings_stand_side_by_side_and_the_program_ends_there(program):
     assert "___check_tensors(x, self._modules['linear']" in out
     assert "inlined: act" in out
     assert "inlined: Linear.forward" in out
-    assert "return F.linear" not in out  # a library's code is named, not listed
+    assert "return F.linear" not in out  # code of libraries is named, not listed
 
 
 def test_a_function_keeps_what_it_was_optimized_with(tmp_path):
@@ -91,14 +91,14 @@ def test_json_has_all_of_it_and_keeps_the_programs_output_apart(program, tmp_pat
     ]  # fmt: skip
     assert "relu" in translation["graph"]
     out = tmp_path / "dis.json"
-    assert tool("dis", f"{program}:act", "--json", out).returncode == 0  # flags may follow, as with explain
+    assert tool("dis", f"{program}:act", "--json", out).returncode == 0  # flags may come last, as with explain
     assert json.loads(out.read_text())["translations"][0]["graph"] == translation["graph"]
 
 
 def test_arguments_may_be_given_instead_of_a_call(program):
     done = tool("dis", "--args", "Model(), torch.zeros(1, 3)", f"{program}:Model.forward")
     assert done.returncode == 0, done.stderr
-    assert "begun" not in done.stdout  # not __main__
+    assert "begun" not in done.stdout  # the module is not run as __main__
     assert "y = self.linear(x + 1)" in done.stdout
     done = tool("dis", "--args", "torch.ones(2), k=5", f"{program}:Model.twice")
     assert done.returncode == 0, done.stderr
@@ -168,7 +168,7 @@ def test_doctor_says_what_is_off_and_ends_with_1():
 
 
 def test_a_python_without_libpython_is_said_in_one_line_and_used_as_it_is(tmp_path, monkeypatch):
-    # An interpreter that knows of no shared libpython: its sysconfig is asked by the tool, with -c.
+    # An interpreter without a shared libpython; the tool queries its sysconfig with -c.
     bare = tmp_path / "python"
     hide = "import sysconfig; sysconfig.get_config_var = lambda n: ''; sys.base_prefix = '/nowhere'"
     bare.write_text(

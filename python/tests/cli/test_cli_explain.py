@@ -78,7 +78,7 @@ def explain(*arguments, cwd, **more):
 
 
 def problem(done):
-    """The one line of bad use."""
+    """Return the one line of a usage error."""
     assert done.returncode == 2, (done.stdout, done.stderr)
     [line] = done.stderr.splitlines()
     assert line.startswith("godynamo: ") and "Traceback" not in done.stderr
@@ -95,7 +95,7 @@ def test_the_report_stands_behind_what_the_program_has_printed(program, tmp_path
     assert re.search(
         r'File "program.py", line 10, in step\n.*\n.*\n    -> +10 \|      if y.sum\(\) > 0:\n +\^{11}\n', rest
     )
-    assert "step 0" not in rest  # the program ends with the call
+    assert "step 0" not in rest  # the program ends after the call
 
 
 def test_to_end_lets_the_program_go_on(program, tmp_path):
@@ -165,7 +165,7 @@ def test_what_the_program_raises_is_its_own(program, tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (plain.returncode, plain.stderr)
-    assert "Graph count: " in done.stdout  # as far as the call came
+    assert "Graph count: " in done.stdout  # for the part of the call that was run
 
 
 def test_a_program_that_fails_before_the_call_keeps_its_code_and_traceback(tmp_path):

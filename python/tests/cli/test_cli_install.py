@@ -14,12 +14,12 @@ from cli_support import ROOT
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
-    """The folder of a new virtual environment with the package installed from the checkout; torch is this
-    environment's."""
+    """Return the folder of a new virtual environment with the package installed from the checkout; torch comes from the
+    current environment."""
     folder = tmp_path_factory.mktemp("install")
     wheels, venv = folder / "wheels", folder / "venv"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
-    # --no-build-isolation: setuptools is here, and the registry is not asked.
+    # --no-build-isolation: setuptools is already installed, so pip needs no registry.
     subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT], check=True, cwd=folder)
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     site = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
@@ -35,7 +35,7 @@ def installed(tmp_path_factory):
 
 
 def bare():
-    """The environment without what leads to the checkout."""
+    """Return the environment without variables that lead to the checkout."""
     return {k: v for k, v in os.environ.items() if not k.startswith(("GODYNAMO_", "PYTHON"))}
 
 

@@ -23,7 +23,7 @@ except godynamo.exc.BackendCompilerFailed as error:
 
 @pytest.fixture
 def torchless(tmp_path):
-    """This Python without its site-packages."""
+    """Return the path of a script that runs this Python without its site-packages."""
     path = tmp_path / "python"
     path.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     path.chmod(0o755)
@@ -37,7 +37,7 @@ def plain(*arguments, **more):
 
 
 def no_compiler(tmp_path):
-    """Variables under which nothing is found on PATH, and nothing that inductor has compiled before."""
+    """Return variables with which neither a program on PATH nor an earlier result of inductor is found."""
     return {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "CXX": "g++"}
 
 

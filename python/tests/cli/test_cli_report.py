@@ -48,7 +48,7 @@ main()
 
 @pytest.fixture(scope="module")
 def traced(tmp_path_factory):
-    """A directory with the program's trace in it."""
+    """Return a directory with the program's trace in it."""
     directory = tmp_path_factory.mktemp("report")
     (directory / "program.py").write_text(PROGRAM)
     subprocess.run(
@@ -76,12 +76,12 @@ def summary(traced):
 
 @functools.cache
 def shown(page, fragment=""):
-    """The page's HTML, each view read once."""
+    """Return the page's HTML; each view is read once."""
     return dom(page, fragment=fragment)
 
 
 def texts(source):
-    """What a reader sees of some HTML, tags gone."""
+    """Return the visible text of some HTML, without tags."""
     body = re.sub(r"(?s)<(script|style)\b.*?</\1>", "", source)
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
 

@@ -89,7 +89,7 @@ def test_chosen_functions_alone_are_optimized(script, tmp_path, name):
     program = script(PROGRAM)
     done = tool("run", "--function", name, "--json", out, program)
     assert (done.returncode, done.stdout) == (0, plain(program).stdout), done.stderr
-    # torch.nn.Module.__call__ calls forward, and is not among what was chosen
+    # torch.nn.Module.__call__ calls forward, but was not chosen itself
     assert {f["function"] for f in summary(done, out)["functions"]} == {name if name != "Model" else "Model.forward"}
 
 

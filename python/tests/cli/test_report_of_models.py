@@ -37,7 +37,7 @@ model.mask_of_the_tokens_that_are_left_out = 1
 served(torch.ones(2, 3, 8))
 """
 
-# Whatever is wider than the page, or than a box that does not scroll.
+# Lists elements that are wider than the page, or than a box that does not scroll.
 OUTSIDE = """
 const wide = [];
 if (document.documentElement.scrollWidth > innerWidth) wide.push("the page: " + document.documentElement.scrollWidth);

@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def events(directory):
-    """File name -> its objects; every line must be one."""
+    """Return the events of each file, by file name; checks that every line is one."""
     return {p.name: [json.loads(line) for line in p.read_text().splitlines()] for p in sorted(directory.iterdir())}
 
 
@@ -117,7 +117,7 @@ def test_what_an_inner_call_needs_hangs_below_the_one_that_made_it(traced):
     by_id = {t["id"]: t for t in translations(rows)}
     below = [(t["kind"], t["function"]["name"], by_id[t["parent"]]["kind"]) for t in by_id.values() if t["parent"]]
     assert below == [
-        ("resume", "outer", "call"),  # behind the break
+        ("resume", "outer", "call"),  # after the break
         ("resume", "outer", "resume"),  # the eval, which CPython runs
         ("inner", "inner", "resume"),
         ("resume", "outer", "resume"),
@@ -313,5 +313,5 @@ def test_ctrl_c_while_an_event_is_written_reaches_the_program(traced, monkeypatc
     monkeypatch.setattr(_trace, "_listing", interrupted)
     with pytest.raises(KeyboardInterrupt):
         godynamo.optimize(scaled)(torch.ones(2), 2)
-        for _ in range(1000):  # where the interpreter looks for signals
+        for _ in range(1000):  # CPython checks for signals here
             pass

@@ -25,7 +25,7 @@ PYTHON_FOLDER = Path(__file__).resolve().parents[2]
 
 
 def eval_frame_address() -> int:
-    """What CPython calls for a frame now."""
+    """Return the address of the function that CPython now calls for a frame."""
     get = ctypes.pythonapi._PyInterpreterState_GetEvalFrameFunc
     get.argtypes, get.restype = [ctypes.c_void_p], ctypes.c_void_p
     interpreter = ctypes.pythonapi.PyInterpreterState_Get
@@ -195,7 +195,7 @@ def test_a_foreign_function_is_chained(tmp_path: Path) -> None:
 
 
 def build_foreign_hook(folder: Path) -> Any:
-    """An eval-frame function of somebody else's that counts the frames it is asked to run."""
+    """Build an eval-frame function of another library that counts the frames that it runs."""
     source = folder / "foreign.c"
     source.write_text(
         """
@@ -246,7 +246,7 @@ def test_a_thread_outside_runs_its_frames_untouched() -> None:
 
 
 class Talkative:
-    """Every attribute is made on demand; reading one while translating must not be seen."""
+    """Creates every attribute on demand; reads while translating must not be visible."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -254,7 +254,7 @@ class Talkative:
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
-            raise AttributeError(name)  # copy asks for these before there is anything
+            raise AttributeError(name)  # copy reads these before __init__ has run
         self.asked.append(name)
         if name == "made":
             return 3.0
@@ -279,8 +279,8 @@ def test_a_backend_that_runs_python_is_not_entered_again() -> None:
 
     def nosy_backend(gm, example_inputs):
         translated.append(str(gm.graph))
-        helper(torch.ones(2))  # inside an extent this frame would be served
-        f(torch.ones(2))  # and this is the very function in translation
+        helper(torch.ones(2))  # inside an extent, this frame would be served
+        f(torch.ones(2))  # the function that is being translated
         return gm.forward
 
     def plain(x):
@@ -426,7 +426,7 @@ def test_recursion_error_is_cpythons() -> None:
         assert actual[1] == "RecursionError" and actual[2].startswith("maximum recursion depth exceeded")
     with godynamo.optimize(nb()):
         assert outcome(endless, (torch.zeros(1),))["how"][1] == "RecursionError"
-    # and afterwards all is well
+    # afterwards everything works
     assert torch.equal(f.__wrapped__ and recursive(torch.zeros(1), 2), torch.full((1,), 2.0))
     assert sys.getrecursionlimit() == 1000 or sys.getrecursionlimit() > 0
 

@@ -25,7 +25,7 @@ def inner_names_globals(x):
 
 
 def cannot_be_translated():
-    """A function whose globals have a key that is no name: looking a name up may run the key's code."""
+    """Return a function whose globals have a key that is not a string: a lookup may run the key's code."""
     return FunctionType(inner_names_globals.__code__, {**globals(), 1: 2})
 
 
@@ -37,7 +37,7 @@ def clean():
 
 
 def captured(calls):
-    """Operations captured, and the frames they were captured in, while ``calls`` run."""
+    """Return how many operations and frames are captured while ``calls`` run."""
     utils.counters.clear()
     calls()
     return utils.counters["stats"]["calls_captured"], utils.counters["frames"]["ok"]
@@ -91,7 +91,7 @@ def test_below_a_model_that_is_too_large():
         assert captured(calls)[0] == 2
         left = utils.counters["frames"]["total"] - utils.counters["frames"]["ok"]
         assert captured(calls) == (0, 0)
-        assert utils.counters["frames"]["total"] == 0 < left  # none is tried twice
+        assert utils.counters["frames"]["total"] == 0 < left  # none is tried again
 
 
 def test_recursion():
@@ -129,7 +129,7 @@ def test_exceptions():
 
 
 def test_generators():
-    """A generator's frame is CPython's; what runs below it is served. Making one enters nothing."""
+    """CPython runs a generator's frame; its callees are served. Creating a generator runs no frame."""
 
     def items(x):
         for i in range(3):

@@ -55,7 +55,7 @@ def a_function(x):
 
 # ---- S002-82 ---------------------------------------------------------------------------------------------------------
 
-# What is passed, an operation on it, another value of the kind, and a word that the guard text holds ("" : any).
+# The argument, an operation on it, another value of the same kind, and a word in the guard text ("": any).
 KINDS: dict[str, tuple[Any, Any, Any, str]] = {
     "None": (None, lambda x, v: x + (1 if v is None else 2), 3, "v"),
     "int": (2, lambda x, v: x + v, 3, "v == 2"),
@@ -199,7 +199,7 @@ def reads_everything(free: Any) -> Any:
     def f(x, local, obj, items, d, module, *rest, k=1, **more):
         y = x + 1
         got = unsupported(y)
-        # each of these is loaded by the resume function or handed over from before the break
+        # each of these is loaded by the resume function or passed to it from before the break
         return (
             got * 2, local, obj.value, obj.slotted, type(obj).kind, items[1], d["k"], free, GLOBAL_LIST[2],
             GLOBAL_DICT["k"],
@@ -367,14 +367,14 @@ def test_an_operation_a_kind_lacks_breaks_the_graph_and_never_crashes(operation:
 
 
 def strip(result: dict[str, Any]) -> Any:
-    """The outcome without addresses in reprs."""
+    """Return the outcome as text, without addresses in reprs."""
     import re
 
     return re.sub(r"0x[0-9a-f]+", "0x", repr(result))
 
 
 def test_describe_tells_values_apart() -> None:
-    """The oracle itself: what it takes for equal and what not."""
+    """Check the comparison itself: which values it considers equal and which not."""
     one = [1]
     assert describe([one, one]) != describe([[1], [1]])
     assert describe(1) != describe(True) != describe(1.0) and describe(0.0) != describe(-0.0)

@@ -37,7 +37,7 @@ def nested(code: types.CodeType) -> Iterator[types.CodeType]:
 
 @functools.lru_cache(maxsize=1)
 def library_code() -> list[types.CodeType]:
-    """Every code object of the library's top-level modules and of some packages."""
+    """Return every code object of the standard library's top-level modules and of some packages."""
     files = [
         *sorted(LIBRARY.glob("*.py")),
         *sorted((LIBRARY / "asyncio").glob("*.py")),
@@ -79,14 +79,14 @@ def test_code_made_again_behaves_equally() -> None:
 
 
 def again(code: types.CodeType) -> types.CodeType:
-    """The code and all within it, made again."""
+    """Rebuild a code object and all code objects nested in it."""
     consts = tuple(again(c) if isinstance(c, types.CodeType) else c for c in code.co_consts)
     return _C.code_roundtrip(code.replace(co_consts=consts))
 
 
 @pytest.fixture(scope="module")
 def go_report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """What the Go side's decoder and assembler say of a part of the library, dumped with dis's own reading of it."""
+    """Return the Go decoder's and assembler's report on a part of the library, dumped with the output of dis."""
     if shutil.which("go") is None:
         pytest.skip("needs the Go toolchain: the decoder is not reachable from Python")
     target = tmp_path_factory.mktemp("dump") / "code.bin"
@@ -122,7 +122,7 @@ def test_decoded_instructions_equal_dis(go_report: str) -> None:
 
 
 def transformed(fn: Any) -> list[types.CodeType]:
-    """Codes made for the function, its resume functions' included."""
+    """Return the code objects made for the function, including its resume functions."""
     return [code for code in utils.orig_code_map if code.co_filename == fn.__code__.co_filename]
 
 
@@ -145,7 +145,7 @@ def test_exception_tables_survive(flag: bool) -> None:
 
 
 def many_names(count: int) -> Any:
-    """A function with more names, constants and code than one byte counts: EXTENDED_ARG and long jumps."""
+    """Return a function with more names, constants and code than fit in one byte: EXTENDED_ARG and long jumps."""
     lines = ["def big(x, flag):", "    y = x"]
     lines += [f"    v{i} = y + {i}.5" for i in range(count)]
     lines += ["    if flag:", "        y = unsupported(y)"]
@@ -268,7 +268,7 @@ def test_transformed_code_leads_back_to_the_users() -> None:
 def raises_in_graph(x):
     y = x + 1
     z = torch.ones(3)
-    return y @ z  # shapes do not fit
+    return y @ z  # the shapes do not match
 
 
 def raises_after_break(x, d):
@@ -307,7 +307,7 @@ def test_exceptions_have_the_users_lines(fn: Any, args: tuple[Any, ...], backend
 
 
 def user_frames(fn: Any, args: tuple[Any, ...]) -> list[tuple[str, str | None, int | None]]:
-    """(function, file, line) of this file's frames below the call; those of graphs and torch's are not the user's."""
+    """Return (function, file, line) of this file's frames below the call, without frames of graphs and torch."""
     with pytest.raises(Exception) as caught:
         fn(*args)
     frames = traceback.extract_tb(caught.value.__traceback__)[1:]

@@ -50,7 +50,7 @@ def test_patterns_are_right(command: Any) -> None:
 
 @pytest.mark.row("S002-52")
 def test_every_opcode_has_a_handler_or_a_reason() -> None:
-    """Read from the sources: the table is the translator's own and its Go test asks it directly."""
+    """Reads the source text: the table is internal to the translator, and its Go test checks it directly."""
     text = (ROOT / "bytecode" / "translate" / "handlers.go").read_text()
     named = set(re.findall(r"opcode\.([A-Z_]+)", text))
     decoded = {"POP_JUMP_FORWARD_IF_", "POP_JUMP_BACKWARD_IF_"}

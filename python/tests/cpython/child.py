@@ -1,11 +1,10 @@
-"""Runs one of CPython's own test files, with or without godynamo, and writes down what happened as it happens.
+"""Runs one of CPython's own test files, with or without godynamo, and writes each result as soon as it is known.
 
     child.py NAME RESULTS [--godynamo] [--skip FILE] [--only PATTERN]
 
-RESULTS gets one JSON line when a test starts and one when it ends, so that after a crash the last line names the test;
-the last line of a run that came to its end has the counters. With ``--godynamo`` every Python function that the file's
-tests call, the standard library's included, is served by the eval-frame hook and transformed whether it meets a tensor
-or not.
+RESULTS gets one JSON line when a test starts and one when it ends, so that after a crash the last line names the test.
+A complete run ends with a line of counters. With ``--godynamo`` the eval-frame hook serves and transforms every Python
+function that the file's tests call, including the standard library's, with or without tensors.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from collections import Counter
 from types import CodeType
 from typing import Any
 
-import torch  # the plain run has it too: what its mere presence changes is not godynamo's doing
+import torch  # also imported in the plain run, so that effects of its mere presence do not count as differences
 
 
 class Recorder(unittest.TestResult):
-    """Writes a line at each start and end of a test."""
+    """Writes a line at the start and end of each test."""
 
     def __init__(self, out: Any) -> None:
         super().__init__()
@@ -39,7 +38,7 @@ class Recorder(unittest.TestResult):
         self._out.flush()
 
     def name(self, test: Any) -> str:
-        """The test's id; tests of one id are told apart by a number, in their order."""
+        """Return the test's id; tests with the same id get a number, in order."""
         key = id(test)
         if key not in self._names:
             name = test.id()
@@ -90,8 +89,8 @@ class Recorder(unittest.TestResult):
 
 
 def tests_of(suite: Any, keep: Any) -> unittest.TestSuite:
-    """The suite without the tests that ``keep`` refuses; its nesting stays, so that class fixtures run as they
-    would."""
+    """Return the suite without the tests that ``keep`` rejects; it stays nested, so that class fixtures run as
+    usual."""
     kept = unittest.TestSuite()
     for test in suite:
         if isinstance(test, unittest.TestSuite):
@@ -113,7 +112,7 @@ def run(name: str, result: Recorder, skip: set[str], only: str) -> None:
 
 
 def run_translated(name: str, result: Recorder, skip: set[str], only: str) -> dict[str, Any]:
-    """The same under godynamo; returns its counters and internal errors."""
+    """Do the same under godynamo; return its counters and internal errors."""
     import godynamo
     from godynamo import _C
     from godynamo._translator import trace_rules
@@ -170,7 +169,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    # What the interpreter does at its exit is not under test, and threads that a test left behind would hold it up.
+    # The interpreter's exit is not under test, and threads left behind by a test would delay it.
     main()
     sys.stdout.flush()
     sys.stderr.flush()

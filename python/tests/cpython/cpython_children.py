@@ -1,4 +1,4 @@
-"""Children that run one test file each, watched: a crash or a hang costs one test, and a new child runs the rest."""
+"""Runs each test file in a watched child process: a crash or a hang costs one test, and a new child runs the rest."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-#: children that may die of one file before the rest of it is given up
+#: maximum number of children that may die on one file before its remaining tests are given up
 MOST_DEATHS = 12
-#: seconds until the first test starts, on a busy machine: importing torch, the file and what it imports, all of it
+#: seconds until the first test starts on a busy machine: torch, the file and its imports are imported, and all of it is
 #: translated
 START_UP = 120
 
 
 @dataclass
 class FileRun:
-    """What a file's tests did in one mode."""
+    """The results of a file's tests in one mode."""
 
     tests: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text)
     internal: list[str] = field(default_factory=list)  #: internal errors, each with the test it happened in
     translated: int = 0  #: frames that were transformed
     served: int = 0  #: frames that ran transformed code by way of the hook
     seconds: float = 0.0
-    died: str = ""  #: why the file was given up; "" when it was run to its end
+    died: str = ""  #: why the file was given up; "" if it ran to the end
 
 
 def run_file(name: str, *, godynamo: bool, timeout: float, only: str = "") -> FileRun:
-    """Run a file in as many children as it takes; ``timeout`` is for one test."""
+    """Run a file in as many children as needed; ``timeout`` is per test."""
     run = FileRun()
     started = time.monotonic()
     for _ in range(MOST_DEATHS):
@@ -50,7 +50,7 @@ def run_file(name: str, *, godynamo: bool, timeout: float, only: str = "") -> Fi
 
 
 def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: float, only: str) -> str:
-    """Runs the tests not yet run in one child; returns how it died, "" when it came to its end."""
+    """Run the remaining tests in one child; return how it died, or "" if it finished."""
     results, skip, log = folder / "results.jsonl", folder / "skip.json", folder / "log.txt"
     skip.write_text(json.dumps(list(run.tests)))
     command = [sys.executable, "-X", "faulthandler", str(HERE / "child.py"), name, str(results), "--skip", str(skip)]
@@ -72,7 +72,7 @@ def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: f
         return ""
     how = "hung" if hung else f"died with {_status(child.returncode)}"
     text = f"{how}\n{log.read_text(errors='replace')[-6000:]}"
-    # Between two tests nothing says which one is to be left out next time: the file ends there.
+    # Between two tests the name of the next one is unknown, so it cannot be skipped: give up the rest of the file.
     run.tests[current or f"{name} outside its tests"] = ("hung" if hung else "crashed", text)
     if not current:
         run.died = how
@@ -81,7 +81,7 @@ def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: f
 
 
 def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
-    """Waits for the end; True when the child was ended for writing nothing for ``timeout`` seconds."""
+    """Wait for the end; return True if the child was killed because it wrote nothing for ``timeout`` seconds."""
     size, since = -1, time.monotonic()
     while True:
         try:
@@ -93,7 +93,7 @@ def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
         if now != size:
             size, since = now, time.monotonic()
         elif time.monotonic() - since > (timeout if now > 0 else max(timeout, START_UP)):
-            os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it was
+            os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it hung
             time.sleep(1)
             os.killpg(child.pid, signal.SIGKILL)
             child.wait()
@@ -101,8 +101,8 @@ def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
 
 
 def _take(run: FileRun, rows: list[dict[str, Any]]) -> tuple[str, dict[str, Any] | None]:
-    """Enters a child's rows; returns the test that was running at the end and the last row's content, if it is
-    there."""
+    """Record a child's rows; return the test that was running at the end, and the last row's content if
+    there is one."""
     current, done = "", None
     for row in rows:
         if "start" in row:

@@ -1,4 +1,4 @@
-"""A plain run and a translated run of one file, side by side, and the differences that are expected."""
+"""Compares a plain run and a translated run of one file, and checks the list of expected differences."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ class Comparison:
     file: str
     plain: FileRun
     translated: FileRun
-    whole: bool = True  #: the file's tests all ran, not a choice of them
-    differ: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text), of those not expected
-    expected: dict[str, str] = field(default_factory=dict)  #: id → cause, of those that differ as listed
-    stale: list[str] = field(default_factory=list)  #: listed, yet they pass or are not there
+    whole: bool = True  #: all of the file's tests ran, not a selection
+    differ: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text), unexpected differences
+    expected: dict[str, str] = field(default_factory=dict)  #: id → cause, listed differences that occurred
+    stale: list[str] = field(default_factory=list)  #: listed, but they pass or do not exist
 
     @property
     def ok(self) -> bool:
-        """Whether all is as it is to be; a file in which nothing was transformed proves nothing."""
+        """Whether the file is as expected; a file in which nothing was transformed proves nothing."""
         bad = self.differ or self.stale or self.translated.internal or self.translated.died or self.plain.died
         return not bad and self.translated.translated > 0 and any(o == "passed" for o, _ in self.plain.tests.values())
 
 
 def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
-    """File → test id → cause. Raises ValueError for an entry without one of them, or listed twice."""
+    """Return file → test id → cause. Raises ValueError for an incomplete or duplicate entry."""
     out: dict[str, dict[str, str]] = {}
     for row in tomllib.loads(path.read_text()).get("difference", []):
         if set(row) != {"file", "test", "cause"} or not all(row.values()):
@@ -44,7 +44,7 @@ def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
 
 
 def compare(file: str, plain: FileRun, translated: FileRun, listed: dict[str, str], whole: bool = True) -> Comparison:
-    """Every test that passes plainly must pass translated, but for those listed, which must not."""
+    """Compare: each test that passes plainly must pass translated; a listed test must not."""
     c = Comparison(file, plain, translated, whole)
     for test, (outcome, text) in translated.tests.items():
         before = plain.tests.get(test, ("not there", ""))[0]

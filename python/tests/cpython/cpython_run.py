@@ -1,10 +1,9 @@
-"""make cpython: CPython's own test files, unmodified, with every Python function translated, test by test against a
-plain run.
+"""make cpython: runs CPython's own test files, unmodified, plainly and with every Python function translated.
 
     cpython_run.py [--json FILE] [--only PATTERN] [--timeout SECONDS] [--jobs N] [FILE ...]
 
-Exits with 1 when a test that passes plainly does not pass translated and is not listed in expected_differences.toml, or
-is listed there and passes; and when godynamo had an internal error.
+The runs are compared test by test. Exits with 1 if a test passes plainly but not translated and is not listed in
+expected_differences.toml, if a listed test passes, or if godynamo had an internal error.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ test_iter test_itertools test_operator test_keywordonlyarg test_positional_only_
 
 
 def plain_run(name: str, timeout: float) -> FileRun:
-    """The plain run of a whole file, kept in build/ for this Python and this child.py."""
+    """Return the plain run of a whole file; it is cached in build/ for this Python and this child.py."""
     key = hashlib.sha256((HERE / "child.py").read_bytes() + platform.python_version().encode()).hexdigest()[:12]
     kept = ROOT / "build" / "cpython" / f"{name}-{key}.json"
     if kept.exists():
@@ -55,7 +54,7 @@ def plain_run(name: str, timeout: float) -> FileRun:
 
 
 def one(name: str, listed: dict[str, str], timeout: float, only: str = "") -> Comparison:
-    """Both runs of one file."""
+    """Run a file in both modes and compare."""
     plain = run_file(name, godynamo=False, timeout=timeout, only=only) if only else plain_run(name, timeout)
     translated = run_file(name, godynamo=True, timeout=timeout, only=only)
     c = compare(name, plain, translated, listed, whole=not only)
@@ -77,7 +76,7 @@ def _counts(c: Comparison) -> list[str]:
 
 
 def table(comparisons: list[Comparison]) -> str:
-    """One row a file, a last one with the sums."""
+    """Return a table with one row per file, and the sums in the last row."""
     head = "file tests pass kept expected differ stale internal translated served seconds".split()
     rows = [_counts(c) for c in comparisons]
     sums = [str(round(sum(float(r[i]) for r in rows))) for i in range(1, len(head))]
@@ -89,7 +88,7 @@ def table(comparisons: list[Comparison]) -> str:
 
 
 def details(c: Comparison, lines: int) -> str:
-    """What is wrong with one file."""
+    """Return the faults of one file."""
     out = []
     missing = [test for test, (outcome, _) in c.differ.items() if outcome == "not run"]
     out += [f"== {c.file}: {len(missing)} tests were not run: {', '.join(missing)[:300]}"] if missing else []
@@ -105,7 +104,7 @@ def details(c: Comparison, lines: int) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("files", nargs="*", help="default: the language files")
     parser.add_argument("--json", type=Path)

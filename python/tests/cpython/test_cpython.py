@@ -46,7 +46,7 @@ def test_a_crash_and_a_hang_cost_one_test_each(tmp_path, monkeypatch, godynamo):
     assert outcomes == ["passed", "failed", "crashed", "hung", "passed", "skipped"]
     assert (run.translated > 0) == godynamo
     assert not run.died
-    assert "test_c_crashes" in run.tests["made.test_it.T.test_c_crashes"][1]  # faulthandler's traceback
+    assert "test_c_crashes" in run.tests["made.test_it.T.test_c_crashes"][1]  # the traceback by faulthandler
 
 
 def runs(plain: dict[str, str], translated: dict[str, str]) -> tuple[FileRun, FileRun]:

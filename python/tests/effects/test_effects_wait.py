@@ -25,7 +25,7 @@ class Box:
 
 
 class Manager:
-    """Tells the box what it sees."""
+    """Records in the box what it sees."""
 
     def __init__(self, box):
         self.box = box
@@ -103,7 +103,7 @@ def manager_swallows(x, y, box):
 
 @cases(args=wrong)
 def unprotected_between(x, y, box):
-    """The operation that raises has no handler, but waits with the effect in front of it."""
+    """The operation that raises has no handler, but waits together with the effect before it."""
     box.value = 2
     z = x + y
     try:
@@ -127,7 +127,7 @@ def print_then_try(x, y, box):
 
 @cases(args=right, graphs=2, breaks=(1, 2))
 def print_what_changes(x, y, box):
-    """What is printed is the mask as it was."""
+    """The mask is printed as it was before the change."""
     mask = torch.zeros(4)
     print(mask)
     try:
@@ -152,7 +152,7 @@ def own_mask(x, y, box):
 
 @cases(args=right)
 def callers_tensor(x, y, box):
-    """What an operation does to the caller's tensor cannot wait: it is put back."""
+    """An operation on the caller's tensor cannot wait: its change is undone instead."""
     x.add_(1)
     try:
         z = x + y
@@ -199,7 +199,7 @@ def noise_with_grad(x, y):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("size", [4, 3])
 def test_random_numbers_are_drawn_once(fn, whole, size):
-    """Values, and the generator's state afterwards, whether the operation raises or not; one graph."""
+    """One graph; values and the generator's state are CPython's whether or not the operation raises."""
     counter = CompileCounter()
     x, y = torch.arange(4.0), torch.ones(size)
     compiled = godynamo.optimize(fn, backend=counter if whole else "eager")

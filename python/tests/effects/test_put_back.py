@@ -27,7 +27,7 @@ BACKENDS = pytest.mark.parametrize("backend", ["eager", whole, "aot_eager"], ids
 
 
 class Counts(nn.Module):
-    """An effect in front of batch norm; `how` says what comes behind it."""
+    """An effect before batch norm; `how` names the method that runs after it."""
 
     def __init__(self, how):
         super().__init__()
@@ -79,8 +79,8 @@ def state(module, exact):
 
 
 def outcome(module, backend, f, *args):
-    """What a call and its backward pass leave. AOTAutograd computes gradients by other formulas, and counts other
-    versions."""
+    """Return the results of a call and its backward pass. AOTAutograd uses other formulas for gradients and counts
+    other versions."""
     exact = backend != "aot_eager"
     torch.manual_seed(1)
     try:
@@ -96,7 +96,7 @@ def outcome(module, backend, f, *args):
 def test_what_raises_and_what_does_not(how, backend):
     torch.manual_seed(0)
     module = Counts(how)
-    plain, module = copy.deepcopy(module), copy.deepcopy(module)  # whose parameters have the same versions
+    plain, module = copy.deepcopy(module), copy.deepcopy(module)  # copies have equal version counters
     optimized = godynamo.optimize(module, backend=backend)
     utils.counters.clear()
     fits, fails = torch.randn(4), torch.randn(7)
@@ -108,7 +108,7 @@ def test_what_raises_and_what_does_not(how, backend):
 
 @BACKENDS
 def test_a_graph_that_raises_leaves_versions_as_they_were(backend):
-    """What was saved for a backward pass before is still good."""
+    """The version counter is eager's, so a backward pass still detects that its saved tensor changed."""
 
     def f(x, total, y, log):
         try:
@@ -136,7 +136,7 @@ def test_a_graph_that_raises_leaves_versions_as_they_were(backend):
 
 @BACKENDS
 def test_before_the_change(backend):
-    """Eager raises before it changes anything: so it is with a graph that changed it first."""
+    """Eager raises before the first change. The graph changes the buffers first, and the change must be undone."""
 
     class Effect(nn.Module):
         def __init__(self):
@@ -221,7 +221,7 @@ def test_copies_are_taken_only_where_they_may_be_needed(backend, monkeypatch):
 
 @BACKENDS
 def test_effects_in_front_of_the_first_operation(backend):
-    """They have happened when the graph raises, once, and are in the traceback where they raise themselves."""
+    """Effects before the operation that raises happen exactly once; an effect that raises shows its own line."""
 
     class Checked:
         def __init__(self):

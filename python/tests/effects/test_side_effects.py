@@ -31,7 +31,7 @@ def both_globals(x):
 
 
 def run_on_globals(fn: Any, x: torch.Tensor) -> tuple[Any, Any]:
-    """The call's outcome with the module's lists empty before, and what they hold then."""
+    """Return the call's outcome with initially empty module lists, and the lists afterwards."""
     SHARED_A.clear()
     return outcome(fn, (x,)), describe(SHARED_A)
 

@@ -1,7 +1,7 @@
-"""Goldens of the translator: a program, and what it is translated to, in one text file (txtar).
+"""Goldens of the translator: each text file (txtar) has a program and its translation.
 
-A file is a sentence that says what it shows, then sections ``-- name --``: ``src.py`` has a function ``f`` and
-``args()``, which makes its arguments; the others are written by ``make golden`` and compared by test_goldens.py.
+A file starts with a sentence that says what it shows. Then come sections ``-- name --``: ``src.py`` has a function
+``f`` and ``args()``, which returns its arguments; `make golden` writes the others, and test_goldens.py compares them.
 
     python golden_files.py --print       prints the texts of all files as JSON
     python golden_files.py [FILE ...]    writes the sections of these files, or of all
@@ -26,23 +26,23 @@ from godynamo._tools.dis import translations
 from harness.training import facts, quiet
 
 FOLDER = Path(__file__).parent
-NAME = "golden_program"  # module of a program
+NAME = "golden_program"  # module name of a program
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
 def parsed(text: str) -> dict[str, str]:
-    """The sections by name, in order; "" is the comment in front of them."""
+    """Return the sections by name, in order; "" is the comment before them."""
     parts = re.split(r"^-- (.+) --\n", text, flags=re.MULTILINE)
     return {"": parts[0], **dict(zip(parts[1::2], parts[2::2], strict=True))}
 
 
 def written(sections: dict[str, str]) -> str:
-    """The text of a file."""
+    """Return the text of a file."""
     return "".join(f"-- {name} --\n{body}" if name else body for name, body in sections.items())
 
 
 def generated(path: Path) -> str:
-    """The text that a file should have: its program is run eagerly and translated, with equal results."""
+    """Return the text that a file should have; its program runs eagerly and translated, with equal results."""
     sections = {name: body for name, body in parsed(path.read_text()).items() if name in ("", "src.py")}
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         return _generated(path, sections, printed)
@@ -73,13 +73,13 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
 
 
 def _left_frames(source: str, seen: set[str]) -> list[str]:
-    """What explain reports besides the breaks: the program's frames that run in CPython as a whole, with their
-    codes."""
+    """Return what explain reports besides breaks: the program's frames that CPython runs as a whole, with their
+    error codes."""
     torch.manual_seed(0)
     f, args = _program(source)
     try:
         rows = godynamo.explain(f)(*args).kept_out
-    except Exception:  # raised by the program: there is no report
+    except Exception:  # raised by the program, so there is no report
         return []
     lines = {
         f"{r.code} line {r.line}: {r.reason} ({r.function})"
@@ -90,9 +90,9 @@ def _left_frames(source: str, seen: set[str]) -> list[str]:
 
 
 def _program(source: str) -> tuple[Any, tuple[Any, ...]]:
-    """The function and its arguments, made anew: a program may count its calls."""
+    """Return a new function and new arguments: a program may count its calls."""
     module: Any = types.ModuleType(NAME)
-    sys.modules[module.__name__] = module  # dataclasses look there
+    sys.modules[module.__name__] = module  # dataclasses look up the module here
     exec(compile(source, "src.py", "exec"), module.__dict__)
     return module.f, module.args()
 
@@ -106,7 +106,7 @@ def _outcome(f: Any, args: tuple[Any, ...]) -> str:
 
 
 def _ordered(guards: list[str]) -> list[str]:
-    """Guards in their order; those on a place below a class last: the address of the class is part of their order."""
+    """Return guards in order, but move those below a class to the end: their order depends on the class's address."""
     below = [guard for guard in guards if "___object(" in guard]
     return [guard for guard in guards if guard not in below] + sorted(below, key=stable)
 
@@ -122,13 +122,13 @@ def _instructions(blocks: list[dict[str, Any]]) -> list[str]:
 
 
 def stable(text: str) -> str:
-    """Without what differs between processes: addresses, and the versions of classes and dicts."""
+    """Return the text without values that differ between processes: addresses, versions of classes and dicts."""
     text = re.sub(r"[.0]*x[0-9a-f]{6,}", "...", text)
     return re.sub(r"(?<!\.)\b\d{6,}\b", "ID", text)
 
 
 def main(paths: list[str]) -> None:
-    """Write the files again; with --print, print their texts as JSON, by path below the folder."""
+    """Rewrite the files; with --print, print their texts as JSON, by path relative to the folder."""
     torch.set_num_threads(1)
     quiet()
     printed = paths == ["--print"]

@@ -1,9 +1,9 @@
-"""Files of programs that are refused: the error stands beside its line as ``# ERR: Type: text``.
+"""Files of rejected programs: the expected error is written on its line as ``# ERR: Type: text``.
 
-A file is chunks of Python, separated by lines ``---``. A chunk that defines ``f`` is called as
+A file consists of chunks of Python, separated by lines ``---``. If a chunk defines ``f``, the test calls
 ``godynamo.optimize(f, nopython=True)(*args())``, by default with a tensor of two ones. The text is the first line of
-the message, or the line of its code if it is a graph break. The line is the one that the message of a graph break
-names, and that of the traceback otherwise. A chunk without ERR raises nothing.
+the message; for a graph break it is the line with the code. The line is the one named in the message of a graph break,
+and the traceback's otherwise. A chunk without ERR raises nothing.
 """
 
 import re
@@ -42,7 +42,7 @@ NO_ERROR = {
 
 
 def chunks():
-    """(file, line of the chunk's start, text) of each."""
+    """Yield (file, line of the chunk's start, text) for each chunk."""
     for path in sorted((FOLDER / "errors").glob("*.txt")):
         line = 1
         for text in re.split(r"^---\n", path.read_text(), flags=re.MULTILINE):
@@ -51,7 +51,7 @@ def chunks():
 
 
 def raised(name, first, text):
-    """[(line, text)] of what a chunk raises: one, or none."""
+    """Return [(line, text)] of the exception that a chunk raises, or []."""
     module = types.ModuleType(NAME)
     sys.modules[NAME] = module
     module.__dict__.update(torch=torch, godynamo=godynamo)

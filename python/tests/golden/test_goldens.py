@@ -26,7 +26,7 @@ NO_OPCODE = {
 
 @pytest.fixture(scope="session")
 def generated():
-    """The texts of all files, made in another process: guards on the ends of objects depend on what else is alive."""
+    """Return the texts of all files, made in a new process: guards on the end of objects depend on what else exists."""
     made = subprocess.run(
         [sys.executable, FOLDER / "golden_files.py", "--print"],
         capture_output=True,
@@ -69,7 +69,7 @@ def test_each_opcode_has_a_golden():
 
 
 def _opcodes(code):
-    """Names of the instructions of the functions and classes in a code object, at any depth."""
+    """Yield the names of the instructions of functions and classes in a code object, at any depth."""
     for inner in (c for c in code.co_consts if isinstance(c, types.CodeType)):
         yield from (instruction.opname for instruction in dis.get_instructions(inner))
         yield from _opcodes(inner)

@@ -1,4 +1,4 @@
-"""Guard programs written by hand: text and nodes side by side, as the Go side writes them."""
+"""Handwritten guard programs: text and nodes side by side, as the Go side emits them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PRESENT, STATE = 1, 2
 
 
 class Place:
-    """Where a value comes from: its text and its register."""
+    """The source of a value: its text and its register."""
 
     def __init__(self, text: str, reg: int):
         self.text, self.reg = text, reg
@@ -57,7 +57,7 @@ class Program:
         return self.ncaches - 1
 
     def fetch(self, base: Place, text: str, op: str, a: int = 0, b: int = 0) -> Place:
-        """An access node; it belongs to the part made next."""
+        """Append an access node; it belongs to the next part."""
         self.nodes.append((op, 0, self.nregs, base.reg, len(self.parts), a, b))
         self.nregs += 1
         return Place(text, self.nregs - 1)

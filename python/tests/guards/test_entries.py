@@ -16,7 +16,7 @@ from guard_programs import OWNER, STRONG, WEAK, Program
 
 
 class Watched:
-    """Records every special method of its own that runs."""
+    """Records each call of its special methods."""
 
     log: list[str] = []
 
@@ -210,7 +210,7 @@ def test_the_type_of_a_tensor_example_is_watched():
     p = None
     del kind
     gc.collect()
-    if dead() is None:  # torch may hold subclasses it met
+    if dead() is None:  # torch may keep subclasses it has seen
         assert not entry.valid
 
 
@@ -412,7 +412,7 @@ def test_random_programs_are_refused_or_run_without_a_crash():
         consts = ["a", ("a",), 1, ("x", 2), None, Thing, bool, "n"]
         program = {"nslots": 2, "nregs": reg, "ncaches": len(nodes), "nodes": nodes, "parts": ("p",), "function": f}
         program["consts"] = [(c, WEAK if c is Thing else STRONG) for c in consts]
-        # Registers only access nodes write: most random programs read one that nobody wrote.
+        # Only access nodes may write registers: most random programs read one that was never written.
         try:
             entry = _C.make_entry(program)
         except (ValueError, TypeError):
@@ -427,7 +427,7 @@ def test_random_programs_are_refused_or_run_without_a_crash():
 
 
 def refs_of(build, check):
-    """Changes of reference counts and blocks over many checks."""
+    """Return the changes of reference counts and blocks over many checks."""
     entry, slots, scope = build()
     for _ in range(5):
         check(entry, slots, scope)
@@ -480,7 +480,7 @@ def test_making_and_dropping_entries_leaks_nothing():
         entry, _, _ = everything()
         del entry
 
-    for _ in range(300):  # as many as are counted: caches of CPython's fill for a while, a leak never ends
+    for _ in range(300):  # caches in CPython grow for a while; a leak never stops
         one()
     gc.collect()
     before = sys.getallocatedblocks()
@@ -519,5 +519,5 @@ def test_two_tensors_and_the_whole_state_take_tens_of_nanoseconds():
     entry = p.entry()
     figures = [_C.guard_time(entry, (a, b), {}, 100_000) for _ in range(10)]
     assert all(failures == 0 for _, failures in figures)
-    # The goal is 50; a loaded machine gets room, a check that fell to Python (2000 and more) does not.
+    # The goal is 50. The limit leaves room for a busy machine, but not for a check in Python (2000 and more).
     assert min(ns for ns, _ in figures) < 300

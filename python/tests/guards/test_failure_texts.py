@@ -16,7 +16,7 @@ def x():
 
 
 def second_call(fn, first, second):
-    """The failures that the second call gives."""
+    """Return the guard failures that the second call causes."""
     w = godynamo.optimize(fn)
     for args in (first, second):
         w(*args() if callable(args) else args)
@@ -93,13 +93,13 @@ CASES = {
 def test_both_values_are_told(name, x):
     fn, before, after, found, was = CASES[name]
     failures = second_call(fn, (x, before), (x, after))
-    if found is None:  # one of several guards may be first
+    if found is None:  # the first of several guards may fail
         assert all((f.found is None) == (f.was is None) for f in failures)
         return
     [failure] = failures
     assert (failure.found, failure.was) == (found, was)
     assert isinstance(failure, str) and failure.startswith(f"{failure.part}: {failure.reason}")
-    if failure.part.startswith("___loads("):  # a value that is handed over: no guard of its own
+    if failure.part.startswith("___loads("):  # a value passed to the transformed function, without a guard of its own
         return
     file, line = failure.line
     assert failure.endswith(f"({file}:{line})") and file == __file__
@@ -123,7 +123,7 @@ def test_a_tensor_is_named_with_both_values(field, x):
     other, found, was = TENSORS[field]
     with config.patch(tensor_guards="full"):
         [failure] = second_call(lambda y, z: y + z[0], (1, [x]), (1, [other()]))
-    if field == "device":  # its dispatch keys differ too
+    if field == "device":  # its dispatch keys also differ
         assert "dispatch keys" in failure and "Meta" in failure.found and "CPU" in failure.was
         return
     assert (failure.found, failure.was) == (found, was)

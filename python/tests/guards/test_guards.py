@@ -216,7 +216,7 @@ def uses_much(x, n, items, d, box, flag=None):
 
 
 class Generator:
-    """Mutated frames for uses_much: each argument now and then replaced by something else."""
+    """Generates frames for uses_much in which some arguments are replaced."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -263,7 +263,7 @@ def test_an_attribute_that_shadows_its_classs_reads_the_same_in_the_text() -> No
         return x * o.scale + o.value
 
     w = godynamo.optimize(f, backend=nb())
-    o, x = Box(1, scale=2), torch.ones(1)  # the class's own scale is 2 too
+    o, x = Box(1, scale=2), torch.ones(1)  # the class attribute is 2 as well
     w(x, o)
     [entry] = entries(w)
     for attributes, holds in (
@@ -300,7 +300,7 @@ def test_the_first_part_that_fails_is_reported() -> None:
 
 @pytest.mark.row("S002-99")
 def test_order_is_the_texts_order_whatever_fails() -> None:
-    """All failing at once: the reported one is the first in the text."""
+    """If all guards fail, the first one in the text is reported."""
     w = godynamo.optimize(uses_much, backend=nb())
     good = (torch.ones(3), 2, [1, 2], {"k": 3}, Box(5), None)
     w(*good)
@@ -658,7 +658,7 @@ def without(module: torch.nn.Module, name: str = "weight") -> torch.nn.Module:
 @pytest.mark.parametrize("order", ["there first", "missing first"])
 @pytest.mark.parametrize("what", list(PRESENT))
 def test_that_a_place_can_be_read_is_guarded(what: str, order: str) -> None:
-    """Also where nobody looks at the value."""
+    """Even if the value is never used."""
     fn, there, missing = PRESENT[what]
     w = godynamo.optimize(fn, backend="eager")
     x = torch.ones(1)

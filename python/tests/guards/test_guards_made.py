@@ -38,7 +38,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 @pytest.mark.row("S002-106")
 @pytest.mark.parametrize("what", list(MALFORMED))
 def test_a_malformed_program_makes_no_entry(what: str) -> None:
-    """The core refuses it when the entry is made, whoever wrote it."""
+    """The core rejects it when the entry is created."""
     spec = {
         "function": add, "nodes": [], "nregs": 4, "nslots": 2, "ncaches": 0, "consts": [], "tensors": [], "extra": [],
         "flags": 0, "parts": ("___guarded_code.valid",), "info": {}, **MALFORMED[what],
@@ -52,7 +52,7 @@ def test_a_malformed_program_makes_no_entry(what: str) -> None:
 def test_a_bad_guard_fails_its_own_compile(
     fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Injected: the predicate that guards a device argument is broken as soon as the translator has looked at it."""
+    """The predicate that guards a device argument is made to raise as soon as the translator has called it."""
 
     def raises(value):
         asked = []
@@ -106,7 +106,7 @@ def test_values_whose_repr_is_no_python_still_make_a_good_guard() -> None:
 
 
 class Watched:
-    """Every special method tells of itself."""
+    """Records each call of its special methods."""
 
     log: list[str] = []
 
@@ -185,7 +185,7 @@ def test_torch_function_is_called_as_often_as_by_eager() -> None:
 
 @pytest.mark.row("S002-98")
 def test_outcome_of_wrong_calls_is_cpythons() -> None:
-    """Arguments that do not fit the signature never reach the guards."""
+    """Arguments that do not match the signature never reach the guards."""
     w = godynamo.optimize(add, backend=nb())
     w(torch.ones(1), 1)
     for args in ((), (1,), (1, 2, 3)):

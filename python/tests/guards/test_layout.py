@@ -46,7 +46,7 @@ def test_what_is_not_plain_is_not_read():
         assert _C.tensor_view(torch.empty(2)) is None
 
 
-# Samples that contradict what the probe looks for, by the step that must notice.
+# Samples that contradict the probe's assumptions, by the step that must detect it.
 SPOILED = {
     "sizes": lambda s: s.update(odd=[torch.empty(3)]),
     "dtype": lambda s: s["dtypes"].__setitem__(0, (s["dtypes"][1][0], 0)),

@@ -21,11 +21,11 @@ import godynamo
 from godynamo import _C
 from guard_programs import STRONG, Program
 
-WARM = 4  # evaluations after which there is a memo
+WARM = 4  # evaluations until a memo exists
 
 
 class Twins:
-    """The two entries. check() evaluates both and returns whether they hold."""
+    """Two entries of one program. check() evaluates both and returns whether they hold."""
 
     def __init__(self, with_memo: Any, without: Any) -> None:
         assert with_memo.parts == without.parts
@@ -52,7 +52,7 @@ class Twins:
         return memo
 
     def left(self) -> list[str]:
-        """Operations of the nodes that are run although the memo holds."""
+        """Return the operations of the nodes that run even though the memo holds."""
         nodes = self.with_memo.nodes()
         return [nodes[i][0] for i in self.memo()["left"]]
 
@@ -275,7 +275,7 @@ def test_another_tree_of_the_same_classes_is_checked_in_full() -> None:
     trees[2].first.act = nn.Tanh()  # type: ignore[assignment]
     for tree in trees * 4:
         assert twins.check((tree, (x,), {}), module_globals.__dict__) == (tree is not trees[2])
-    # The slot is given up as a root after it changed a few times; the rest of the memo serves all trees.
+    # After a few changes the slot is no longer a root of the memo; the rest of the memo serves all trees.
     for tree in trees[:2] * 4:
         assert twins.check((tree, (x,), {}), module_globals.__dict__)
     assert "ATTR" in twins.left()
@@ -292,7 +292,7 @@ def test_module_call_runs_few_nodes() -> None:
     assert len(memo["left"]) <= 8 < len(entry.nodes())
 
 
-# ---- one way to change what a program read, each with an object the memo may rest on
+# ---- changes of what a program has read, each with an object that the memo may rely on
 
 
 class Plain:
@@ -316,7 +316,7 @@ def _function(x: Any) -> Any:
 
 
 def _repeat(program: Program, place: Any, value: Any) -> None:
-    """More checks of one value, so that a memo pays."""
+    """Add more checks of one value, so that a memo is worth it."""
     for _ in range(4):
         program.is_(place, value)
 
@@ -427,7 +427,7 @@ def test_slots_and_their_class() -> None:
 
 
 def test_cells_hold_another_object_at_the_same_address() -> None:
-    """What a cell holds is proved by its address only: an equal address is not an equal number."""
+    """The memo compares only the address of a cell's contents: an equal address does not prove an equal number."""
     cell = types.CellType(10**9)
 
     def inner(x: Any) -> Any:
@@ -630,7 +630,7 @@ def test_a_watched_object_that_dies_ends_the_entry() -> None:
 
 
 def test_what_keeps_changing_is_given_up() -> None:
-    """A counter in the dict that the program reads: after a few rounds its dict is read by nodes again."""
+    """A counter changes in the dict that the program reads: after a few rounds nodes read that dict again."""
     marker = Slotted()
     names: dict[str, Any] = {"mark": marker, "count": 0, "__builtins__": __builtins__}
     obj = Plain(mark=marker)
@@ -649,7 +649,7 @@ def _two(x: Any, y: Any) -> Any:
 
 
 def _calling(predicate: Callable[[Any], bool]) -> Any:
-    """An entry whose program reads a chain of attributes below slot x and calls a predicate on slot y."""
+    """Return an entry that reads a chain of attributes below slot x and calls a predicate on slot y."""
     p = Program(_two)
     x, y = p.slot("x"), p.slot("y")
     p.check("is", "PY_CHECK", y, p.const(predicate, STRONG))
@@ -709,7 +709,7 @@ def test_what_a_call_changes_of_what_the_memo_rests_on_is_seen() -> None:
     assert _C.guard_memo(entry) is not None
     behaviour.append(other_end)
     assert not _C.guard_check(entry, (holder, 0))[0]
-    # The call itself evaluates the entry and has another memo taken down.
+    # The call itself evaluates the entry and causes another memo to be recorded.
     behaviour[:] = [lambda: setattr(holder, "next", _chain(7))]
     for _ in range(8):
         assert _C.guard_check(entry, (holder, 1)) == (True, None)
@@ -734,7 +734,7 @@ def _by_mode(x: Any, mode: str) -> Any:
 
 
 def test_entries_taken_in_turn_are_each_found_and_kept_in_order_of_use() -> None:
-    """The entry that followed last time is tried first; who holds, and what is evicted first, stay as they were."""
+    """The entry that followed last time is tried first; the results and the eviction order stay the same."""
     f, x = godynamo.optimize(_by_mode, backend="eager"), torch.randn(3)
     modes = ["m" * (i + 1) for i in range(5)]
     rng = random.Random(1)

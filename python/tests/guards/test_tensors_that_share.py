@@ -66,7 +66,7 @@ def no_gradient(x, y):
 
 
 def given(call):
-    """Two tensors."""
+    """Return a pair of tensors that share memory in the given way."""
     a, b = torch.arange(6.0).reshape(2, 3).clone(), torch.ones(2, 3)
     return {
         "apart": lambda: (a, b),
@@ -135,7 +135,7 @@ def test_objects_are_told_apart_where_sizes_may_change():
 
 
 def test_the_flag_of_a_view_is_asked_again():
-    """It was asked before an operation in place gave it to the whole of the memory."""
+    """The flag is read before an in-place operation changes it through another view of the same memory."""
 
     def of_a_view(x):
         whole = torch.ones(3, 4)

@@ -47,7 +47,7 @@ def both(entry, slots, scope):
 
 
 NAN = float("nan")
-# Values that are equal for Python, or look alike, and are not one to a guard; and pairs that are.
+# Values that compare equal or look alike in Python but differ for a guard, and values that are equal for both.
 VALUES = [
     None, True, False, 0, 1, 2, -1, 2**70, 0.0, -0.0, 1.0, 2.5, NAN, float("inf"), -float("inf"), 1j, complex(NAN, 0),
     complex(0, -0.0), "", "a", "b", "\ud800", b"", b"a", (), (1,), (True,), (1.0,), (1, 2), (1, (2, 3)), ((),), (NAN,),
@@ -60,7 +60,7 @@ VALUES = [
 
 
 def copies(value):
-    """The value and an equal one that is another object, where there can be one."""
+    """Return the value, and an equal but distinct object if possible."""
     again = {
         float: lambda v: float(repr(v)),
         str: lambda v: "".join(list(v)),
@@ -115,7 +115,7 @@ def test_a_range_is_guarded_by_its_bounds_too():
 
 
 def rich_program(scope):
-    """One entry with most kinds, for frames made by `rich_frame`."""
+    """Return an entry with most kinds of guards, for frames made by `rich_frame`."""
     p = Program(f)
     x, y = p.slot("x"), p.slot("y")
     p.type_is(x, Plain)
@@ -161,7 +161,7 @@ def rich_frame():
 
 
 def mutations(rng, frame, scope):
-    """Changes one thing of the frame, by chance."""
+    """Change one random thing in the frame."""
     x, y = frame
     junk = rng.choice(VALUES)
 
@@ -221,7 +221,7 @@ def test_text_and_native_agree_on_mutated_frames():
         scope["helper"] = original
         for _ in range(rng.choice([0, 1, 1, 1, 2])):
             mutations(rng, frame, scope)
-        # A type that lost its attribute, and got it back, is checked in between.
+        # In between, a type that has lost its attribute, and got it back, is checked.
         verdicts[both(entry, tuple(frame), scope)] += 1
         verdicts[both(entry, tuple(frame), scope)] += 1  # with the caches filled
         original.__defaults__, original.__name__ = defaults, "helper"
@@ -233,7 +233,7 @@ def test_text_and_native_agree_on_mutated_frames():
 
 
 def tensor_variants():
-    """A tensor and others that each differ from it in one thing or nothing."""
+    """Return a tensor and variants that differ from it in one property or none."""
     base = torch.randn(3, 4)
     return {
         "data": torch.randn(3, 4),
@@ -276,7 +276,7 @@ def inference_tensor():
 
 
 class Logging(torch.Tensor):
-    """Counts what is asked of it through the torch function protocol."""
+    """Counts the calls of its torch function handler."""
 
     calls = 0
 
@@ -506,7 +506,7 @@ ENDS = {
 
 
 def quiet(op, at, text, more="", places=1):
-    """An entry whose one guard is on what x has at a place."""
+    """Return an entry with one guard: on the object that x has at a place."""
     p = Program(f)
     a, b = at(p)
     p.check(f"not ___ends_in_code(x, {text}, {places}{more})", op, p.slot("x"), a, b, flags=places)
@@ -523,7 +523,7 @@ def slotted(value):
 
 
 def quiet_places(places=1):
-    """name -> (the entry, what has a value at the place, how the value is read)."""
+    """Return name -> (entry, maker of an object with a value at the place, reader of that value)."""
     name = quiet("QUIET_NAME", lambda p: (p.const("a"), p.cache()), "'a'", places=places)
     key = quiet("QUIET_KEY", lambda p: (p.const(2), p.cache()), "2", places=places)
     index = quiet("QUIET_INDEX", lambda p: (1, 0), "1", places=places)

@@ -26,7 +26,7 @@ def user(a):
 
 
 def fix(function, rows, chains, call, operations=None):
-    """Runs `call` with an entry for `function`, as the call path does: the traceback is rewritten when it raises."""
+    """Run `call` with an entry for `function`, as the call path does: if it raises, the traceback is rewritten."""
     entry = _C.make_entry(
         {
             "nslots": 1, "nregs": 3, "nodes": [("VALID", 0, 0, 0, 0, 0, 0)], "parts": ("v",), "function": function,
@@ -37,7 +37,7 @@ def fix(function, rows, chains, call, operations=None):
 
 
 def lasti_of(code):
-    """Byte offset and line of the instruction that raises, or of the first call."""
+    """Return the byte offset and line of the instruction that raises, or of the first call."""
     import dis
 
     found = list(dis.get_instructions(code))
@@ -77,7 +77,7 @@ def test_inlined_frames_appear_as_if_they_had_run():
     eager = [f for f in frames_of(plain) if f[2] in ("user", "middle", "helper")]
     got = [f for f in frames_of(ours) if f[2] in ("user", "middle", "helper", "transformed")]
     assert got == eager
-    # The carets too: they come from the code's own positions by lasti.
+    # Carets too: they follow from lasti and the code's own positions.
     tail = lambda e: "".join(traceback.format_exception(e)).split("in user")[1]  # noqa: E731
     assert tail(ours) == tail(plain)
 

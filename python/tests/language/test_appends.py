@@ -13,12 +13,12 @@ import torch
 import godynamo
 from harness.cases import check_calls
 
-LOG: Any = None  # what the functions below add to; a fresh one for each side of a comparison
+LOG: Any = None  # the object that the functions below append to, fresh for each side of a comparison
 TURNS = [lambda: (torch.ones(3), 1)] * 4
 
 
 def compare(fn: Callable[..., Any], fresh: Callable[[], Any], *, graphs: int, translations: list[int] | None) -> None:
-    """Four calls on one object that lives on from call to call."""
+    """Compare four calls on one object that lives through all of them."""
 
     def prepare() -> None:
         global LOG
@@ -105,7 +105,7 @@ def test_lists_within_other_objects():
     compare(by_key, lambda: {"loss": [1]}, graphs=1, translations=[1, 0, 0, 0])
 
 
-# ---- what the program looks at is guarded, and is what it would be ----
+# ---- what the program reads is guarded, and has its usual value ----
 
 
 def length(x, k):
@@ -154,7 +154,7 @@ def test_what_is_taken_off_again():
     compare(popped, lambda: [5], graphs=1, translations=[1, 0, 0, 0])
 
 
-# ---- one object reached by two ways ----
+# ---- one object reached by two paths ----
 
 
 def two_lists(a, b, x):

@@ -97,7 +97,7 @@ def test_the_numbers_are_those_of_the_call(backend):
         x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
         result = optimized(x, a)
         assert torch.equal(result, f(x, a))
-        a += 1  # the backward pass goes by the numbers of the forward pass
+        a += 1  # the backward pass uses the numbers of the forward pass
         result.sum().backward()
         a -= 1
         wanted = torch.zeros(3).index_add(0, torch.from_numpy(a) % 3, torch.full((2,), 2.0))

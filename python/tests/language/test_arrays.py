@@ -15,7 +15,7 @@ from godynamo.testing import CompileCounter
 
 
 def told(value: Any) -> Any:
-    """A result with arrays and scalars as plain data, their exact types with it."""
+    """Return a result with arrays and scalars as plain data, including their exact types."""
     if isinstance(value, np.ndarray):
         return "array", type(value).__name__, str(value.dtype), value.shape, value.tolist()
     if isinstance(value, np.generic):
@@ -24,7 +24,7 @@ def told(value: Any) -> Any:
 
 
 def plainly(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """``fn``, its result and its array told as plain data."""
+    """Return ``fn`` with its result and its array argument as plain data."""
     return lambda *args: (told(fn(*args)), told(args[1]))
 
 

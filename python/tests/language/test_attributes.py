@@ -190,7 +190,7 @@ FUNCTIONS = [
 
 
 def seen(fn, run):
-    """Two calls from one state: results, and what was left behind."""
+    """Return the results of two calls from the same initial state, and the state afterwards."""
     E.A.value[:], E.A.more[:] = [1], [1]
     shown.items, shown.pair, cached.items = [1], (1, 2), [1]
     del log[:]

@@ -20,7 +20,7 @@ N = float("nan")
 
 
 def own(base: type, *args: Any, **methods: Any) -> Any:
-    """An instance of a subclass of ``base`` with these special methods, each of which gives a value."""
+    """Return an instance of a subclass of ``base`` with these special methods, each returning the given value."""
 
     def method(name: str, value: Any) -> Callable[..., Any]:
         def call(self: Any, *args: Any) -> Any:

@@ -16,7 +16,7 @@ row = pytest.mark.row
 
 
 class Thing:
-    """A user object with every conversion."""
+    """A user object with every conversion method."""
 
     kind = "thing"
 
@@ -99,13 +99,13 @@ class Bare:
 
 
 def with_tensor(fn: Any, *args: Any) -> None:
-    """The row's code C: fn's value comes back beside a tensor operation, from one graph."""
+    """Check the row's code C: fn's value is returned together with a tensor operation, from one graph."""
     godynamo.reset()
     one_graph(lambda x, *a: (x + 1, fn(*a)), x3(), *args)
 
 
 def raises(fn: Any, *args: Any) -> None:
-    """The row's code X, with a tensor operation before the exception."""
+    """Check the row's code X, with a tensor operation before the exception."""
     godynamo.reset()
     with pytest.raises(Exception):  # noqa: B017 - the test below compares it
         fn(*args)

@@ -693,7 +693,7 @@ def test_type() -> None:
         made = type("Made", (Thing,), {"extra": 5})
         return y * made().extra
 
-    split(three, x3(), at_most=2, calls=1)  # every call makes another class
+    split(three, x3(), at_most=2, calls=1)  # every call creates another class
     raises(lambda: type())
     raises(lambda: type(1, 2))
 

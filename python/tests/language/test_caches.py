@@ -23,7 +23,7 @@ def told(g: Any) -> tuple[int, ...]:
 
 
 class Family:
-    """A cached function, its calls, and a function that uses it; made afresh for either side."""
+    """A cached function, its calls, and a function that uses it; created anew for each side."""
 
     def __init__(self, maxsize: int | None = None, **options: Any) -> None:
         self.runs: list[Any] = []
@@ -42,7 +42,7 @@ class Family:
 def compare(
     make: Callable[[Family], Callable[..., Any]], family: Callable[[], Family] = Family, **expected: Any
 ) -> None:
-    """Results, how often the function ran, and the cache's counts after each call."""
+    """Compare the results, the number of runs, and the cache's counts after each call."""
     current: list[Family] = []
 
     def fresh() -> Callable[..., Any]:
@@ -58,7 +58,7 @@ def test_a_hit_is_captured(maxsize: int | None) -> None:
         g = family.g
         return lambda x, k: (x + g(3)) * g(3)
 
-    # the first call misses, which splits; from the second on there is one graph
+    # the first call misses, which breaks the graph; from the second on there is one graph
     compare(make, lambda: Family(maxsize), graphs=2, translations=[4, 1, 0, 0, 0])
 
 

@@ -13,13 +13,13 @@ import godynamo
 from godynamo import _C
 from harness.cases import check_calls
 
-#: what a case makes: the function and the classes that the changes are made to
+#: the result of a case: the function, and the classes that are changed
 Made = tuple[Callable[[torch.Tensor], Any], types.SimpleNamespace]
 Change = Callable[[types.SimpleNamespace], Any]
 
 
 def family(first: dict[str, Any], second: dict[str, Any]) -> types.SimpleNamespace:
-    """Classes A and B of these attributes, C derived from A, and c of class C."""
+    """Return classes A and B with these attributes, C derived from A, and an instance c of C."""
     a, b = type("A", (), dict(first)), type("B", (), dict(second))
     c = type("C", (a,), {})
     return types.SimpleNamespace(A=a, B=b, C=c, c=c())
@@ -171,7 +171,7 @@ def test_a_changed_class_is_translated_again(name: str) -> None:
 
 
 def unchanged(env: types.SimpleNamespace) -> None:
-    """The class stays as it is before this call."""
+    """Leave the class as it is before this call."""
 
 
 def test_an_unrelated_change_of_a_class_is_no_reason_to_translate() -> None:

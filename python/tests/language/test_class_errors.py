@@ -66,7 +66,7 @@ class NoInPlace(Adds):
 
 
 class Claims:
-    """Says that it is what it was given."""
+    """Claims to be of the class it was given."""
 
     def __init__(self, cls):
         self.cls = cls
@@ -82,7 +82,7 @@ class Slotted:
 
 
 class OneHash:
-    """Has the hash that a string has, and is unlike everything."""
+    """Has a string's hash, and equals nothing."""
 
     def __init__(self, text):
         self.text = text

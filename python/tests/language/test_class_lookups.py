@@ -21,7 +21,7 @@ Case = tuple[Callable[[], types.SimpleNamespace], Callable[..., Any], Callable[[
 
 
 def classes(**of_c: Any) -> Callable[[], types.SimpleNamespace]:
-    """A metaclass M, a class A of it, C derived from A with these attributes, an instance c."""
+    """Return a maker of a metaclass M, its class A, C derived from A with these attributes, and an instance c."""
 
     def make() -> types.SimpleNamespace:
         m = type("M", (type,), {})
@@ -33,7 +33,7 @@ def classes(**of_c: Any) -> Callable[[], types.SimpleNamespace]:
 
 
 def plain() -> types.SimpleNamespace:
-    """Classes of the usual metaclass, one of them abstract, and a descriptor's class D."""
+    """Return classes of the usual metaclass, an abstract class, and a descriptor's class D."""
     d = type("D", (), {"__get__": lambda self, obj, owner: ("got", obj is None)})
     c = type("C", (), {"d": d(), "k": 1, "__doc__": "first", "hello": lambda self: "hello"})
     return types.SimpleNamespace(C=c, D=d, c=c(), Shape=abc.ABCMeta("Shape", (), {}))
@@ -45,7 +45,7 @@ def color() -> types.SimpleNamespace:
 
 
 def nameless() -> types.SimpleNamespace:
-    """An enum class whose member has lost its attributes."""
+    """Return an enum class whose member has lost its attributes."""
     env = color()
     vars(env.c).clear()
     return env
@@ -172,7 +172,7 @@ def test_a_flag_of_torch_backends_is_guarded(name: str) -> None:
     before = getattr(owner, flag)
     try:
         for value in (True, True, False, False, True):
-            with torch.backends.__allow_nonbracketed_mutation():  # torch.testing locks the flags of the whole process
+            with torch.backends.__allow_nonbracketed_mutation():  # torch.testing locks the flags for the whole process
                 setattr(owner, flag, value)
             assert f(torch.zeros(2)).tolist() == [1.0 if value else -1.0] * 2
     finally:
@@ -198,7 +198,7 @@ def test_a_class_used_as_a_counter_is_translated_once() -> None:
 
 
 def test_builtins_are_those_of_the_function() -> None:
-    """A function keeps the builtins it was made with; one that it makes gets those of its globals now."""
+    """A function keeps its builtins from creation; functions it creates get those of its globals at that time."""
     text = (
         "import torch\n"
         "def f(x):\n"

@@ -126,7 +126,7 @@ def outcome(fn: Callable[..., Any], *args: Any) -> Any:
 
 
 OWN = [(c, c) for c in MAKERS]
-#: a class, and the class of the instance; an enum with members has no subclass
+#: (a class, the class of the instance); an enum with members has no subclass
 CLASSES = OWN + [(c, types.new_class(f"Sub{c.__name__}", (c,))) for c in MAKERS if c is not Kind]
 
 

@@ -573,7 +573,7 @@ def registry(x):
 
 
 class Counted(enum.Enum):
-    """Members that keep something of their own."""
+    """Members with attributes of their own."""
 
     A = 1
     B = 2
@@ -611,7 +611,7 @@ def test_classes(case: Case) -> None:
 
 
 def test_attributes_of_members_are_guarded() -> None:
-    """A member is one object for ever, but what it keeps may change."""
+    """A member is always the same object, but its attributes may change."""
 
     @godynamo.optimize
     def look(x, member):

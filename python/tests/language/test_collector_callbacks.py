@@ -21,7 +21,7 @@ def test_a_callback_of_the_collector_is_not_translated():
         return x + 1
 
     def fn(x):
-        exec("collects(x)", {"collects": collects, "x": x})  # below it frames are served one by one
+        exec("collects(x)", {"collects": collects, "x": x})  # frames below it are served one by one
         return x + 1
 
     godynamo.reset()

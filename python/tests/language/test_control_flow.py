@@ -691,7 +691,7 @@ SUBJECTS = [
 @pytest.mark.parametrize("number", range(len(SUBJECTS)))
 def test_match(number: int) -> None:
     subject = SUBJECTS[number]
-    if isinstance(subject, torch.Tensor):  # its comparison with 1 has several elements
+    if isinstance(subject, torch.Tensor):  # its comparison with 1 has several elements, so bool() raises
         same(matched, x3(), subject)
     else:
         one_graph(matched, x3(), subject)

@@ -25,7 +25,7 @@ class Config:
 
 
 class Told:
-    """Tells what is read of it, and holds itself."""
+    """Records the reads of its attributes, and references itself."""
 
     reads: list[str] = []
 

@@ -52,7 +52,7 @@ def sets(x):
 
 
 class Doubles(TorchFunctionMode):
-    """A mode that changes what constructors give."""
+    """A mode that changes the results of constructors."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
@@ -81,7 +81,7 @@ def facts(v):
 
 @contextlib.contextmanager
 def under(where):
-    """None, a default device, or a mode entered outside."""
+    """Set a default device, or enter a mode, outside the function."""
     torch.set_default_device(where if isinstance(where, str) else None)
     try:
         with where() if callable(where) else contextlib.nullcontext():
@@ -110,7 +110,7 @@ PLACES = [None, "cpu", "meta", lambda: torch.device("meta"), Doubles, None, "met
 def test_the_device_is_eagers(f, backend):
     optimized = godynamo.optimize(f, backend=backend)
     for where in PLACES:
-        if f is sets and callable(where):  # torch itself leaves its modes in disorder
+        if f is sets and callable(where):  # torch itself leaves its modes in disorder here
             continue
         assert outcome(optimized, where) == outcome(f, where)
 

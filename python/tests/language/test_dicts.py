@@ -183,7 +183,7 @@ def iteration_of_an_argument(x, d):
     return x + len(d)
 
 
-@cases(graphs=0)  # CPython runs the frame: it raises in a FOR_ITER
+@cases(graphs=0)  # CPython runs the frame: a FOR_ITER raises
 def grows_while_iterated(x):
     d = {1: 1}
     y = x + 1
@@ -192,7 +192,7 @@ def grows_while_iterated(x):
     return y
 
 
-@cases(graphs=0)  # CPython runs the frame: it raises in a FOR_ITER
+@cases(graphs=0)  # CPython runs the frame: a FOR_ITER raises
 def changes_keys_while_iterated(x):
     d = {1: 1, 2: 2}
     y = x + 1
@@ -319,7 +319,7 @@ def by_types(x, a, b):
 
 
 def test_keys_of_several_types():
-    """Tables by the types of two operands, as torch.distributions' kl_divergence has; changed between the calls."""
+    """Tables with pairs of operand types as keys, as in torch.distributions' kl_divergence; changed between calls."""
     x = torch.ones(2)
     optimized = godynamo.optimize(by_types)
 

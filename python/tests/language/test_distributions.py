@@ -47,7 +47,7 @@ def test_made_asked_and_drawn_from(name):
     def drawn(x):
         d = made(x)
         value = d.sample()
-        return value, d.log_prob(value)  # whether a drawn value is one of the distribution's is not known ahead
+        return value, d.log_prob(value)  # whether a drawn value is in the distribution's support is unknown
 
     x = torch.randn(2, 3)
     for fn, graphs in ((asked, 1), (drawn, None)):
@@ -56,7 +56,7 @@ def test_made_asked_and_drawn_from(name):
             utils.counters.clear()
             optimized = godynamo.optimize(fn, backend=backend)
             assert [outcome(optimized, x) for _ in range(2)] == [outcome(fn, x)] * 2
-            if graphs and backend == "eager" and name != "LogNormal":  # its transforms ask a subclass of property
+            if graphs and backend == "eager" and name != "LogNormal":  # its transforms read a property subclass
                 assert dict(utils.counters["graph_break"]) == {}
 
 

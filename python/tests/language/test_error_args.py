@@ -95,7 +95,7 @@ RAISING: dict[str, Callable[[], Any]] = {
     "changed while walked": lambda: [d.update(b=2) for d in [{"a": 1}] for _ in d],
 }
 
-#: where the text is CPython's to say, so that the frame is split
+#: CPython determines the text of these, so the graph breaks
 SPLIT = frozenset({"not a manager", "not iterable"})
 
 

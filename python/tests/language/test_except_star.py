@@ -316,7 +316,7 @@ def not_allowed(x):
     return y
 
 
-#: function → graphs of its calls with a backend that takes whole graphs
+#: function → number of graphs of its calls with a whole-graph backend
 SPLIT = {
     a_group_from_outside_case.fn: 2,
     the_group_is_kept_case.fn: 2,

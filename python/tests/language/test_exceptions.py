@@ -212,7 +212,7 @@ def raise_of_what_is_no_exception(x):
 def assertion(x):
     try:
         if x.shape[0] != 7:
-            raise AssertionError("seven")  # what assert does; pytest writes assertions anew
+            raise AssertionError("seven")  # same as assert, which pytest would rewrite
     except AssertionError as e:
         return x + 1, str(e)
 
@@ -448,7 +448,7 @@ def test_zero_argument_super_without_arguments() -> None:
 
 
 def test_an_iterator_that_returns_a_value() -> None:
-    """StopIteration made by captured code has its value in C too, where yield from looks."""
+    """StopIteration raised by captured code has its value in C too, where yield from reads it."""
 
     class Ends:
         def __iter__(self):

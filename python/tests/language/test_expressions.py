@@ -18,7 +18,7 @@ Point = namedtuple("Point", "a b")
 
 
 class Logged:
-    """Calls of ``log`` leave their order behind."""
+    """Records the order of the calls of ``log``."""
 
     def __init__(self) -> None:
         self.log: list[Any] = []

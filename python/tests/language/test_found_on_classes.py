@@ -27,7 +27,7 @@ class Renamed:
 
 
 def flag_with_hooks() -> Any:
-    """A flag whose members log what is read of and stored into them."""
+    """Return a flag class whose members log the attributes that are read and stored."""
     flag: Any = enum.Flag("flag", "ON OFF")
     flag.__getattr__ = lambda self, name: LOG.append(name)
     flag.__setattr__ = lambda self, name, value: LOG.append((name, value))
@@ -59,7 +59,7 @@ def test_a_value_without_a_member(make: Callable[[], Any], value: Any) -> None:
 
 
 class Mode(enum.Enum):
-    """A class whose members print what the user says."""
+    """An enum class with a custom __str__."""
 
     ON = 1
     OFF = 2
@@ -132,7 +132,7 @@ class HoldsReads:
     held = Reads()
 
 
-#: values with what captured code makes of them; a guard's text names the value, and no code of its class prints it
+#: values and operations on them; a guard's text names the value, and no code of its class runs to print it
 PRINTED: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
     "a set of a class": (lambda: Iterated([1, 2]), lambda v: operator.iand(v, v) is v),
     "a set with a member": (lambda: {LoudText.ON}, len),

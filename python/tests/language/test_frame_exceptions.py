@@ -1,6 +1,6 @@
 """Exceptions from outside the frame, as after a break inside a handler: texts, sys.exc_info(), context managers' exits.
 
-They cause no further break, and a new message causes no new translation.
+They cause no further break, and another message causes no new translation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ CALLS = [
 
 
 class Own(ValueError):
-    """Prints as its base does."""
+    """Prints as its base class does."""
 
 
 class Worded(ValueError):

@@ -73,7 +73,7 @@ def raises_with_a_cell(x):
 
 
 def frames_of(fn, *args):
-    """(name, line, code is fn's, variables) of fn's frame and those inward of it, down to the test's own file."""
+    """Return (name, line, code is fn's, variables) of fn's frame and the frames below it that are in this file."""
     try:
         fn(*args)
     except Exception as e:
@@ -108,7 +108,7 @@ def test_frames_are_the_users(fn, backend):
         assert [f[:3] for f in translated] == [f[:3] for f in plain]
         assert translated[0][0] is fn.__code__
         for theirs, ours in zip(plain, translated, strict=True):
-            for name, value in ours[3].items():  # no variable that is not the user's, none with another value
+            for name, value in ours[3].items():  # only variables of the user's code, each with its value
                 same = theirs[3][name]
                 assert type(value) is type(same)
                 assert torch.equal(value, same) if isinstance(value, torch.Tensor) else True
@@ -358,7 +358,7 @@ def test_fields_of_an_exception_that_came_with_the_frame():
         expected, actual = fn(torch.ones(2), *args), compiled(torch.ones(2), *args)
         assert torch.equal(actual[0], expected[0])
         assert actual[1:] == expected[1:]
-    assert counter.frame_count == 3  # before; inside for two arguments, inside for one
+    assert counter.frame_count == 3  # before the break; after it for two arguments, after it for one
 
 
 def test_fields_that_a_class_overrides_are_its_own():

@@ -128,7 +128,7 @@ def steps(log, n=3):
 
 
 def positive(x, i):
-    """Raises for 1, by an operation that no shape refuses."""
+    """Raise for i = 1, in an operation whose shapes are correct."""
     return torch.linalg.cholesky(torch.eye(2) * (1 - 2 * i) + x.reshape(2, 2) * 0)
 
 

@@ -9,7 +9,7 @@ import torch
 
 import godynamo
 
-HUGE = (sys.maxsize * 2 + 2) // 4  # times four items: 0 in 64 bits
+HUGE = (sys.maxsize * 2 + 2) // 4  # times four items: overflows to 0 in 64 bits
 
 
 @pytest.mark.parametrize("items", [[4, 5, 6, 7], (4, 5, 6, 7)], ids=["list", "tuple"])

@@ -1,8 +1,8 @@
-"""Exceptions that no operation raises: from signal handlers, from other threads, for lack of memory.
+"""Exceptions that no operation raises: from signal handlers, from other threads, from failed allocations.
 
-Each arrives once, where CPython would raise it: blocks are left, handlers see it, earlier effects remain. A signal
-arrives at a chosen point: an operation whose kernel is Python (torch.library.custom_op, opaque to the graph), or an
-effect, raises it.
+Each arrives once, where CPython would raise it: blocks are left, handlers see it, earlier effects remain. A signal is
+raised at a chosen point, by an operation whose kernel is Python (torch.library.custom_op, opaque to the graph) or by
+an effect.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ armed = 0
 
 @torch.library.custom_op("godynamo_interrupts::op", mutates_args=())
 def op(x: torch.Tensor) -> torch.Tensor:
-    """x + 1. The n-th call after ``armed = n`` has a signal arrive."""
+    """Return x + 1. If ``armed`` is n, the n-th call raises a signal."""
     global armed
     armed -= 1
     if armed == 0:
@@ -82,7 +82,7 @@ def _(x):
 
 
 class Log(list):
-    """An append of "signal" has a signal arrive."""
+    """Raises a signal when "signal" is appended."""
 
     def append(self, item):
         super().append(item)
@@ -178,14 +178,14 @@ PROGRAMS = [in_a_loop, after_a_break, in_a_callee, no_block, in_a_handler, over_
 
 @pytest.fixture
 def on_signal():
-    """Sets the handler of SIGUSR1 for a test."""
+    """Return a function that sets the handler of SIGUSR1 for the test."""
     before = signal.getsignal(signal.SIGUSR1)
     yield lambda handler: signal.signal(signal.SIGUSR1, handler)
     signal.signal(signal.SIGUSR1, before)
 
 
 def outcome(fn, n, log=None):
-    """What a call comes to with a signal at the n-th operation: result or exception, what was logged, torch's modes."""
+    """Return the outcome of a call with a signal at the n-th operation: result or exception, log, torch's modes."""
     global armed
     log, armed = Log() if log is None else log, n
     try:
@@ -212,7 +212,7 @@ def test_a_signal_in_an_operation_arrives_where_it_does_in_cpython(program, back
     for n in range(1, 4):
         got, want = outcome(fn, n), outcome(program, n)
         if backend is graphs:
-            # The graph does not say at which operation: CPython could have raised it elsewhere in the frame.
+            # The graph hides at which operation the signal arrived: CPython could raise elsewhere in the frame.
             assert got == want or arrived_once(program, got, want), (n, got, want)
         else:
             assert got == want, n
@@ -223,7 +223,7 @@ def test_a_signal_in_an_operation_arrives_where_it_does_in_cpython(program, back
 
 
 def arrived_once(program, got, want):
-    """Whether the exception was raised or handled once and every block entered was left."""
+    """Return whether the exception was raised or handled once, and every entered block was left."""
     result, log, grad = got
     seen = isinstance(result, tuple) + sum(
         log.count(k.__name__) for k in (Timeout, Stop, KeyboardInterrupt, SystemExit)
@@ -300,7 +300,7 @@ def test_a_signal_while_a_backend_compiles(handler, nth, on_signal):
     assert isinstance(result, tuple) and result[1] == outcome_of(HANDLERS[handler])
     entered, left = (sum(item.startswith(what) for item in log) for what in ("enter", "exit"))
     assert entered == left == (nth > 1)
-    # The signal is held back until the backend has returned; the last graph's operation stands behind the block.
+    # The signal is held back until the backend has returned; the last graph's operation comes after the block.
     assert nth == 1 or log[-1] == f"exit block {result[0].__name__ if nth == 2 else None}"
     assert outcome(fn, 0) == outcome(after_a_break, 0)
     assert _C.counters()["internal_errors"] == 0
@@ -335,7 +335,7 @@ def test_modes_that_an_exception_has_left_entered():
 
 
 def test_a_mode_left_entered_until_the_translation_is_over():
-    """What an exception left of torch's own code may leave the mode only when it is freed: no state to guard."""
+    """A mode that an exception left entered may end only when its object is freed: its state cannot be guarded."""
     left = []
 
     def backend(gm, inputs):
@@ -390,8 +390,8 @@ def in_a_finally(gm):
 
 @pytest.mark.parametrize("where", [in_a_finalizer, in_a_finally])
 def test_what_a_backend_would_lose(where, on_signal, monkeypatch):
-    """CPython tells sys.unraisablehook what a finalizer raises; a ``finally`` that fails replaces what was raised
-    before."""
+    """CPython passes a finalizer's exception to sys.unraisablehook; a ``finally`` that raises replaces the earlier
+    exception."""
     monkeypatch.setattr(compiling, "_PATIENCE", 0.0)
     seen, through = [], []
     monkeypatch.setattr(sys, "unraisablehook", seen.append)
@@ -439,7 +439,7 @@ def modes_around_an_effect(x, k, log):
 
 @pytest.mark.parametrize("program", [one_mode, lambda x, k: modes_around_an_effect(x, k, [])], ids=["one", "nested"])
 def test_a_translation_is_not_interrupted_halfway(program, on_signal):
-    """The handler of a signal that arrives while a frame is translated runs before or after: modes are as they were."""
+    """The handler of a signal that arrives during a translation runs before or after it: modes are unchanged."""
     raising = False
 
     def handler(signum, frame):
@@ -507,7 +507,7 @@ def test_an_exception_of_another_thread_arrives_once():
 
 
 def test_ctrl_c_on_a_hit_in_a_lock():
-    """The rest of a frame that a lock is held in: its arguments were handed over when the signal arrived."""
+    """A lock is held across a graph break; the signal arrives after the resume function has its arguments."""
     lock = threading.Lock()
 
     def program(x, log):
@@ -530,7 +530,7 @@ def test_ctrl_c_on_a_hit_in_a_lock():
 
 
 def test_want_of_memory_while_translating():
-    """An allocation that fails ends in MemoryError, or CPython runs the frame."""
+    """A failed allocation leads to MemoryError, or CPython runs the frame."""
     testcapi = pytest.importorskip("_testcapi", reason="this CPython has no test modules")
 
     def make(n):
@@ -544,7 +544,7 @@ def test_want_of_memory_while_translating():
 
     x = torch.ones(3)
     godynamo.optimize(make(0))(x, {"k": 2})
-    for until in (1, 0):  # one allocation fails, or all from one on
+    for until in (1, 0):  # one allocation fails, or all from the n-th on
         for n in range(1, 1200, 37):
             f = make(n)
             fn, want = godynamo.optimize(f), f(x, {"k": 2})
@@ -564,7 +564,7 @@ def test_want_of_memory_while_translating():
 
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm])
 def test_a_function_of_a_number_and_none_is_no_handler(backend):
-    """CPython computes on members while translating: enum's functions take a value, 7 here, and None."""
+    """CPython computes on members while translating: enum's functions receive a value, 7 here, and None."""
     mode = enum.Flag("Mode", "ON OFF")
     mode.ON._value_ = 7
 
@@ -605,7 +605,7 @@ LOG = []
 @pytest.mark.parametrize("fn", [spins, spins_in_a_block, spins_without_gradients])
 @pytest.mark.parametrize("how", ["signal", "thread"])
 def test_a_loop_without_calls_can_be_ended(fn, backend, how, on_signal):
-    """No piece of it calls anything; another thread gets the GIL as well."""
+    """The loop calls nothing; another thread also gets the GIL."""
     on_signal(raises(Timeout))
     main, fast = threading.get_ident(), godynamo.optimize(backend=backend)(fn)
     fast(torch.tensor(0.0))
@@ -626,7 +626,7 @@ def test_a_loop_without_calls_can_be_ended(fn, backend, how, on_signal):
 
 
 def stores_at_once(x, y, stored):
-    y[0] = x[1]  # one instruction, as the next line is: CPython looks for signals after neither
+    y[0] = x[1]  # one instruction, like the next line: CPython checks for signals after neither
     stored[0] = 5.0
     return x
 

@@ -12,7 +12,7 @@ cases = Cases()
 
 
 def _split(*values):
-    """What is not captured: everything alive is made real in front of it."""
+    """Break the graph: everything alive is materialized before this call."""
     exec("")
     return values
 
@@ -92,7 +92,7 @@ def backwards_over_a_dict_that_grows(x):
 
 
 class Row:
-    """Subscripted, one item after the other."""
+    """A sequence that records its subscripts."""
 
     def __init__(self, n):
         self.n = n
@@ -118,7 +118,7 @@ def backwards_by_subscripts(x):
 
 
 class NoWay:
-    """Refuses to be walked."""
+    """Refuses iteration in both directions."""
 
     __reversed__ = None
     __iter__ = None
@@ -140,7 +140,7 @@ def refused(x):
 
 
 class Reentrant:
-    """A function whose call uses up the iterator that calls it."""
+    """Has a method whose call exhausts the iterator that calls it."""
 
     def __init__(self):
         self.busy = False
@@ -161,7 +161,7 @@ def ended_by_its_own_function(x):
 
 @cases(
     graphs=0, breaks=1
-)  # a container that holds itself cannot be made real: CPython runs the frame, the call in it splits
+)  # a container that contains itself cannot be materialized: CPython runs the frame, and the call in it breaks
 def values_that_hold_themselves(x):
     row, table = [x + 1], {}
     row.append(row)
@@ -187,7 +187,7 @@ def test_iterators(case: Case) -> None:
 
 
 def test_types_that_cpython_has_not_made_ready():
-    """In 3.11 the type of code.co_positions() has no MRO: asking abc about it crashes."""
+    """In 3.11 the type of code.co_positions() has no MRO: passing it to abc crashes."""
 
     def f(x, code):
         first = next(iter(code.co_positions()))

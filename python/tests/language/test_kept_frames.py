@@ -16,7 +16,7 @@ DEAD: list[str] = []
 
 
 class Mortal:
-    """Says when it dies."""
+    """Records its death."""
 
     def __del__(self) -> None:
         DEAD.append("died")

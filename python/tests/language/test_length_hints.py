@@ -15,7 +15,7 @@ LOG: list[Any] = []
 
 
 class Sized:
-    """An iterable with a __len__ that returns, or raises, what it is told."""
+    """An iterable whose __len__ returns or raises a given value."""
 
     def __init__(self, size: Any) -> None:
         self.size = size
@@ -63,7 +63,7 @@ class Subscripts:
 
 
 class Steps:
-    """An iterator with a hint of its own."""
+    """An iterator with its own length hint."""
 
     def __init__(self) -> None:
         self.at = 0

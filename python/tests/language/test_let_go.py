@@ -19,7 +19,7 @@ DEAD: list[Any] = []
 
 
 class Mortal:
-    """Says when it dies."""
+    """Records its death."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -29,7 +29,7 @@ class Mortal:
 
 
 class Holder:
-    """Its attributes are anything."""
+    """Has arbitrary attributes."""
 
     def __init__(self, **attributes: Any) -> None:
         for name, value in attributes.items():
@@ -55,7 +55,7 @@ GLOBAL: Any = None
 
 
 def died() -> list[Any]:
-    """Who died since the last call. A translation that looks too early finds nobody, and guards that."""
+    """Return who died since the last call. If a translation reads the list too early, it is empty, which is guarded."""
     seen = list(DEAD)
     DEAD.clear()
     return seen
@@ -193,7 +193,7 @@ def shift(h: Any) -> None:
     h.a, h.b = h.b, None
 
 
-#: what lets go, and how what it lets go of is put there
+#: a function that drops an object, and one that stores the object there first
 PLACES: list[tuple[Callable[[Any], None], Callable[[Any], Any]]] = [
     (store_global, lambda m: globals().update(GLOBAL=m)),
     (delete_global, lambda m: globals().update(GLOBAL=m)),
@@ -252,14 +252,14 @@ KEPT: list[Any] = []
 
 
 def kept_once(n: int) -> Mortal:
-    """Held elsewhere in the call that is translated."""
+    """Return a Mortal that is also referenced elsewhere in the translated call."""
     m = Mortal(n)
     if n == 0:
         KEPT.append(m)
     return m
 
 
-#: what is dropped, at the n-th call
+#: the dropped object, in the n-th call
 VALUES: dict[str, Callable[[int], Any]] = {
     "itself": Mortal,
     "from the second call on": lambda n: Mortal(n) if n else 5,

@@ -26,7 +26,7 @@ LOG: list[Any] = []
 
 
 class Noisy:
-    """Says when it dies."""
+    """Records its death."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -55,7 +55,7 @@ def note(what: Any) -> None:
 
 
 def kept_though_never_read(x):
-    """The variable is dead, its object is not."""
+    """The variable is dead, but its object is still alive."""
     thing = make("a")
     note("mid")
     x = x + 1
@@ -187,7 +187,7 @@ DEAD: set[str] = set()
 
 
 class Counted:
-    """Its end changes a global."""
+    """Changes a global when it dies."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -288,7 +288,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
 
 
 def seen(fn: Callable[..., Any]) -> tuple[Any, ...]:
-    """What a call returns, and the log of it."""
+    """Return a call's results and log."""
     LOG.clear()
     gc.disable()
     try:
@@ -313,7 +313,7 @@ def test_lifetimes(fn: Callable[..., Any], backend: str) -> None:
 
 
 def test_the_collector_s_counts() -> None:
-    """What counts objects runs as a whole in CPython: a split frame has others."""
+    """CPython runs code that counts objects as a whole: a frame in pieces would have other objects."""
     expected = seen(counted_by_the_collector)
     compiled = godynamo.optimize(counted_by_the_collector)
     for _ in range(2):
@@ -321,7 +321,7 @@ def test_the_collector_s_counts() -> None:
 
 
 def test_frames_that_cannot_be_translated_are_not_tried_for_ever() -> None:
-    """Sixteen attempts, then CPython without one."""
+    """Sixteen attempts, then none: CPython runs the frame."""
     plain = [0]
 
     def left_alone(x):
@@ -343,7 +343,7 @@ def test_frames_that_cannot_be_translated_are_not_tried_for_ever() -> None:
 
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
 def test_lifetimes_when_the_cache_is_full(fn: Callable[..., Any]) -> None:
-    """What is left to CPython, resume functions included, owns its variables too."""
+    """Frames left to CPython, including those of resume functions, own their variables too."""
     expected = seen(fn)
     compiled = godynamo.optimize(fn)
     with godynamo.config.patch(cache_size_limit=0):
@@ -352,7 +352,7 @@ def test_lifetimes_when_the_cache_is_full(fn: Callable[..., Any]) -> None:
 
 
 def test_a_large_tensor_is_freed_when_it_is_rebound() -> None:
-    """The peak of a chain of operations is two tensors, in pieces of a split frame too."""
+    """The peak of a chain of operations is two tensors, also in the pieces of a broken graph."""
 
     def chain(x):
         x = x * 2

@@ -288,7 +288,7 @@ def zip_strict_and_star(x):
 
 @cases
 def ends_and_aliases(x):
-    """What shares the items of a list does not see what is added after something was taken."""
+    """Copies of a list do not see items that are added to it later."""
     a = [1, 2, 3]
     t, u = tuple(a), a[:]
     a.pop()

@@ -136,7 +136,7 @@ Renamed.__qualname__ = "Re.Named"
 
 
 class Rows(namedtuple("Rows", "a b")):
-    """A namedtuple's class whose instances have dicts."""
+    """A namedtuple subclass whose instances have dicts."""
 
 
 KEPT_ROW: Any = Rows(1, "b")
@@ -174,7 +174,7 @@ class Uncalled(int):
 
 Pair = namedtuple("Pair", "a b")
 Quietly = namedtuple("Quietly", "a b")
-copy.copy(Named())  # CPython keeps the names of its slots in the class
+copy.copy(Named())  # CPython caches the names of the slots in the class
 OPERATIONS: dict[str, Callable[[torch.Tensor], Any]] = {
     "a class is copied from": lambda x: type(copy.copy(Named())).__name__,
     "a class is formatted": lambda x: f"{Row((1,))!r:9}" + "{:3}".format(""),
@@ -625,7 +625,7 @@ class PlainHook(collections.UserDict):  # type: ignore[type-arg]
         return NotImplemented
 
 
-#: values and what C code is given them
+#: values and the C code that receives them
 GIVEN: dict[str, tuple[Callable[[], Any], Callable[[Any, Any], Any]]] = {
     "a range of a member": (lambda: Asked.A, lambda v, x: range(v)),
     "a slice to a member": (lambda: Asked.A, lambda v, x: "abc"[v:]),
@@ -689,7 +689,7 @@ def test_c_code_is_given_values_of_classes(name: str) -> None:
         assert outcomes[0] == outcomes[1]
 
 
-#: texts of members and of their class, read again after both have changed
+#: texts of members and of their class, made again after both have changed
 TOLD: dict[str, Callable[[Any, Any], Any]] = {
     "% with a dict": lambda kind, v: "%s" % {"a": v},
     "iteration": lambda kind, v: len(list(v)),

@@ -21,7 +21,7 @@ TENSOR = SIDE * SIDE * 4
 
 
 def peak(call: Callable[[], Any]) -> float:
-    """The greatest number of tensors alive at a time that were made during the call."""
+    """Return the maximum number of tensors that are alive at a time during the call, created by it."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         result = call()
     now = most = 0

@@ -39,7 +39,7 @@ MADE: dict[str, tuple[type, tuple[Any, ...]]] = {
     "Slots": (Slots, ()),
 }
 
-#: what the class extends, what it has under which name, and what asks for it
+#: the base class, the name and the value of the attribute, and the code that uses it
 TAKEN: list[tuple[str, str, Any, Callable[[Any], Any]]] = [
     ("list", "index", tuple.__getnewargs__, lambda o: o.index(1)),
     ("list", "add", list.append, lambda o: (o.add(5), o)),
@@ -79,7 +79,7 @@ TAKEN: list[tuple[str, str, Any, Callable[[Any], Any]]] = [
 
 
 def outcomes(wrap: Callable[..., Any], prepare: Callable[[], Any], ask: Callable[[Any], Any]) -> list[Any]:
-    """What three calls give, print the exceptions that the function itself catches, and leave in the object."""
+    """Return the results of three calls, their exceptions (caught inside) and the state of the object."""
 
     def fn(x: torch.Tensor, o: Any) -> Any:
         y = x + 1
@@ -208,7 +208,7 @@ def test_copying_leaves_the_class_as_copy_leaves_it() -> None:
 
 @pytest.mark.parametrize("taken", [list.__ne__, dict.pop, str.join], ids=lambda d: d.__name__)
 def test_a_method_that_a_class_gets_behind_a_split_is_refused_by_the_call(taken: Any) -> None:
-    """Its arguments are evaluated first, as in CPython: a look-up would refuse it at once."""
+    """The call's arguments are evaluated before it fails, as in CPython; an early look-up would fail at once."""
     said: list[int] = []
 
     @godynamo.disable

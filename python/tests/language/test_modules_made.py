@@ -72,7 +72,7 @@ def leaves(x):
 
 
 def test_one_that_leaves():
-    """What is returned is a module like any other."""
+    """A returned module behaves like any other."""
     x = torch.arange(4.0)
     for _ in range(2):
         value, made = godynamo.optimize(leaves)(x)
@@ -89,7 +89,7 @@ def test_modules_are_made_where_torch_compile_has_been_at_work():
         return torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh())(x)
 
     torch.compile(torch.nn.Linear(2, 2), backend="eager")(torch.ones(2))
-    # torch.compile has put a function of its own in the place of nn.Module.__init__, for good.
+    # torch.compile has replaced nn.Module.__init__ by its own function, permanently.
     assert torch.nn.Module.__init__.__name__ == "patched_init"
     x = torch.tensor([-1.0, 0.5])
     explanation = godynamo.explain(f)(x)

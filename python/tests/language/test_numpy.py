@@ -27,7 +27,7 @@ SCALARS = {
 
 
 def told(value):
-    """A value with the types of its parts."""
+    """Return a value as data, with the types of its parts."""
     if isinstance(value, (tuple, list)):
         return [told(v) for v in value]
     if isinstance(value, np.generic):
@@ -115,7 +115,7 @@ def test_captured(name: str, scalar: str) -> None:
         assert run(compiled, value, None) == expected
     if (
         isinstance(expected[0], list) and not expected[1] and (name, scalar) != ("beside a tensor", "bool")
-    ):  # torch's float
+    ):  # a float of torch
         assert not break_reasons() and len(backend) == 1, break_reasons()
 
 

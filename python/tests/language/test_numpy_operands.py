@@ -59,7 +59,7 @@ torch.ops.aten.add(x, F32); torch.add(x.long(), BOOL); x.long() * BOOL; x @ F32
 
 
 def outcome(fn, *args):
-    """What a call comes to, types and warnings included."""
+    """Return the outcome of a call, including types and warnings."""
     torch.manual_seed(0)
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -147,7 +147,7 @@ SIZES = {
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_is_no_tuple(name):
-    """x.new(x.shape) is a tensor of that shape, x.new((2, 3)) one of these numbers."""
+    """x.new(x.shape) has that shape; x.new((2, 3)) contains these numbers."""
     checked(SIZES[name], torch.randn(3, 2))
 
 
@@ -179,7 +179,7 @@ def refused(x, other):
 
 
 def test_sums_of_sizes():
-    """What + and * of a torch.Size give is torch's choice, version by version."""
+    """The result of + and * with a torch.Size depends on torch's version."""
     x = torch.ones(2, 3)
     checked(sums, x, graphs=1)
     for other in ((1.5,), ("a",), [1], (True,), 1, (x,), (4,)):

@@ -449,7 +449,7 @@ def class_attribute_stored(x):
     return n, hasattr(Counted, "last"), x + 1
 
 
-@cases(args=lambda: (Thing(1),), breaks=1)  # a new one is made by C
+@cases(args=lambda: (Thing(1),), breaks=1)  # C code creates the reference
 def weak_reference(x, t):
     r = weakref.ref(t)
     return r() is t, r().a, x + 1
@@ -528,7 +528,7 @@ def local_class(x):
     return n, Thing(1).both()
 
 
-@cases(breaks=1, graphs=3)  # the body is built natively
+@cases(breaks=1, graphs=3)  # CPython runs __build_class__
 def class_statement(x):
     y = x + 1
 
@@ -548,7 +548,7 @@ class StoresPastItself(torch.nn.Module):
             object.__setattr__(self, "unregistered", torch.nn.Parameter(torch.ones(1)))
 
 
-@cases(args=lambda: (StoresPastItself(),), breaks=1, graphs=2)  # a parameter made while the module stores one
+@cases(args=lambda: (StoresPastItself(),), breaks=1, graphs=2)  # __setattr__ of the module creates a parameter
 def stored_past_the_module(x, m):
     y = x + 1
     m.scale = 3
@@ -556,7 +556,7 @@ def stored_past_the_module(x, m):
 
 
 def _kept_under_its_name(name):
-    """A property over what the instance's dict has, as unittest.mock has them."""
+    """Return a property over an entry of the instance's dict, as in unittest.mock."""
 
     def get(self):
         return getattr(self, "_kept_" + name)
@@ -568,7 +568,7 @@ def _kept_under_its_name(name):
 
 
 class Counting:
-    """Counts through its dict."""
+    """Keeps its count in its __dict__."""
 
     count = _kept_under_its_name("count")
 
@@ -585,7 +585,7 @@ def stored_through_the_dict_after_a_read(x, c):
 
 
 class WithEnd:
-    """Tells when it goes."""
+    """Records its death."""
 
     def __init__(self, told):
         self.told = told
@@ -622,7 +622,7 @@ def what_goes_when_it_is_replaced(x, row, table, told):
 
 
 class Shrinks:
-    """Shortens a list when it is compared."""
+    """Clears a list when it is compared."""
 
     def __init__(self, other):
         self.other = other
@@ -646,7 +646,7 @@ def test_objects(case: Case) -> None:
 
 
 def test_a_class_written_in_c_with_fields_of_its_own_makes_its_instances() -> None:
-    """json's encoder has named fields as a class with __slots__ has them, and a __new__ of its own."""
+    """json's encoder has named C fields, like slots, and its own __new__."""
     from json.encoder import c_make_encoder, encode_basestring_ascii
 
     def f(x):
@@ -663,7 +663,7 @@ class OfThisThread(threading.local):
 
 
 def test_attributes_of_a_thread_local() -> None:
-    """threading.local reads attributes in its own way, from a dict of the thread's."""
+    """threading.local reads attributes differently, from a dict of the thread."""
     local = OfThisThread()
     local.value = 5
 

@@ -73,7 +73,7 @@ VALUES: list[Callable[[], Any]] = [
 
 
 def subclass(name: str, base: type, which: str) -> type:
-    """A subclass with an operator's left, reflected or in-place method. They answer, refuse (?) or are None (!)."""
+    """Return a subclass with an operator's left, reflected or in-place method: it answers, refuses (?), is None (!)."""
 
     def method(full: str, result: Any) -> Callable[..., Any]:
         def call(self: Any, other: Any) -> Any:
@@ -101,7 +101,7 @@ def outcome(call: Callable[..., Any], left: Any, right: Any) -> Any:
 
 
 def differing(operation: Callable[..., Any], name: str, which: str) -> list[Any]:
-    """Where an operation on builtin values and instances of their subclasses, in both orders, is not CPython's."""
+    """Return the cases in which an operation on builtin values and instances of subclasses differs from CPython."""
 
     def fn(x: torch.Tensor, left: Any, right: Any) -> Any:
         return x + 1, operation(left, right)
@@ -128,12 +128,12 @@ def test_slots_come_in_cpythons_order(name: str, which: str) -> None:
 @pytest.mark.parametrize("which", ["l", "lr?"])
 @pytest.mark.parametrize("name", ["add", "mul", "or", "sub"])
 def test_an_inherited_slot_in_place_comes_before_the_other_methods(name: str, which: str) -> None:
-    """A subclass of list has list's ``+=`` as a number's slot, which comes before its own ``__add__``."""
+    """A subclass of list inherits ``+=`` as a number slot, which comes before its own ``__add__``."""
     different = differing(OPERATORS[name], name, which)
     assert not different, different
 
 
-#: comparisons and what their right operands are asked for
+#: comparisons and their reflected forms
 REFLECTED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 
 

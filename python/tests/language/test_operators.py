@@ -401,7 +401,7 @@ def numeric_protocol(x):
     )
 
 
-@cases(breaks=3, graphs=0)  # a tensor is indexed natively
+@cases(breaks=3, graphs=0)  # CPython runs the indexing of a tensor
 def index_of_tensor(x):
     return x[Numeric()], x[: Numeric()], x.view(Numeric(), 2)
 

@@ -12,7 +12,7 @@ cases = Cases()
 
 
 class Config:
-    """As configurations of models are: some names are other names for an attribute."""
+    """Like a model's configuration: some names are aliases of attributes."""
 
     renamed = {"alias": "real"}
     __slots__ = ("__dict__", "slot")
@@ -35,7 +35,7 @@ class Config:
 
 
 class Logged:
-    """Tells what is read of it."""
+    """Records the reads of its attributes."""
 
     def __init__(self):
         self.reads, self.a = [], 1
@@ -103,7 +103,7 @@ def reads(x, c):
 
 
 def test_changed_objects_and_classes():
-    """Guards see a changed attribute, a new one, another __getattribute__ and an attribute of the class."""
+    """Guards detect a changed or new attribute, another __getattribute__, and an attribute of the class."""
     x = torch.ones(3)
     compiled = godynamo.optimize(reads)
     for values in ({}, {"real": 5}, {"real": 5}, {"slot": 9}, {"flag": False}, {"nope": 1}):
@@ -128,7 +128,7 @@ def doubled(x, c):
 
 
 def test_class_that_begins_to_read_itself():
-    """A __getattribute__ given to a class after the translation."""
+    """A class gets a __getattribute__ after the translation."""
 
     class Plain:
         def __init__(self):

@@ -25,7 +25,7 @@ def seeded() -> None:
 
 
 def compare(make: Callable[[], Callable[..., Any]], graphs: int, translations: list[int] | None = None) -> None:
-    """Values on every call, and the global generator's state after each."""
+    """Compare the values of each call, and the global generator's state after it."""
     check_calls(make, CALLS, graphs=graphs, translations=translations, state=random.getstate, prepare=seeded)
 
 
@@ -125,7 +125,7 @@ def test_generators_of_the_frames():
     compare(make, 1, [1, 0, 0])
 
 
-# ---- where the frame is split ----
+# ---- where the graph breaks ----
 
 
 def held_over_a_split(x):
@@ -137,7 +137,7 @@ def held_over_a_split(x):
 
 @godynamo.disable
 def split(x):
-    """A call that is not captured."""
+    """Break the graph."""
 
 
 def test_a_number_that_is_held_over_a_split_stays_one_that_each_call_computes():
@@ -205,7 +205,7 @@ def test_a_list_that_others_see_is_shuffled_where_it_is():
     )
 
 
-# ---- whole graphs: numbers are tensors without dimensions there, where that makes no difference ----
+# ---- whole graphs: drawn numbers are zero-dimensional tensors there, where that makes no difference ----
 
 
 def other_kinds_of_tensors(x):
@@ -252,7 +252,7 @@ def test_no_number_is_compiled_into_a_graph(backend):
         torch.testing.assert_close(a, b)
 
 
-# ---- exceptions: what was drawn too early did not happen ----
+# ---- exceptions: numbers drawn too early are put back ----
 
 
 def fails_between(x):
@@ -298,7 +298,7 @@ def test_the_state_is_right_after_an_exception(fn):
     )
 
 
-# ---- what is changed ----
+# ---- what the program changes ----
 
 
 def test_functions_that_are_replaced_are_called():

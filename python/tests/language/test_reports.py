@@ -16,7 +16,7 @@ from godynamo.testing import CompileCounter
 from harness.cases import Case, Cases, check, outcome, reasons
 
 cases = Cases()
-split = Cases()  #: what is split; the frames of handlers may split too
+split = Cases()  #: cases with graph breaks; those in frames of handlers count too
 
 
 class ToStdout:
@@ -39,7 +39,7 @@ log.addHandler(_handler)
 
 
 class Collecting(logging.Handler):
-    """A handler of the program's own: what it keeps may be looked at."""
+    """A custom handler: the program may read what it has collected."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,14 +132,14 @@ def about_the_caller(x):
 
 
 def plainly(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Warnings are shown as without pytest, on what stdout is."""
+    """Show warnings as without pytest, on the current stdout."""
     spec = importlib.util.find_spec("warnings")
     assert spec is not None and spec.loader is not None
     fresh: Any = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(fresh)
     monkeypatch.setattr(warnings, "_showwarnmsg_impl", fresh._showwarnmsg_impl)
     monkeypatch.setattr(sys, "stderr", ToStdout())
-    monkeypatch.setattr(log, "handlers", [_handler])  # pytest has added its own
+    monkeypatch.setattr(log, "handlers", [_handler])  # without the handlers added by pytest
     monkeypatch.setattr(own, "handlers", [_collecting])
     warnings.simplefilter("always")
 

@@ -201,7 +201,7 @@ def _popped():
     return (s,)
 
 
-@cases(args=_popped)  # where the next pop begins depends on the pops before
+@cases(args=_popped)  # where pop starts depends on earlier pops
 def pop_of_an_argument(x, s):
     y = x + 1
     return s.pop(), len(s), y
@@ -222,7 +222,7 @@ def order_of_an_argument(x, s):
 
 
 class Named(set):
-    """A set whose class has other ideas of what is in it."""
+    """A set whose class misreports its contents."""
 
     def __iter__(self):
         return iter((7, 8))
@@ -232,7 +232,7 @@ class Named(set):
 
 
 class Plain(set):
-    """A subclass with nothing of its own."""
+    """A subclass that overrides nothing."""
 
 
 @cases(args=lambda: (Named([3]),))
@@ -246,7 +246,7 @@ def text_of_a_subclass_with_an_order_of_its_own(x, s):
 
 
 class Counted:
-    """A key whose hash is counted."""
+    """A key that counts its hashes."""
 
     def __init__(self, n):
         self.n = n
@@ -269,7 +269,7 @@ def hash_with_an_effect_is_called_as_often_as_in_cpython(x, key):
 
 
 class Refuses:
-    """A key that cannot be compared."""
+    """A key whose comparison raises."""
 
     def __hash__(self):
         return 1
@@ -287,7 +287,7 @@ def member_that_refuses_to_be_compared(x):
 
 
 class Value:
-    """Equal by value."""
+    """Compares by value."""
 
     def __init__(self, n):
         self.n = n
@@ -342,7 +342,7 @@ def unhashable(x):
     return y, {1, [2]}
 
 
-@cases(graphs=0)  # CPython runs the frame: it raises in a FOR_ITER
+@cases(graphs=0)  # CPython runs the frame: a FOR_ITER raises
 def changes_while_iterated(x):
     s = {1, 2, 3}
     y = x + 1

@@ -575,7 +575,7 @@ def test_import() -> None:
 
 @row("S004-116")
 def test_relative_import() -> None:
-    # As in a module of the package ``harness``; this file is in none.
+    # As in a module of the package ``harness``; this file is in no package.
     module = {"__name__": "harness.importing", "__package__": "harness"}
     exec(
         "def f(x):\n"
@@ -648,4 +648,4 @@ def test_class_statement() -> None:
 
         return Local().scale(y) + 1, Local.__name__
 
-    split(f, x3(), 3, at_most=2, calls=1)  # every call makes another class
+    split(f, x3(), 3, at_most=2, calls=1)  # every call creates another class

@@ -25,7 +25,7 @@ class Pair(tuple):
 
 
 class Index(int):
-    """An int that is another one as an index."""
+    """An int with another value as an index."""
 
     def __index__(self):
         return 42
@@ -36,7 +36,7 @@ class Real(float):
 
 
 class Point(typing.NamedTuple):
-    """A named tuple with a text of its own."""
+    """A named tuple with a custom text."""
 
     a: int
     b: int = 1
@@ -102,7 +102,7 @@ def from_keys_of_an_instance(x):
 
 
 class Made:
-    """Hands its arguments on to object."""
+    """Passes its arguments to object."""
 
     def __new__(cls, *args):
         return super().__new__(cls, *args)
@@ -122,7 +122,7 @@ T = typing.TypeVar("T")
 
 
 class Slotted(typing.Generic[T]):
-    """Has no room for what an alias notes on an instance."""
+    """Has no __dict__, so an alias cannot note itself on an instance."""
 
     __slots__ = ("a",)
 
@@ -146,7 +146,7 @@ class Asked(type):
 
 
 class Named(tuple, metaclass=Asked):
-    """Its aliases are of tuple's making, and forward what they lack to the class."""
+    """Its aliases are created by tuple's method, and forward missing attributes to the class."""
 
 
 @cases
@@ -170,7 +170,7 @@ class Other:
 
 
 class Says:
-    """Says itself of which class it is."""
+    """Claims to be of another class."""
 
     @property
     def __class__(self):
@@ -192,7 +192,7 @@ def computed_text_is_another_object(x):
 
 
 class Backwards(dict):
-    """A dict that is walked in another order than it is stored in."""
+    """A dict whose iteration order differs from its storage order."""
 
     def __iter__(self):
         return iter(sorted(dict.keys(self), reverse=True))
@@ -256,7 +256,7 @@ def test_subclasses(case: Case) -> None:
 
 
 def test_unions_of_the_same_classes_in_another_order() -> None:
-    """They are equal, but isinstance stops at the first class that settles it."""
+    """They are equal, but isinstance stops at the first class that decides."""
     import godynamo
 
     @godynamo.optimize

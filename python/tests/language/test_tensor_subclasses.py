@@ -32,7 +32,7 @@ class Handled(Sub):
 
 
 class Changing(Sub):
-    """Its sum is another one, relu gives a text, and results are plain tensors."""
+    """Its addition subtracts, relu returns a text, and other results are plain tensors."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -143,7 +143,7 @@ def test_switched_off_by_the_caller() -> None:
 
 
 class Dispatching(torch.Tensor):
-    """Left to CPython: torch calls it below the operations that a graph knows."""
+    """Runs in CPython: torch dispatches below the operations that a graph contains."""
 
     @staticmethod
     def __new__(cls, data: torch.Tensor) -> Any:

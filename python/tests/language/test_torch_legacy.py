@@ -186,7 +186,7 @@ def test_a_class_that_decides_for_itself_is_asked_each_time():
 
 
 def test_a_metaclass_without_a_module():
-    """What a metaclass has under __module__ is the program's: here no text."""
+    """A metaclass's __module__ may be anything: here it is a property."""
 
     class Odd(type):
         __module__ = property(lambda cls: 1 / 0)

@@ -58,7 +58,7 @@ def a_decorated_function(x, w):
     return decorated(w), (w + 1).requires_grad
 
 
-@cases(args=weight, graphs=3, breaks=2)  # the resumed frame leaves a real object
+@cases(args=weight, graphs=3, breaks=2)  # after a break, the frame leaves a real object
 def a_split_inside(x, w):
     with torch.inference_mode():
         y = x @ w
@@ -208,7 +208,7 @@ def switched_for_good(x):
 @pytest.mark.parametrize("backend", ["aot_eager", CompileCounter()], ids=["aot_eager", "graph"])
 @pytest.mark.parametrize("fn", [left_in_the_rest, entered_in_the_first_piece, switched_for_good])
 def test_a_graph_that_ends_in_another_state_than_it_began_in(fn, backend):
-    """AOTAutograd runs a graph's switches while it traces, twice; its code has none."""
+    """AOTAutograd runs a graph's mode switches while it traces, twice; its compiled code has none."""
 
     def outcome(f):
         out = f(torch.ones(3, 3, requires_grad=True))

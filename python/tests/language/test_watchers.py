@@ -26,7 +26,7 @@ SPECIALIZED = {"BINARY_OP_ADD_INT", "CALL_PY_EXACT_ARGS"}
 
 
 def blocks(work, x, times):
-    """The blocks that each of several calls of ``work`` leaves allocated, and the last result."""
+    """Return the number of blocks that each call of ``work`` leaves allocated, and the last result."""
     found, out = [], None
     for _ in range(times):
         before = sys.getallocatedblocks()
@@ -36,7 +36,7 @@ def blocks(work, x, times):
 
 
 def fresh_work():
-    """A function whose code no measurement has met yet."""
+    """Return a function whose code no measurement has seen yet."""
 
     def work(x):
         return (x + 1).relu()
@@ -47,13 +47,13 @@ def fresh_work():
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
-    # What torch and godynamo allocate when they are used for the first time.
+    # Make the allocations of torch and godynamo at first use.
     godynamo.optimize(blocks)(fresh_work(), torch.ones(2), 2)
     work, counter = fresh_work(), CompileCounter()
     with godynamo.config.patch(translate_everything=everything):
         found, out = godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), WARM)
     assert max(found) < 50 and counter.op_count == 0 and out.equal(torch.full((2,), 2.0))
-    # A loop that takes a measurement each turn is captured all the same.
+    # A loop with a measurement in each iteration is captured all the same.
     assert godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), 3)[1].equal(torch.full((2,), 2.0))
     assert counter.op_count == 2 and counter.frame_count == 1
 
@@ -66,9 +66,9 @@ class Equal:
 
 
 def count_objects(times):
-    """The objects of the collector's that comparisons leave."""
+    """Return how many objects tracked by the collector the comparisons leave behind."""
     a = Equal()
-    gc.disable()  # a collection in between would free others' garbage
+    gc.disable()  # a collection in between would free other garbage
     try:
         before = len(gc.get_objects())
         for _ in range(times):
@@ -84,7 +84,7 @@ class Cycle:
 
 
 def garbage():
-    """What a collection finds of objects that nobody else has seen."""
+    """Return how many unreachable objects a collection finds."""
     gc.collect()
     del gc.garbage[:]
     before = gc.get_debug()
@@ -107,7 +107,7 @@ VIEWS = [(count_objects, (5,)), (garbage, ()), (caller_s_variables, (3,))]
 
 
 def compare_views():
-    """Each view by CPython, optimized, and below an optimized function."""
+    """Compare each view under CPython, optimized, and below an optimized function."""
     for fn, args in VIEWS:
         expected = fn(*args)
 
@@ -121,8 +121,8 @@ def compare_views():
 
 
 def test_the_interpreter_s_own_view():
-    """In a process of its own, where nothing has been asked for yet: what the first answer about a code object imports
-    is counted too, and no thread that another test left makes objects between two looks."""
+    """In a new process: the first query about a code object imports modules, which would be counted, and threads left
+    by other tests could create objects between two measurements."""
     paths = [str(Path(__file__).parent), *sys.path]
     program = f"import sys; sys.path[:0] = {paths!r}; import test_watchers as t; t.compare_views()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)
@@ -130,7 +130,7 @@ def test_the_interpreter_s_own_view():
 
 
 def each_opname(f, *args):
-    """A generator: the frame that makes it watches with it."""
+    """Yield the names of f's instructions; the frame that creates this generator becomes a watcher too."""
     for _ in range(64):
         f(*args)
     for i in dis.get_instructions(f, adaptive=True):
@@ -138,7 +138,7 @@ def each_opname(f, *args):
 
 
 def fresh():
-    """A function whose code nobody has run yet, which calls another one and adds two integers."""
+    """Return a function whose code has not run yet, which calls another one and adds two integers."""
     space: dict[str, object] = {}
     exec("def one(x):\n    return x\ndef f(a):\n    for i in range(40):\n        one(a + i)\n    return a", space)
     return space["f"]
@@ -198,7 +198,7 @@ def test_the_hook_is_back_afterwards():
 
 @pytest.mark.parametrize("logged", [False, True])
 def test_the_cache_of_source_lines_is_the_program_s(logged, monkeypatch):
-    """A break is written down with its line, which is the translator's business alone."""
+    """The translator logs a break with its source line, without filling the program's cache."""
 
     def breaks(x):
         godynamo.graph_break()

@@ -18,7 +18,7 @@ class Thing:
 
 
 def numbers(*values: int) -> list[Callable[[], tuple[Any, ...]]]:
-    """Arguments of one call each: a tensor and a number."""
+    """Return the arguments of one call each: a tensor and a number."""
 
     def call(value: int) -> Callable[[], tuple[Any, ...]]:
         return lambda: (torch.full((3,), float(value)), value)
@@ -106,7 +106,7 @@ def test_callbacks_run_where_the_object_dies(make: Callable[[], Callable[..., An
     check_calls(make, CALLS, graphs=4 if "no_effect" in make.__name__ else 2)
 
 
-# ---- references that came with the frame ----
+# ---- references from outside the frame ----
 
 
 def called() -> Callable[..., Any]:

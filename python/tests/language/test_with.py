@@ -23,7 +23,7 @@ def opaque(x, fail=False):
 
 
 class Logged:
-    """Says when it is entered and left; swallows ValueError."""
+    """Logs its entry and exit; swallows ValueError."""
 
     def __init__(self, log, value=5):
         self.log = log
@@ -39,7 +39,7 @@ class Logged:
 
 
 class Depth:
-    """Nothing outside itself."""
+    """Changes nothing but its own state."""
 
     def __init__(self):
         self.depth = 0

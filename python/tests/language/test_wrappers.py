@@ -14,7 +14,7 @@ from godynamo.testing import CompileCounter
 
 
 class Held:
-    """What the wrapped functions close over, to see how long it lives."""
+    """Referenced by the wrapped functions, to observe how long they live."""
 
 
 def make_static(held):
@@ -142,7 +142,7 @@ def test_another_function_in_the_same_wrapper_is_another_translation():
     assert compiled(A, torch.ones(1)).item() == -2
     A.f = staticmethod(torch.exp)
     assert compiled(A, torch.zeros(1)).item() == 2
-    A.f = property(lambda self: 1)  # read on the class: the property itself
+    A.f = property(lambda self: 1)  # read from the class, a property is itself
     with pytest.raises(TypeError, match="'property' object is not callable"):
         compiled(A, torch.ones(1))
 

@@ -1,9 +1,9 @@
-"""What the tests of modules share: modules judged as ``make modules`` does, and whole programs around optimized
+"""Shared by the tests of modules: comparisons as in ``make modules``, and whole programs around optimized
 modules.
 
-A *program* is a function of ``optimize``: it builds modules, optimizes them by what it is given, does something with
-them and returns whatever a user could look at. It runs with nothing optimized, with inlined graphs and with a backend
-that takes whole graphs, from the same random state; everything it returns must be the same, down to the bits.
+A *program* is a function of ``optimize``: it builds modules, optimizes them with this function, uses them, and returns
+everything that a user could observe. It runs without optimization, with inlined graphs and with a whole-graph backend,
+from the same random state; the results must be equal bit by bit.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import torch
 import godynamo
 from godynamo import _C, utils
 
-#: the folder of the harness of `make modules`
+#: folder of the harness of `make modules`
 LIBRARY = Path(__file__).resolve().parents[1] / "torch_library"
 sys.path.insert(0, str(LIBRARY))
 
@@ -31,7 +31,7 @@ Program = Callable[[Callable[[Any], Any]], Any]
 
 
 def outcome(program: Program, optimize: Callable[[Any], Any]) -> dict[str, Any]:
-    """What a program comes to, as plain data."""
+    """Return the outcome of a program as plain data."""
     torch.manual_seed(SEED)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -45,7 +45,7 @@ def outcome(program: Program, optimize: Callable[[Any], Any]) -> dict[str, Any]:
 
 
 class Counted(Recorder):
-    """A backend that takes whole graphs and keeps them; ``breaks`` are the reasons of the last program's splits."""
+    """A whole-graph backend that keeps its graphs; ``breaks`` are the reasons of the last program's graph breaks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class Counted(Recorder):
         return super().__call__(gm, example_inputs)
 
     def ops(self) -> list[str]:
-        """Names of all graphs' operations, in order."""
+        """Return the names of all graphs' operations, in order."""
         return [
             getattr(n.target, "__name__", None) or str(n.target).rsplit(".", 1)[-1]
             for gm in self.seen
@@ -67,9 +67,9 @@ class Counted(Recorder):
 
 
 def check(program: Program, graphs: int | None = None) -> Counted:
-    """Run a program three times as said above and compare; ``graphs``: so many graphs, and no break.
+    """Run a program in all three ways and compare; ``graphs``: the exact number of graphs, without a break.
 
-    Gives back the backend that took whole graphs.
+    Returns the whole-graph backend.
     """
     expected = outcome(program, lambda fn: fn)
     recorder = Counted()
@@ -88,8 +88,8 @@ def check(program: Program, graphs: int | None = None) -> Counted:
 
 
 def _plain_warnings() -> Any:
-    """How the interpreter itself shows a warning: pytest collects them, and what the program shows itself is not
-    captured."""
+    """Return the interpreter's own function for showing warnings: pytest replaces it, and a program that shows
+    warnings itself is not captured."""
     spec = importlib.util.find_spec("warnings")
     assert spec is not None
     assert spec.loader is not None
@@ -102,8 +102,8 @@ _SHOWN = _plain_warnings()
 
 
 def judged(make: Callable[[], Any], *args: Any, one: bool = True, **kwargs: Any) -> Verdict:
-    """A module or function under eager and godynamo, called twice; asserts that it is right and, with ``one``, one
-    graph."""
+    """Call a module or function twice under eager and godynamo; check that the results agree and, if ``one``, that
+    there is one graph."""
     with warnings.catch_warnings():
         warnings._showwarnmsg_impl = _SHOWN  # type: ignore[attr-defined]
         verdict = judge(Case("case", make, args, kwargs))

@@ -22,7 +22,7 @@ def reused(optimized) -> int:
 
 
 class Block(nn.Module):
-    """A layer with parts, sizes that it asks for, and random numbers."""
+    """A layer with submodules, reads of sizes, and random numbers."""
 
     def __init__(self, d=8, p=0.0):
         super().__init__()
@@ -45,7 +45,7 @@ class Stack(nn.Module):
         self.blocks = nn.ModuleList(blocks)
 
     def forward(self, x):
-        x = x * 1  # computed, as what the other layers get
+        x = x * 1  # computed, like the inputs of the other layers
         for block in self.blocks:
             x = block(x)
         return x
@@ -57,8 +57,8 @@ def make(n=4, **options):
 
 
 def once(model, x, reuse, backend):
-    """Values, gradients, buffers and random state after a call; graphs; guards, and operations; how many layers served
-    again."""
+    """Return values, gradients, buffers and random state after a call; graphs; guards and operations; the number of
+    reused layers."""
     model = copy.deepcopy(model)
     x = x.clone().requires_grad_(x.is_floating_point())
     counter = CompileCounterWithBackend("eager")
@@ -81,8 +81,8 @@ def same(a, b) -> bool:
 
 
 def check(model, served, backend="eager", x=None, texts=True):
-    """Eager's result, and the graph and guards that running all code through gives; ``served`` layers were not run
-    through."""
+    """Check for eager's result, and for the graph and guards of a translation without reuse; ``served`` layers must be
+    reused."""
     x = torch.randn(3, 8) if x is None else x
     want, *_ = once(model, x, None, backend)
     plain, graphs, guards, none = once(model, x, False, backend)
@@ -175,7 +175,7 @@ own_forward,
 @pytest.mark.parametrize("change", CHANGES, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("at", range(3))
 def test_a_layer_that_differs(change, at):
-    """In one place: it is run through, the others serve as before."""
+    """The layer that differs is translated, and others are still reused."""
     model = make(4, p=0.5)
     change(model.blocks[at])
     x = torch.randn(3, 8)
@@ -211,7 +211,7 @@ def test_shared_parameters_and_modules(backend):
 
 
 class Loops(nn.Module):
-    """Calls each block with other operands."""
+    """Calls each block with different operands."""
 
     def __init__(self, n, call):
         super().__init__()
@@ -316,7 +316,7 @@ def test_operands(call, backend):
 
 
 class Asks(nn.Module):
-    """Reads what the program changes outside of the layer."""
+    """Reads a dict that the program changes outside the layer."""
 
     def __init__(self, settings):
         super().__init__()
@@ -328,7 +328,7 @@ class Asks(nn.Module):
 
 @pytest.mark.parametrize("own", [False, True])
 def test_objects_that_the_program_has_changed(own):
-    """One dict of all layers, or one of each of which the program changes one."""
+    """All layers share one dict, or each has its own and the program changes one of them."""
     one = {"scale": 1}
     model = Stack([Asks({"scale": 1} if own else one) for _ in range(4)])
 
@@ -350,7 +350,7 @@ def test_objects_that_the_program_has_changed(own):
 
 
 def test_later_calls_are_guarded():
-    """A layer that was not run through is guarded all the same."""
+    """A reused layer is guarded like any other."""
     plain = make(6).eval()
     optimized = godynamo.optimize(plain)
     x = torch.randn(3, 8)
@@ -398,7 +398,7 @@ class Fails(Block):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_traceback_of_a_layer_that_was_not_run_through(backend):
-    """Sizes that do not fit are seen by the operation alone: the traceback shows the layer's own lines."""
+    """Only the operation detects that the sizes do not match: the traceback shows the layer's own lines."""
     blocks = [Fails() for _ in range(6)]
     for i, b in enumerate(blocks):
         b.other = torch.eye(8)
@@ -426,7 +426,7 @@ def test_a_setting_switches_it_off():
 
 
 class Curious(nn.Module):
-    """Does more where its operand is as asked."""
+    """Does more if its question about the operand is answered with yes."""
 
     def __init__(self, question):
         super().__init__()
@@ -460,7 +460,7 @@ KEPT = torch.zeros(4, 4)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_questions_about_operands(name, backend):
-    """Each third layer is called with an operand that has another answer, in sizes, strides, type or kind."""
+    """Every third layer is called with an operand that differs in sizes, strides, type or kind."""
     question, other = QUESTIONS[name]
 
     class Asked(nn.Module):
@@ -485,7 +485,7 @@ def test_questions_about_operands(name, backend):
 
 
 class Points(nn.Module):
-    """Reads a weight of the second layer's by another way than through itself."""
+    """Reads a weight of the second layer by a path that does not start at that layer."""
 
     def __init__(self, way):
         super().__init__()
@@ -532,7 +532,7 @@ HOLDER = {}
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("way", WAYS)
 def test_ways_to_one_layer(way, backend):
-    """What the code of each layer reads of the second one is the second one's, and not the layer's own."""
+    """If each layer's code reads the second layer, it gets that layer and not itself."""
     torch.manual_seed(0)
     plain = Root(*WAYS[way])
     HOLDER["root"] = plain
@@ -543,7 +543,7 @@ def test_ways_to_one_layer(way, backend):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_a_global_module_that_its_code_names(backend):
-    """The layers are globals of the function, and their code reads the second one by its name."""
+    """The layers are globals of the function, and their code reads the second one by name."""
     torch.manual_seed(0)
     layers = [Points(lambda layer: SECOND.fc.weight) for _ in range(4)]
     names = dict(zip(["FIRST", "SECOND", "THIRD", "FOURTH"], layers, strict=True))

@@ -25,7 +25,7 @@ def test_a_mask_that_changes_between_calls_and_in_place():
         o = optimize(m)
         mask, x = causal(4), torch.randn(4, 2, 8)
         out = [o(x, mask), o(x, torch.zeros(4, 4)), o(x, causal(4)), o(x, causal(4) * 0.5)]
-        mask[0, 3] = 0.0  # causal no more
+        mask[0, 3] = 0.0  # no longer causal
         out.append(o(x, mask))
         mask.copy_(causal(4))
         out += [o(x, mask), o(x, mask.bool()), o(x, None), o(torch.randn(5, 2, 8), causal(5)), o(x, mask, None, True)]
@@ -125,7 +125,7 @@ def test_packed_sequences_of_one_batch_size_are_not_split(name):
         o = optimize(getattr(nn, name)(3, 4))
         return [o(pack_sequence([torch.randn(n, 3) for n in sizes])) for sizes in [(3, 2, 1), (3, 3, 1), (3, 1, 1)]]
 
-    check(program, graphs=3)  # whole graphs are made for sizes, and these differ
+    check(program, graphs=3)  # whole graphs are specialized on sizes, which differ here
 
 
 @pytest.mark.row("S003-16", "S003-10", "S003-25")
@@ -151,7 +151,7 @@ def test_a_backend_whose_fake_tensors_have_no_data(name):
 
 
 def operators(call):
-    """Names of the operators that a call runs."""
+    """Return the names of the operators that a call runs."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         call()
     return [e.name for e in profile.events()]
@@ -174,10 +174,10 @@ def test_other_translations_do_not_use_up_the_answers():
     m = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)
     counter = CompileCounter()
     fast, mask = godynamo.optimize(m, backend=counter), causal(4)
-    for batch in range(1, 8):  # sizes are guarded: an entry each
+    for batch in range(1, 8):  # sizes are guarded: each has its own entry
         x = torch.randn(4, batch, 8)
         assert torch.allclose(fast(x, mask), m(x, mask), atol=1e-6)
-    assert counter.frame_count == 7  # one graph each, none of them split at the question about the mask
+    assert counter.frame_count == 7  # one graph each, not broken by the question about the mask
 
 
 @pytest.mark.row("S003-18")

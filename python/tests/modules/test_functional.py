@@ -1,4 +1,4 @@
-"""torch.nn.functional: every public function, and the rules that the seed lists: rows S003-32 to 37, 45, 46."""
+"""torch.nn.functional: every public function, and the rules in the seed document: rows S003-32 to 37, 45, 46."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from modules_support import LIBRARY, check, judged  # noqa: F401 - makes the tab
 
 import op_cases  # isort: skip
 
-#: public names that are no operations: typing's, and helpers of the module's own
+#: public names that are no operations: those from typing, and helpers
 NO_FUNCTIONS = frozenset(
     "Optional assert_int_or_pair boolean_dispatch handle_torch_function has_torch_function has_torch_function_unary "
     "has_torch_function_variadic".split()
 )
-#: they need a GPU, or a type of matrix that this build has not
+#: these need a GPU, or a matrix type that this build lacks
 NOT_ON_CPU = frozenset("grouped_mm scaled_grouped_mm scaled_mm scaled_addmm scaled_addmm_".split())
 
 
@@ -37,9 +37,9 @@ def _pool(name, dims, *args):
     return {n: (getattr(F, n), (x(1, 2, *(6,) * d), *args)) for n, d in zip(found, dims)}
 
 
-#: pooling functions that torch's table has under other names
+#: pooling functions, which torch's table has under other names
 _SUFFIX = dict.fromkeys(("adaptive_max_pool", "max_pool", "fractional_max_pool"), "_with_indices")
-#: what torch's table of operators does not have: a call, and its arguments
+#: functions that torch's table of operators lacks: the callable and its arguments
 OWN = {
     **_pool("adaptive_max_pool", (1, 2, 3), 3),
     **_pool("max_pool", (1, 2, 3), 2),
@@ -66,14 +66,14 @@ for _op in op_cases.units().values():
 
 
 def public_functions() -> list[str]:
-    """What torch.nn.functional offers."""
+    """Return the names of the public functions of torch.nn.functional."""
     found = [
         n for n in dir(F) if not n.startswith("_") and callable(getattr(F, n)) and not inspect.isclass(getattr(F, n))
     ]
     return [n for n in found if n not in NO_FUNCTIONS]
 
 
-#: what is split by name, with the reason: numbers that depend on data
+#: functions that break the graph, with the reason: numbers that depend on data
 SPLIT: dict[str, str] = {}
 
 
@@ -108,7 +108,7 @@ def test_no_function_is_forgotten():
 
 
 def python_around(x):
-    """Functions whose Python part does work of its own."""
+    """Call functions that do work in Python."""
     a = F.interpolate(x, scale_factor=2, mode="bilinear", align_corners=False)
     b = F.pad(x, (1, 1), mode="reflect")
     c = F.normalize(x, dim=1)
@@ -250,7 +250,7 @@ def test_functions_bound_in_the_private_namespace_alone():
 
 
 def leaf_for_tests(x, w):
-    """Looks into its data: nothing that is inlined could be one graph."""
+    """Branch on the data: if it were inlined, there could not be one graph."""
     return x @ w if float(x.detach().sum()) > 1e9 else x @ w + 1
 
 

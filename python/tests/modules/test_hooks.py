@@ -110,7 +110,7 @@ KINDS = {
         a_hook_that_changes_the_module,
     )
 }
-#: what is split, or not looked at: hooks on tensors, and what each call changes for the next
+#: cases with breaks, or not checked for them: hooks on tensors, and calls that change something for the next call
 SPLIT = {"always_called", "backward_hooks", "tensor_hooks_in_forward", "a_hook_that_changes_the_module"}
 
 
@@ -138,7 +138,7 @@ def test_hooks(kind, late):
     recorder = check(program)
     if kind not in SPLIT:
         assert recorder.breaks == {}
-        again = kind == "a_hook_that_keeps_activations"  # the dict it keeps them in is empty in the first call
+        again = kind == "a_hook_that_keeps_activations"  # the dict of activations is empty in the first call
         assert recorder.graphs == 1 + late + again
 
 

@@ -111,7 +111,7 @@ class Named(Registered, name="named"):
 
 
 class Called(nn.Module):
-    """Called in every way: by keyword, with defaults, with stars."""
+    """Has every kind of parameter: positional-only, with defaults, keyword-only, and stars."""
 
     def forward(self, a, /, b=2.0, *rest, c, d=1.0, **more):
         for r in rest:
@@ -129,7 +129,7 @@ class Multiple(nn.Linear, nn.ReLU):
 
 
 class Outputs(nn.Module):
-    """Gives what is no tensor as well."""
+    """Also returns values that are not tensors."""
 
     def forward(self, x):
         return {"x": x + 1, "n": 3, "l": [x, (x * 2, None)], "t": torch.Size([1, 2]), "s": slice(1, 2), "d": x.dtype}
@@ -158,7 +158,7 @@ def test_kind(cls):
         return out, m, isinstance(o, cls), type(o).__name__, copy.deepcopy(o)(x())
 
     recorder = check(program)
-    assert recorder.breaks == {} or cls is Slots  # whose copy has lost its slot, as eager's
+    assert recorder.breaks == {} or cls is Slots  # the copy of Slots has lost its slot, as in eager
 
 
 @pytest.mark.row("S003-36")

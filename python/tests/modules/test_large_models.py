@@ -12,7 +12,7 @@ from godynamo.testing import CompileCounter
 
 
 class Steps(nn.Module):
-    """Runs Python instructions and no operation."""
+    """Runs many Python instructions and one operation."""
 
     def forward(self, x):
         total = 0
@@ -35,7 +35,7 @@ def test_one_module_that_is_too_large_does_not_switch_off_the_others(backend):
 
 
 def test_a_long_model_is_one_graph():
-    """Its translation takes more instructions than config.max_translated_instructions, operations all along."""
+    """The translation takes more instructions than config.max_translated_instructions, but operations keep coming."""
     layers = [nn.ReLU() for _ in range(200)]
     plain = nn.Sequential(nn.Linear(2, 2), *layers)
     backend = CompileCounter()
@@ -67,20 +67,20 @@ def blocks(n: int) -> nn.Sequential:
 
 @pytest.mark.parametrize("backend", ["eager", "whole graphs"])
 def test_a_model_of_thousands_of_modules_is_captured_and_guarded(backend):
-    """Its guards are more parts than 16 bits count, and more values."""
+    """Its guards have more parts, and more values, than 16 bits can count."""
     torch.manual_seed(0)
     plain = blocks(2000)
     graphs = CompileCounter()
     optimized = godynamo.optimize(plain, backend=graphs if backend == "whole graphs" else "eager")
     x = torch.randn(3, 2)
     utils.counters.clear()
-    for _ in range(5):  # the second takes down the memo, the third is served by it
+    for _ in range(5):  # the second call records the memo, the third uses it
         assert torch.equal(optimized(x), plain(x))
     assert dict(utils.counters["frames"]) == {"total": 1, "ok": 1}
     assert utils.counters["stats"]["calls_captured"] == 4000
     assert graphs.frame_count == (backend == "whole graphs")
     (entry,) = godynamo.cache_entries(optimized)
     assert len(entry.parts) > 1 << 16
-    plain[1999][0].bias = None  # among the last that is guarded
+    plain[1999][0].bias = None  # one of the last guarded attributes
     assert torch.equal(optimized(x), plain(x))
     assert dict(utils.counters["frames"]) == {"total": 2, "ok": 2}

@@ -19,7 +19,7 @@ def x(*shape: int) -> torch.Tensor:
 
 
 class Model(nn.Module):
-    """Parameters, a buffer, a submodule, plain attributes."""
+    """Has parameters, a buffer, a submodule and plain attributes."""
 
     def __init__(self):
         super().__init__()
@@ -116,7 +116,7 @@ def test_in_place_modules_and_default_arguments():
 
 
 class GLU(nn.Module):
-    """The seed's, without ScriptModule and __constants__."""
+    """The seed document's class, without ScriptModule and __constants__."""
 
     def __init__(self, dim=-1):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Changes of a module between two calls that bypass it, each seen by the next call: rows S003-38, 41, 42, 44."""
+"""Changes to a module that bypass its optimized handle, each seen by the next call: rows S003-38, 41, 42, 44."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ def test_change(name):
 
 
 class Writes(nn.Module):
-    """Writes of every kind inside of forward."""
+    """Stores of every kind inside forward."""
 
     def __init__(self):
         super().__init__()
@@ -215,7 +215,7 @@ def test_what_forward_writes():
 
 
 class MakesModules(nn.Module):
-    """Modules and parameters made inside of forward."""
+    """Creates modules and parameters inside forward."""
 
     def forward(self, x):
         if not hasattr(self, "inner"):
@@ -251,7 +251,7 @@ def test_parameters_changed_while_a_graph_is_kept():
         o = optimize(m)
         y = o(x())
         with torch.no_grad():
-            m[0].weight.mul_(2)  # backward is to notice
+            m[0].weight.mul_(2)  # backward must detect this
         out = []
         try:
             y.sum().backward()

@@ -26,7 +26,7 @@ def _family(names: str, dims: str = DIMS) -> str:
     return " ".join(f"{name}{d}" for name in names.split() for d in dims.split())
 
 
-#: the classes that a row names
+#: the classes that each row names
 ROWS = {
     "S003-01": "Linear Bilinear Identity LazyLinear",
     "S003-02": _family("Conv ConvTranspose LazyConv LazyConvTranspose"),
@@ -63,19 +63,19 @@ ROWS = {
     "S003-29": "Sequential",
     "S003-30": "DataParallel",
 }
-#: forms of these that are split, and why; everything else is one graph
+#: forms that break the graph, with the reason; all others are one graph
 SPLIT = {
-    # momentum=None: the average's weight is one over the number of batches, another number in each call
+    # momentum=None: the weight of the average is one over the number of batches, which differs in each call
     "BatchNorm1d": "a tensor's value is needed as a Python number: float of a tensor",
-    # an autograd.Function that fills memory of its own by `out=` and resizes it
+    # an autograd.Function that fills its own memory by `out=` and resizes it
     "CrossMapLRN2d": "store that cannot be replayed: a side effect before an operation that changes tensors in place",
 }
 
 
 @pytest.fixture(scope="module")
 def rows(request: pytest.FixtureRequest) -> Iterator[dict[str, Any]]:
-    """The verdicts on all classes that are asked for, by name: judged in a child process, which a crash would not
-    outlive."""
+    """Return the verdicts on all requested classes, by name; a child process computes them, so a crash does not
+    end this one."""
     names = [item.callspec.params["name"] for item in request.session.items if item.originalname == "test_class"]
     yield {row["unit"]: row for row in run_units("modules", names, samples=3)}
 

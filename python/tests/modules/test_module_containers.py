@@ -17,7 +17,7 @@ def x(*shape: int) -> torch.Tensor:
 
 
 class Lists(nn.Module):
-    """Everything one does with a ModuleList inside of forward."""
+    """Everything that can be done with a ModuleList inside forward."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ class Lists(nn.Module):
 
 
 class Dicts(nn.Module):
-    """Everything one does with a ModuleDict inside of forward."""
+    """Everything that can be done with a ModuleDict inside forward."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ class Nested(nn.Module):
 
 
 class Walk(nn.Module):
-    """The methods that walk over a module tree."""
+    """The methods that traverse a module tree."""
 
     def __init__(self):
         super().__init__()
@@ -225,7 +225,7 @@ def test_tied_parameters_accumulate_once():
             o(torch.tensor([1, 2, 5])).sum().backward()
         names = [name for name, _ in o.named_parameters()]
         out = [m.head.weight.grad, m.head.weight is m.embedding.weight, names]
-        m.head.weight = nn.Parameter(torch.randn(6, 4))  # tied no more
+        m.head.weight = nn.Parameter(torch.randn(6, 4))  # no longer tied
         o(torch.tensor([1, 2, 5])).sum().backward()
         return out, m.head.weight.grad, m.embedding.weight.grad, o.head.weight is o.embedding.weight
 

@@ -1,4 +1,4 @@
-"""Models as users write them, one graph each: row S003-48."""
+"""Models as users write them, each captured in one graph: row S003-48."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.row("S003-48")
 
 
 class BasicBlock(nn.Module):
-    """A block of a ResNet, as torchvision has it."""
+    """A ResNet block, as in torchvision."""
 
     def __init__(self, width_in=4, width=8, stride=2):
         super().__init__()
@@ -58,7 +58,7 @@ class GPTBlock(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """An LSTM over words that carries its state along."""
+    """An LSTM over words that carries its state from call to call."""
 
     def __init__(self, words=20, width=8, layers=2):
         super().__init__()
@@ -109,7 +109,7 @@ class DoubleConv(nn.Sequential):
 
 
 class UNet(nn.Module):
-    """Two levels with skips; sizes are made to fit by padding."""
+    """Two levels with skip connections; padding makes the sizes match."""
 
     def __init__(self):
         super().__init__()
@@ -135,7 +135,7 @@ class UNet(nn.Module):
 
 
 class MixtureOfExperts(nn.Module):
-    """Soft routing over modules made in a list comprehension, with an auxiliary loss in an attribute."""
+    """Soft routing over modules from a list comprehension, with an auxiliary loss in an attribute."""
 
     def __init__(self, width=8, experts=3):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Stand-ins run as the Python they are, beside the C code they stand for."""
+"""Runs stand-ins as plain Python and compares them with the C code that they replace."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from godynamo import _polyfills
 from godynamo._polyfills._base import DECLINE, END, StandIn
 
-MOST = 12  # items looked at: some iterators have no end
+MOST = 12  # number of items compared: some iterators are infinite
 
 
 class Pulled:
-    """An iterator that writes down when it is asked, so that laziness can be compared."""
+    """An iterator that logs each request, so that laziness can be compared."""
 
     def __init__(self, items: Any, log: list[Any], name: str) -> None:
         self.items = iter(items)
@@ -28,7 +28,7 @@ class Pulled:
 
 
 def logged(fn: Callable[..., Any] | None, log: list[Any]) -> Any:
-    """``fn``, with its calls written down."""
+    """Return ``fn`` with its calls logged."""
     if fn is None:
         return None
 
@@ -40,14 +40,14 @@ def logged(fn: Callable[..., Any] | None, log: list[Any]) -> Any:
 
 
 def stand_in_of(original: Any) -> Any:
-    """What is called in the place of a C callable."""
+    """Return the function that is called instead of a C callable."""
     found = _polyfills.find(original)
     assert found is not None, original
     return found[0]
 
 
 def outcome(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The value, or type and text of the exception."""
+    """Return the value, or type and text of the exception."""
     try:
         return "value", fn(*args, **kwargs)
     except Exception as error:
@@ -55,10 +55,10 @@ def outcome(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
 
 
 def walk(original: Any, make: Callable[[Any, list[Any]], Any], leave_at: int | None) -> None:
-    """Compare a C iterator and its stand-in item by item; after ``leave_at`` items, what it leaves as with the real
-    one.
+    """Compare a C iterator and its stand-in item by item, and after ``leave_at`` items compare what is
+    left of both.
 
-    ``make(callable, log)`` calls the callable with arguments of its own.
+    ``make(callable, log)`` calls the callable with suitable arguments.
     """
     ours_log: list[Any] = []
     real_log: list[Any] = []

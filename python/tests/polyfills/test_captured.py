@@ -1,4 +1,4 @@
-"""Library code written in C inside captured functions: one graph, CPython's results, escaping iterators' state."""
+"""Captured functions that use library code written in C: one graph, CPython's results, state of escaping iterators."""
 
 from __future__ import annotations
 
@@ -258,14 +258,14 @@ def test_library_code_is_captured_whole(x, fn):
 
 
 def read(value):
-    """An iterator's type and what is left of it."""
+    """Return an iterator's type and remaining items."""
     if hasattr(value, "__next__"):
         return type(value).__name__, [v for v in itertools.islice(value, 9)]
     return value
 
 
 def begun(x):
-    """One iterator of every kind, some items into it."""
+    """Return one iterator of every kind, each with some items consumed."""
     made = {
         "chain": itertools.chain([1, 2], [x, 4]),
         "from_iterable": itertools.chain.from_iterable([[1], [2, 3]]),
@@ -391,7 +391,7 @@ def test_a_traceback_does_not_show_the_stand_in(x):
     def f(x):
         return list(itertools.starmap(lambda a, b: torch.mm(a, b), [(x, x)]))
 
-    check(f, x)  # compares the frames
+    check(f, x)  # this also compares the frames
 
 
 def test_generators_and_own_iterators_go_in(x):

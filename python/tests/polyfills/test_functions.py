@@ -25,8 +25,8 @@ NAN = float("nan")
 
 
 def same(original, *args, **kwargs):
-    """The C function and its stand-in on copies of the same arguments: result or exception, and what became of the
-    arguments."""
+    """Compare the C function and its stand-in on copies of the same arguments: result or exception, and the arguments
+    afterwards."""
     theirs, ours = copy.deepcopy(args), copy.deepcopy(args)
     expected = outcome(original, *theirs, **kwargs)
     actual = outcome(stand_in_of(original), *ours, **kwargs)
@@ -48,7 +48,7 @@ def test_reduce(items, initial):
 
 
 class Ordered:
-    """A value whose comparisons are written down."""
+    """A value that logs its comparisons."""
 
     def __init__(self, value, log):
         self.value = value
@@ -151,7 +151,7 @@ def test_callable_objects(original, args, kwargs):
     real = outcome(original, *args, **kwargs)
     ours = outcome(stand_in_of(original), *args, **kwargs)
     if real[0] == "raised" or original is operator.call:
-        assert ours == real or (not args and ours[0] == "raised")  # wrong numbers of arguments never reach a stand-in
+        assert ours == real or (not args and ours[0] == "raised")  # no stand-in gets a wrong number of arguments
         return
     for target in ([1, 2, 3], (1, 2), {1: 2}, "ab", Thing(), 3):
         assert repr(outcome(ours[1], target)) == repr(outcome(real[1], target))

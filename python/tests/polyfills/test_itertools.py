@@ -122,8 +122,8 @@ def test_rows_without_end_are_left_to_cpython():
 
 
 def groups(items, key, order, make, take):
-    """The keys and groups as a program sees them that reads them in some order; groups may be left, and asked too
-    late."""
+    """Return keys and groups as seen by a program that reads them in a given order; a group may be left unread, or read
+    too late."""
     log = []
     iterator = make(Pulled(items, log, "a"), logged(key, log))
     seen, given = [], []

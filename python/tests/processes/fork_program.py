@@ -1,7 +1,7 @@
-"""Optimized functions in forked processes: one scenario a run, `python fork_program.py SCENARIO`.
+"""Optimized functions in forked processes: one scenario per run, `python fork_program.py SCENARIO`.
 
-What can go wrong here is a process that hangs for good, so nothing waits without a limit, and test_fork.py kills the
-whole session when one is passed. A child reports by its exit status and, where it fails, its traceback.
+A failure here may be a process that hangs forever, so every wait has a limit, and test_fork.py kills the whole session
+if the limit is exceeded. A child reports by its exit status and, if it fails, its traceback.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ CHILD_SECONDS = 20
 
 
 def plain(x):
-    """Known to the parent: a hit in the children."""
+    """Known to the parent: a hit in children."""
     return (x + 1).relu() * 2
 
 
 def other(x, scale=3):
-    """New in the children: a miss."""
+    """New in children: a miss."""
     t = x.sin() * scale
     return [t, t.sum()]
 
@@ -41,13 +41,13 @@ def opaque(x):
 
 
 def breaks(x):
-    """A resume function."""
+    """Needs a resume function."""
     y = opaque(x * 2)
     return y.relu() if y.sum() > 0 else y
 
 
 class Model(torch.nn.Module):
-    """A miss whose guards walk a module."""
+    """A miss whose guards traverse a module."""
 
     def __init__(self):
         super().__init__()
@@ -58,7 +58,7 @@ class Model(torch.nn.Module):
 
 
 class Graphs:
-    """A custom backend: graphs are built in the child too."""
+    """A custom backend: graphs are also built in the child."""
 
     def __call__(self, gm, example_inputs):
         gm.graph.lint()
@@ -73,7 +73,7 @@ fast_model = godynamo.optimize(model)
 
 
 def new_function(k):
-    """A function nobody has seen, and what it was made from."""
+    """Return a function that has not been translated yet."""
 
     def made(x):
         return (x * k).tanh() + k
@@ -82,7 +82,7 @@ def new_function(k):
 
 
 def exercise(k=1.0):
-    """Hits, then misses of every kind; the difference in counters."""
+    """Run hits, then misses of every kind; return the changes of the counters."""
     before = _C.counters()
     hits()
     assert _C.counters()["translations"] == before["translations"], "a hit was none"
@@ -93,14 +93,14 @@ def exercise(k=1.0):
 
 
 def hits():
-    """What the parent has translated."""
+    """Call what the parent has translated."""
     x = torch.randn(4)
     for _ in range(3):
         assert torch.equal(fast(x), plain(x))
 
 
 def misses(k):
-    """New functions, new to this process at least, of several kinds."""
+    """Call functions of several kinds that are new, at least in this process."""
     x = torch.randn(4)
     for _ in range(2):
         result, expected = fast_other(x), other(x)
@@ -118,7 +118,7 @@ def misses(k):
 
 
 def churn():
-    """Enough translations that Go collects its garbage: an old copy of it hangs there."""
+    """Translate enough that Go collects garbage; an old copy of the library would hang there."""
     x = torch.randn(3)
     for i in range(100):
         namespace = {}
@@ -129,14 +129,14 @@ def churn():
 
 
 def warm_up():
-    """The parent has translated and run: its Go library is loaded, its collector has run."""
+    """Translate and run in the parent: its Go library is loaded, its collector has run."""
     fast(torch.randn(4))
     churn()
     assert _C.golib_loaded()
 
 
 def in_child(body):
-    """Fork; the child runs body() and leaves with status 0, or 1 after an exception. The child's pid."""
+    """Fork and return the child's pid; the child runs body() and exits with status 0, or 1 after an exception."""
     sys.stdout.flush()
     pid = os.fork()
     if pid:
@@ -154,7 +154,7 @@ def in_child(body):
 
 
 def wait_for(pid, seconds=CHILD_SECONDS):
-    """The child's end, within the time; a hanging one is killed and told of."""
+    """Wait for the child to end in time; one that hangs is killed and reported."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -171,7 +171,7 @@ def wait_for(pid, seconds=CHILD_SECONDS):
 
 
 def a_loop_of_forks():
-    """os.fork in a loop, each child with hits and misses, the parent translating in between."""
+    """Fork in a loop; each child has hits and misses, and the parent translates in between."""
     warm_up()
     for turn in range(15):
         wait_for(in_child(lambda: exercise(float(turn))))
@@ -182,7 +182,7 @@ def a_loop_of_forks():
 
 
 def many_children_at_once():
-    """Eight children miss at the same moment."""
+    """Eight children have misses at the same time."""
     warm_up()
     for _ in range(2):
         for pid in [in_child(lambda k=k: exercise(float(k))) for k in range(8)]:
@@ -190,7 +190,7 @@ def many_children_at_once():
 
 
 def the_parent_never_translated():
-    """The library is loaded in the child for the first time."""
+    """The library is loaded for the first time in the child."""
     assert not _C.golib_loaded()
 
     def body():
@@ -204,7 +204,7 @@ def the_parent_never_translated():
 
 
 def grandchildren():
-    """A child that has loaded its own copy forks again."""
+    """A child that has loaded its own copy of the library forks again."""
     warm_up()
 
     def body():
@@ -218,7 +218,7 @@ def grandchildren():
 
 
 def without_a_fresh_copy():
-    """config.fork_reload = False: new cases run in CPython, hits go on."""
+    """With config.fork_reload = False, new cases run in CPython, and hits still work."""
     warm_up()
     godynamo.config.fork_reload = False
 
@@ -231,7 +231,7 @@ def without_a_fresh_copy():
 
 
 def fork_during_a_translation():
-    """Another thread is inside a backend: its mark and its lock are nobody's in the child."""
+    """Another thread is inside a backend: its mark and its lock have no owner in the child."""
     warm_up()
     inside, leave = threading.Event(), threading.Event()
 
@@ -265,7 +265,7 @@ def fork_during_a_translation():
 
 
 def fork_inside_a_backend():
-    """A backend that forks workers, as compilers do; they run Python and leave."""
+    """A backend forks workers, as compilers do; they run Python and exit."""
     warm_up()
 
     class Forking:
@@ -282,7 +282,7 @@ def fork_inside_a_backend():
 
 
 class Leaving:
-    """A backend that forks; the child returns out of it, or raises, and goes on with the parent's stack."""
+    """A backend that forks; the child returns from it, or raises, and continues on the parent's stack."""
 
     def __init__(self, ending=None):
         self.ending = ending
@@ -298,12 +298,12 @@ class Leaving:
         return gm.forward
 
     def in_child(self):
-        """Whether this is the child: then it has to go on by itself."""
+        """Return whether this is the child, which must then finish by itself."""
         return os.getpid() != self.parent
 
 
 def leave(body):
-    """The child's end, as in in_child."""
+    """Run body() and exit, as in in_child."""
     try:
         body()
     except BaseException:
@@ -314,7 +314,7 @@ def leave(body):
 
 
 def a_child_returns_out_of_a_backend():
-    """What forked inside a translation goes on outside of it: the call runs in CPython, later ones are translated."""
+    """A child forked inside a translation continues: this call runs in CPython, later ones are translated."""
     warm_up()
     x = torch.randn(4)
     for k in range(8):
@@ -339,7 +339,7 @@ def a_child_returns_out_of_a_backend():
 
 
 def a_child_raises_out_of_a_backend():
-    """sys.exit, and a backend that fails, end the child's call as they would the parent's."""
+    """sys.exit, or a backend that fails, ends the child's call as it would end the parent's."""
     warm_up()
     x = torch.randn(4)
     for ending, expected in (
@@ -366,7 +366,7 @@ def a_child_raises_out_of_a_backend():
 
 
 def a_thread_forks_inside_a_backend():
-    """The same on a thread of its own, while another one translates."""
+    """The same in a separate thread, while another one translates."""
     warm_up()
     x = torch.randn(4)
     errors = []
@@ -399,7 +399,7 @@ def a_thread_forks_inside_a_backend():
 
 
 def threads_in_the_child():
-    """Threads of a child miss at once."""
+    """Several threads of a child have misses at once."""
     warm_up()
 
     def body():
@@ -423,7 +423,7 @@ def threads_in_the_child():
 
 
 def fork_while_threads_call():
-    """Threads of the parent translate all the time; children of a loop do their own."""
+    """Threads of the parent translate all the time; forked children do their own translations."""
     warm_up()
     stop = threading.Event()
     errors = []
@@ -449,7 +449,7 @@ def fork_while_threads_call():
 
 
 class Samples(Dataset):
-    """Each sample is made by optimized functions; new shapes and new functions come up in the workers."""
+    """Each sample comes from optimized functions; workers meet new shapes and new functions."""
 
     def __init__(self, count):
         self.count = count
@@ -474,13 +474,13 @@ def expected_sample(i):
 
 
 def collate(samples):
-    """Runs in the worker as well."""
+    """Runs in the worker, too."""
     stacked = [fast(torch.stack(column)) for column in list(zip(*samples, strict=True))[:4]]
     return stacked, [sample[4:] for sample in samples]
 
 
 def data_loader():
-    """Two fork workers, for a few epochs, with and without persistence; the parent trains on what they give."""
+    """Two fork workers, for a few epochs, with and without persistence; the parent trains on their samples."""
     warm_up()
     fast_model(torch.randn(4))
     for persistent in (False, True):
@@ -512,13 +512,13 @@ def data_loader():
 
 
 def pool_task(k):
-    """What a pool's worker is asked."""
+    """The task of a pool's worker."""
     done = exercise(float(k))
     return os.getpid(), done["translated"]
 
 
 def fork_pool():
-    """A multiprocessing pool, its workers replaced after a few tasks."""
+    """A multiprocessing pool that replaces its workers after a few tasks."""
     warm_up()
     context = multiprocessing.get_context("fork")
     with context.Pool(2, maxtasksperchild=3) as pool:
@@ -532,12 +532,12 @@ def fork_pool():
 
 @godynamo.optimize
 def decorated(x):
-    """Found again under its own name, as pickle wants it."""
+    """Pickle finds it by its name."""
     return (x * 3).relu() + opaque(x)
 
 
 def send_functions():
-    """Optimized functions are pickled by reference: they can be sent to workers."""
+    """Optimized functions are pickled by reference, so they can be sent to workers."""
     warm_up()
     inputs = [torch.arange(4.0) + i for i in range(6)]
     expected = [decorated.__wrapped__(x) for x in inputs]

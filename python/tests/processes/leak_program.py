@@ -1,8 +1,8 @@
-"""Makes, optimizes, calls and drops many things of one kind; fails when memory grows or something stays alive.
+"""Creates, optimizes, calls and drops many objects of one kind; fails if memory grows or an object stays alive.
 
 python leak_program.py KIND COUNT BACKEND
 
-The measure is the resident set after a full collection. The first tenth is the warm-up.
+The measure is the resident set size after a full collection. The first tenth is the warm-up.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Pass:
 
 @godynamo.disable
 def opaque(fn, z):
-    """A call that no graph holds."""
+    """A call that is never captured."""
     return fn(z)
 
 
 def hidden(fn, z):
-    """Not captured itself, calls Python that is: the hook serves `fn`."""
+    """Not captured itself, but calls Python code that is: the hook serves `fn`."""
     sys._getframe()
     return fn(z)
 
@@ -64,14 +64,14 @@ def f(a, b=2):
 
 
 def define(source, i, **names):
-    """A function with a code object and globals of its own."""
+    """Return a function with its own code object and globals."""
     namespace = {"G": i, "K": float(i), "no_grad": torch.no_grad, **names}
     exec(compile(source, f"generated_{i}.py", "exec"), namespace)
     return namespace["f"]
 
 
 class Module(torch.nn.Module):
-    """Parameters in two kinds of layers."""
+    """A module with parameters in two kinds of layers."""
 
     def __init__(self):
         super().__init__()
@@ -83,7 +83,7 @@ class Module(torch.nn.Module):
 
 
 class OwnForward(Module):
-    """The cycle that entries owned by the code object would keep alive: W, its bound self, its own attribute."""
+    """A cycle of W, its bound self, and an attribute; entries owned by the code object would keep it alive."""
 
     def __init__(self):
         super().__init__()
@@ -91,7 +91,7 @@ class OwnForward(Module):
 
 
 def function(i, backend, source=PLAIN, **names):
-    """Optimize, call, give the weak references that must die."""
+    """Optimize and call a function; return weak references that must die."""
     fn = define(source, i, **names)
     optimized = godynamo.optimize(fn, backend=backend)
     optimized(X)
@@ -100,7 +100,7 @@ def function(i, backend, source=PLAIN, **names):
 
 
 def closure(i, backend):
-    """Functions that share one code object, whose free variable holds a tensor."""
+    """Optimize one of many functions that share a code object; its free variable holds a tensor."""
     held = X + i
 
     def fn(x):
@@ -113,17 +113,17 @@ def closure(i, backend):
 
 
 def broken(i, backend):
-    """Resume functions, one W each."""
+    """Create resume functions, with one W each."""
     return function(i, backend, BROKEN, call=opaque)
 
 
 def hooked(i, backend):
-    """Frames that the hook serves."""
+    """Run frames that the hook serves."""
     return function(i, backend, BROKEN, call=hidden)
 
 
 def extent(i, backend):
-    """Translated within a context manager: the entries hang on that one's Root."""
+    """Translate inside a context manager: the entries belong to its Root."""
     fn = define(BROKEN, i, call=opaque)
     manager = godynamo.optimize(backend=backend)
     with manager:
@@ -133,7 +133,7 @@ def extent(i, backend):
 
 
 def full_cache(i, backend):
-    """Up to the cache limit and over it."""
+    """Reach the cache limit and exceed it."""
     fn = define(PLAIN, i)
     optimized = godynamo.optimize(fn, backend=backend)
     for n in range(1, 7):
@@ -143,7 +143,7 @@ def full_cache(i, backend):
 
 
 def module(i, backend):
-    """Forward, backward, train and eval."""
+    """Run forward, backward, train and eval."""
     model = Module()
     optimized = godynamo.optimize(model, backend=backend)
     optimized(X).sum().backward()
@@ -153,7 +153,7 @@ def module(i, backend):
 
 
 def own_forward(i, backend):
-    """A module that holds the W over its own method."""
+    """Create a module that references the W of its own method."""
     model = OwnForward()
     model(X)
     model(X)
@@ -164,13 +164,13 @@ KINDS = {kind.__name__: kind for kind in (function, closure, broken, hooked, ext
 
 
 def resident_mib():
-    """The resident set of this process."""
+    """Return the resident set size of this process."""
     with open("/proc/self/statm") as statm:
         return int(statm.read().split()[1]) * 4096 / 2**20
 
 
 def main():
-    """Run one kind."""
+    """Run the program for one kind."""
     torch.set_num_threads(1)
     kind, count, backend = KINDS[sys.argv[1]], int(sys.argv[2]), sys.argv[3]
     backend = Pass() if backend == "custom" else backend

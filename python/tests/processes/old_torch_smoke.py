@@ -2,8 +2,8 @@
 
     <old venv>/bin/python python/tests/processes/old_torch_smoke.py [expected version]
 
-A script, not a pytest file: that environment has torch and what it imports, nothing else. Each check is a function; the
-exit status is the number of those that failed.
+This is a script, not a pytest file: that environment has only torch and its dependencies. Each check is a function; the
+exit status is the number of checks that failed.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 with warnings.catch_warnings():
-    # A layout that is not identified warns here: on a version that this binary claims to serve that is a failure.
+    # An unidentified tensor layout warns here: on a version that this binary claims to support, that is a failure.
     warnings.simplefilter("error", RuntimeWarning)
     import torch
 
@@ -25,7 +25,7 @@ with warnings.catch_warnings():
 
 
 class Full:
-    """A backend that runs graphs as they are: inputs of a graph handed out are guarded by the full tensor check."""
+    """A backend that runs graphs unchanged: graph inputs that are passed to it are guarded by the full tensor check."""
 
     def __init__(self):
         self.graphs = []
@@ -37,7 +37,7 @@ class Full:
 
 
 def translated(fn, *args):
-    """How many translations a call takes, and its result."""
+    """Return how many translations a call takes, and its result."""
     before = _C.counters()["translations"]
     result = fn(*args)
     return _C.counters()["translations"] - before, result
@@ -123,7 +123,7 @@ def global_state_is_guarded():
 
 
 class Deterministic:
-    """torch.use_deterministic_algorithms for a while."""
+    """Sets torch.use_deterministic_algorithms in a block."""
 
     def __enter__(self):
         torch.use_deterministic_algorithms(True)
@@ -196,7 +196,7 @@ def a_graph_break_resumes():
 
 
 class Handles(torch.nn.Module):
-    """Batch norm in training, inside of a try whose handler is met."""
+    """Batch norm in training mode, inside a try whose handler is reached."""
 
     def __init__(self):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Programs of their own, under a hard time limit: what may hang or leak does not run inside pytest."""
+"""Runs programs in separate processes with a hard time limit: code that may hang or leak does not run inside pytest."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ HERE = Path(__file__).resolve().parent
 
 
 def run_program(name: str, *arguments: str, timeout: float, env: dict[str, str] | None = None) -> str:
-    """Run ``name`` beside this file in a session of its own; its output, after it ended with status 0.
+    """Run ``name`` from this folder in a new session; check that it ends with status 0, and return its output.
 
-    Nothing outlives the call: what the program started is in its session and is killed with it, whichever way it ends.
+    Nothing outlives the call: all processes of the session are killed at the end, even if the program fails.
     """
-    # A shell's or a CI's settings must not decide what is tested.
+    # Settings of the shell or the CI must not influence the test.
     environment = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")}
     process = subprocess.Popen(
         [sys.executable, str(HERE / name), *arguments],
@@ -40,7 +40,7 @@ def run_program(name: str, *arguments: str, timeout: float, env: dict[str, str] 
 
 
 def kill_session(leader: int) -> None:
-    """Kill every process of the session. A child that Go holds takes SIGKILL only."""
+    """Kill every process of the session. A child stuck in Go reacts only to SIGKILL."""
     try:
         os.killpg(leader, signal.SIGKILL)
     except ProcessLookupError:
@@ -48,6 +48,6 @@ def kill_session(leader: int) -> None:
 
 
 def children(session: int) -> str:
-    """What the processes of a session are doing, for the failure's text."""
+    """Return what the processes of a session are doing, for the failure message."""
     command = ["ps", "-o", "pid,ppid,stat,wchan:24,cmd", "-s", str(session)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout

@@ -15,5 +15,5 @@ def test_no_forked_process_hangs(scenario):
 
 @pytest.mark.parametrize("scenario", [name.__name__ for name in SCENARIOS if "backend" in name.__name__])
 def test_no_process_forked_inside_a_backend_hangs_in_gos_collector(scenario):
-    """The collector runs all the time: a child that went back into Go would hang in most of the runs."""
+    """The collector runs all the time: a child that returned into Go would hang in most runs."""
     assert run_program("fork_program.py", scenario, timeout=150, env={"GOGC": "1"}).endswith("done\n")

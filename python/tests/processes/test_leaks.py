@@ -8,7 +8,7 @@ import pytest
 
 from processes_support import run_program
 
-#: kind, how many, backend
+#: kind, count, backend
 CASES = [
     ("function", 10_000, "eager"),
     ("closure", 10_000, "eager"),
@@ -22,7 +22,7 @@ CASES = [
     ("module", 300, "custom"),
 ]
 
-#: `make test-heavy`
+#: run by `make test-heavy`
 HEAVY_CASES = [
     ("function", 50_000, "eager"),
     ("module", 10_000, "eager"),
@@ -38,8 +38,8 @@ HEAVY_CASES = [
 
 @pytest.mark.parametrize(("kind", "count", "backend"), CASES)
 def test_memory_is_flat_and_nothing_stays_alive(kind, count, backend):
-    # Go's heap grows to 16 MB before it is collected (pyhook/entry.go); the few hundred rounds of this form end before
-    # that. At Go's usual 100 % what grows is what stays alive. The long form runs with the settings of the library.
+    # Go's heap grows to 16 MB before a collection (pyhook/entry.go), and the few hundred rounds here stay below that.
+    # With Go's usual 100 %, growth means that something stays alive. The long form runs with the library's settings.
     run_program("leak_program.py", kind, str(count), backend, timeout=120, env={"GOGC": "100"})
 
 

@@ -16,7 +16,7 @@ from godynamo import _C
 
 
 def made(source: str, **names: Any) -> Callable[..., Any]:
-    """The function f of a source text."""
+    """Return the function f of a source text."""
     namespace = {"torch": torch, **names}
     exec(compile(source, "<generated>", "exec"), namespace)
     return namespace["f"]
@@ -125,9 +125,9 @@ def test_15_000_frames_above_and_below() -> None:
 
 
 def test_an_interrupt_while_translating() -> None:
-    """KeyboardInterrupt before the translation is over, and the next call is right.
+    """KeyboardInterrupt is raised before the translation ends, and the next call is correct.
 
-    A system timer sends the signal: while a translation runs no other thread of Python does.
+    A system timer sends the signal: during a translation, no other Python thread runs.
     """
     fn = made("def f(x):\n    for _ in range(20000):\n        x = x + 1\n    return x")
     fn(X)

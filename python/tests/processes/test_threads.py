@@ -21,7 +21,7 @@ THREADS = 8
 
 
 def together(work, count=THREADS, timeout=60):
-    """work(i) on `count` threads that start at once; their results in order. A thread that does not end is a
+    """Run work(i) on `count` threads that start at once; return the results in order. A thread that hangs is a
     failure."""
     barrier = threading.Barrier(count)
     results, errors = [None] * count, []
@@ -47,7 +47,7 @@ def together(work, count=THREADS, timeout=60):
 
 @pytest.fixture(autouse=True)
 def _quick_switches():
-    """Threads change places at every chance."""
+    """Make threads switch as often as possible."""
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
     yield
@@ -56,7 +56,7 @@ def _quick_switches():
 
 
 class Slow:
-    """A backend that lets other threads run while it works, as a compiler does."""
+    """A backend that lets other threads run while it works, like a compiler."""
 
     def __init__(self):
         self.graphs = []
@@ -83,7 +83,7 @@ def third(x):
 
 
 def same(a, b):
-    """Equal structures of equal tensors."""
+    """Return whether two structures and their tensors are equal."""
     if isinstance(a, torch.Tensor):
         return torch.equal(a, b)
     if isinstance(a, list):
@@ -103,7 +103,7 @@ def test_eight_threads_and_three_new_functions_make_three_translations(backend):
         optimized = [godynamo.optimize(f, backend=slow if backend == "custom" else backend) for f in plain]
 
         def work(i):
-            # Every thread starts with another one of the three.
+            # Each thread starts with a different one of the three.
             return [(k % 3, optimized[k % 3](x)) for k in range(i, i + 3)]
 
         for results in together(work):
@@ -119,7 +119,7 @@ def test_eight_threads_and_three_new_functions_make_three_translations(backend):
 
 
 def test_the_mark_of_a_translation_goes_whichever_way_it_ends():
-    """A backend that raises on one thread leaves nothing behind that keeps others out."""
+    """After a backend raises on one thread, other threads are not locked out."""
     calls = []
 
     class Failing:
@@ -150,7 +150,7 @@ def test_the_mark_of_a_translation_goes_whichever_way_it_ends():
 
 
 def test_a_storm_of_calls():
-    """Hits, misses, breaks, hook extents and modules on eight threads; each result compared with eager's."""
+    """Hits, misses, breaks, hook extents and modules on eight threads; each result is compared with eager's."""
 
     @godynamo.disable
     def opaque(fn, z):
@@ -240,7 +240,7 @@ def test_a_storm_with_resets_collections_and_dying_functions():
     def changer():
         turns = 0
         while time.monotonic() < stop:
-            module.train(turns % 2 == 0)  # neither Linear nor ReLU acts differently
+            module.train(turns % 2 == 0)  # neither Linear nor ReLU depends on the mode
             module[1].inplace = False
             time.sleep(0.001)
             turns += 1
@@ -253,7 +253,7 @@ def test_a_storm_with_resets_collections_and_dying_functions():
 
 
 def test_state_is_each_threads_own():
-    """Grad mode, disable and the hook's extent of one thread are not another one's."""
+    """Grad mode, disable and the hook's extent are separate for each thread."""
     x = torch.randn(4, requires_grad=True)
     fn = godynamo.optimize(first)
     fn(x)
@@ -337,7 +337,7 @@ assert counters["internal_errors"] == 0 and counters["translated"] == counters["
 
 
 def test_the_process_first_calls_come_at_once():
-    # What is found out once a process (torch's state, the layout of tensors) and imported late runs on several threads
+    # What is computed once per process (torch's state, the tensor layout) or imported late happens on several threads
     # here.
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", FIRST_CALLS], env=environment, capture_output=True, text=True)

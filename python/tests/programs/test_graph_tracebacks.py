@@ -102,7 +102,7 @@ def module(x: Any, bad: Any) -> Any:
 
 
 def later_call(x: Any, bad: Any) -> Any:
-    """The second graph raises, after a break."""
+    """Raise in the second graph, after a break."""
     x.add_(1)
     print("here")
     x.mul_(2)
@@ -126,7 +126,7 @@ def wrapped(gm: Any, _example_inputs: Any) -> Any:
 
 
 def retraced(gm: Any, _example_inputs: Any) -> Any:
-    """Nodes keep their names, and nothing else."""
+    """Keep only the nodes' names."""
     new = torch.fx.Transformer(gm).transform()
     for node in new.graph.nodes:
         node.meta.pop("stack_trace", None)
@@ -134,7 +134,7 @@ def retraced(gm: Any, _example_inputs: Any) -> Any:
 
 
 def renamed(gm: Any, _example_inputs: Any) -> Any:
-    """Nodes keep their user stacks, and nothing else."""
+    """Keep only the nodes' user stacks."""
     new = copy.deepcopy(gm)
     for k, node in enumerate(new.graph.nodes):
         node.name = f"node{k}"
@@ -183,7 +183,7 @@ def test_a_renamed_node_is_known_by_its_line(program: Callable[..., Any]) -> Non
 def test_an_interpreted_graph(program: Callable[..., Any]) -> None:
     expected = raised(program)
     got = raised(godynamo.optimize(program, backend=interpreted))
-    assert got[:3] == expected[:3]  # FX adds to the message
+    assert got[:3] == expected[:3]  # FX appends to the message
 
 
 def out_of_range(x: Any, index: Any) -> Any:

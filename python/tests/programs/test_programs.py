@@ -26,7 +26,7 @@ BACKENDS: dict[str, Any] = {"eager": "eager", "fx": recording}
 
 
 def plain(value: Any) -> Any:
-    """A value as data that == compares whole."""
+    """Return a value as data that == compares completely."""
     if isinstance(value, torch.Tensor):
         return ("tensor", type(value).__name__, value.tolist(), str(value.dtype), value.requires_grad)
     if isinstance(value, (list, tuple)):
@@ -39,7 +39,7 @@ def plain(value: Any) -> Any:
 
 
 def outcome(fn: Callable[..., Any], args: tuple[Any, ...]) -> Any:
-    """Result or exception with its user frames, the arguments afterwards, what was printed."""
+    """Return result or exception with user frames, the arguments afterwards, and the printed text."""
     args = copy.deepcopy(args)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):

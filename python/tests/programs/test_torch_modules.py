@@ -52,7 +52,7 @@ def r(*shape: int) -> torch.Tensor:
     return torch.randn(*shape)
 
 
-# module, its arguments, whether its forward is one graph already
+# the module, its arguments, whether its forward is captured in one graph
 CASES: dict[str, tuple[Callable[[], nn.Module], Callable[[], tuple[Any, ...]], bool]] = {
     "attention": (Attention, lambda: (r(2, 5, 16),), True),
     "attention, masked": (Attention, lambda: (r(2, 5, 16), torch.tril(torch.ones(5, 5))), True),

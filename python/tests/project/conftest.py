@@ -15,7 +15,7 @@ CONFTEST = Path(__file__).resolve().parent.parent / "conftest.py"
 
 @pytest.fixture
 def pytester_project(tmp_path):
-    """Runs pytest on a made-up test file with the suite's own conftest; returns what rows.json then holds."""
+    """Return a function that runs pytest on a given test file with the suite's conftest, and returns rows.json."""
     shutil.copy(CONFTEST, tmp_path / "conftest.py")
     record = tmp_path / "build" / "rows.json"
 

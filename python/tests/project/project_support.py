@@ -1,4 +1,4 @@
-"""Puts the directories of scripts, build backend and benchmark on the path of the tests about them."""
+"""Puts the folders of scripts, build backend and benchmark on the path for their tests."""
 
 import sys
 from pathlib import Path

@@ -118,7 +118,7 @@ def test_an_engine_that_goes_wrong_later_is_caught():
 
 
 def test_torch_compile_is_not_held_to_what_another_workload_left():
-    """A module without operations has torch.compile run every later module in CPython until it is reset."""
+    """After a module without operations, torch.compile runs every later module in CPython until it is reset."""
     by_name = {w.name: w for w in workloads.WORKLOADS}
     for name, graphs in (("nn_identity", 0), ("mlp_grad", 1)):
         found = measure.measure(by_name[name], [Engine.parse("torch.compile")], 0, details=False)
@@ -255,7 +255,7 @@ def test_an_engine_starts_with_empty_caches_of_inductors(monkeypatch, tmp_path):
 
 
 def test_the_code_of_the_workloads_is_captured_like_a_users():
-    """Inside of the package it would be left to CPython: make bench would time eager and call it godynamo."""
+    """Code inside the package is left to CPython: then make bench would time eager and call it godynamo."""
     import godynamo
 
     with torch.no_grad():

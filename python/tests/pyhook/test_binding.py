@@ -1,4 +1,4 @@
-"""Arguments to slots: the same values, errors and error texts as CPython."""
+"""Binding of arguments to slots: the same values, errors and error texts as in CPython."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ CALLS: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
 
 
 def make(signature: str) -> Any:
-    """A function of this signature that returns its arguments as a tuple, in the order of its slots."""
+    """Return a function with this signature that returns its arguments as a tuple, in the order of its slots."""
     names = [p.strip().split("=")[0] for p in signature.split(",")]
     positional = [n for n in names if n.isidentifier()]
     star = [n[1:] for n in names if n.startswith("*") and not n.startswith("**") and len(n) > 1]
@@ -209,7 +209,7 @@ def test_many_arguments_leave_the_stack_array() -> None:
 def test_extra_registers_follow_the_slots() -> None:
     def f(a: int, b: int) -> None: ...
 
-    # nslots = 2, so register 2 is the globals dict and 3 the builtins: handed over as a third and fourth argument
+    # nslots = 2, so register 2 is the globals dict and 3 the builtins: passed as the third and fourth argument
     with translator(lambda request: make_entry(slots_of, 2, extra=[2, 3])):
         w = _C.Callable(f)
         for call in (lambda: w(1, 2), lambda: w(1, b=2)):

@@ -1,4 +1,4 @@
-"""The callable W: its attributes, what it keeps alive, the outcome of a call."""
+"""The callable W: its attributes, what it keeps alive, the outcomes of calls."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class TestLooksLikeItsFunction:
                 return object.__getattribute__(self, name)
 
             def __getattr__(self, name: str) -> str:
-                return f"{type(self).__name__} has no {name}"  # after the only reference of W's is gone
+                return f"{type(self).__name__} has no {name}"  # now W has dropped the only reference
 
             def __repr__(self) -> str:
                 w.__wrapped__ = print
@@ -449,7 +449,7 @@ class TestCalls:
         assert [r["kind"] for r in t.requests] == [_C.FRAME_DIRECT, _C.FRAME_RESUME]
         with translator(lambda request: None):
             resume.cache.clear()
-            assert w(1, 2) == (2, 1)  # the rest runs in CPython
+            assert w(1, 2) == (2, 1)  # CPython runs the rest
 
     def test_a_split_loop_does_not_nest(self) -> None:
         def f(n: int, total: int = 0) -> int:
@@ -619,7 +619,7 @@ class TestTranslationsInside:
         with translator(answer):
             ready(1)
             assert w(1) == (1,)
-        assert seen == [("original", "inner", (5,))]  # hits are served there, misses are not translated
+        assert seen == [("original", "inner", (5,))]  # hits are served while translating; misses are not translated
         assert not _C.is_translating() and not w.cache.in_progress
 
     def test_a_second_thread_runs_cpython_meanwhile(self) -> None:
@@ -673,7 +673,7 @@ class TestTranslationsInside:
         reports: list[dict[str, Any]] = []
 
         def wrong(request: dict[str, Any]) -> Any:
-            return make_entry(slots_of, 7)  # slots that the frame does not have
+            return make_entry(slots_of, 7)  # the frame does not have this many slots
 
         with translator(wrong) as t, callback("internal_error", reports.append):
             codes = [_C.Callable(eval(f"lambda x: 'original {i}'")) for i in range(5)]

@@ -14,7 +14,7 @@ from godynamo import _C
 
 @pytest.fixture
 def collects_at_once():
-    """Calls what it is given when the next container is allocated: from the finalizer of a cycle."""
+    """Return a function that calls its argument at the next allocation of a container, from a cycle's finalizer."""
     before = gc.get_threshold()
 
     def arm(act):
@@ -27,7 +27,7 @@ def collects_at_once():
 
         cycle = Ends()
         cycle.me = cycle
-        free = [[] for _ in range(500)]  # so that the next list is none of those CPython keeps for reuse
+        free = [[] for _ in range(500)]  # uses up the lists that CPython keeps for reuse
         del cycle
         gc.set_threshold(1, 1, 1)
         gc.enable()
@@ -38,7 +38,7 @@ def collects_at_once():
     gc.enable()
 
 
-# In a process of its own: under pytest other allocations come first.
+# Runs in a new process: under pytest other allocations come first.
 DROPPED_WHILE_LISTED = """
 import gc, godynamo, torch
 f = godynamo.optimize("eager")(lambda x: x + 1)

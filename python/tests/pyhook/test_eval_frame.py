@@ -46,7 +46,7 @@ def outer(x: Any) -> Any:
 
 
 def entry_for(request: dict[str, Any]) -> Any:
-    """Leaf frames are replaced, all others run as they are."""
+    """Replace leaf frames; all others run unchanged."""
     if request["function"] is leaf:
 
         def transformed(x: Any) -> Any:
@@ -135,7 +135,7 @@ class TestExtents:
             def __del__(self) -> None:
                 ends.append(1)
                 if len(ends) < 1000:
-                    Cycle()  # so that the next collection has one, too
+                    Cycle()  # so that the next collection finds one, too
 
         ends: list[int] = []
         w = _C.Callable(rest)
@@ -147,8 +147,8 @@ class TestExtents:
                     Cycle()
                     gc.set_threshold(
                         1 + n % 5
-                    )  # a tuple of *args starts a collection, that of the frame's own among them
-                    result = w(5, *range(30))  # more than tuples kept for reuse have room for
+                    )  # creating a tuple of *args starts a collection, including the frame's own tuple
+                    result = w(5, *range(30))  # larger than the tuples that CPython keeps for reuse
                     gc.set_threshold(*threshold)
                     assert result == ("middle", ("replaced", 5))
             finally:
@@ -245,7 +245,7 @@ class TestExtents:
 
 
 class TestEarlyExits:
-    """Each reason for leaving a frame to CPython is met and counted."""
+    """Each reason for leaving a frame to CPython occurs and is counted."""
 
     def left(self, reason: str, run: Any, traced: Any = ()) -> Any:
         before = counted(reason)
@@ -498,7 +498,7 @@ class TestDepth:
             f(0)
 
     def test_short_of_stack_the_hook_steps_out(self) -> None:
-        # 60,000 frames: with a hook each takes C stack and they overflow 8 MiB, without one they do not.
+        # 60,000 frames: with a hook, each uses C stack, and they overflow 8 MiB; without one they do not.
         program = """
             import sys
             from godynamo import _C
@@ -550,7 +550,7 @@ PyMODINIT_FUNC PyInit_foreign_hook(void) { return PyModule_Create(&d); }
 
 @pytest.fixture(scope="module")
 def foreign(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """A hook of somebody else's, which chains to whatever it found, as debuggers and torch do."""
+    """Load a foreign hook that calls the previous one, as debuggers and torch do."""
     where: Path = tmp_path_factory.mktemp("foreign")
     (where / "f.c").write_text(FOREIGN)
     target = where / "foreign_hook.so"
@@ -576,7 +576,7 @@ class TestForeignHooks:
             with translator(entry_for), extent(_C.Root(), leaf):
                 foreign.count()
                 assert middle(1) == ("middle", ("replaced", 1))
-                assert foreign.count() > 0  # middle's frame went through it
+                assert foreign.count() > 0  # middle's frame passed through it
             assert foreign.is_in()
         finally:
             foreign.set(False)
@@ -587,10 +587,10 @@ class TestForeignHooks:
             foreign.set(True)
             _C.exit_extent(token)
             assert foreign.is_in() and _C.hook_installed() == 0
-            assert middle(1) == ("middle", ("leaf", 1))  # through the foreign hook and ours, which serves nobody
-            foreign.set(False)  # it restores ours
+            assert middle(1) == ("middle", ("leaf", 1))  # through the foreign hook and ours, which serves nothing
+            foreign.set(False)  # this restores ours
             assert _C.current_eval_frame_is_ours()
-            assert leaf(1) == ("leaf", 1)  # whose first call takes itself out
+            assert leaf(1) == ("leaf", 1)  # its first call uninstalls itself
             assert not _C.current_eval_frame_is_ours()
 
     def test_ours_over_theirs_over_ours(self, foreign: Any) -> None:

@@ -15,7 +15,7 @@ from pyhook_support import BARE
 
 CORE = Path(__file__).resolve().parents[3] / "pyhook" / "core"
 
-# Counts its own calls in a static variable: a fresh copy starts from 0 again.
+# Counts its calls in a static variable: a fresh copy starts from 0.
 LIBRARY = r"""
 #include "golib.h"
 #include <stdio.h>

@@ -1,5 +1,5 @@
-"""What the tests of Python calls in the graph share: plain CPython beside both ways, inline and by a backend of whole
-graphs."""
+"""Shared by the tests of Python calls in the graph: compares CPython with both kinds of backends, inline and
+whole-graph."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def both_ways(
 ) -> RecordingBackend:
     """Compare ``fn`` under CPython with its translations: inline, and as whole graphs, each twice (a miss, then a hit).
 
-    breaks: graph breaks of the function's own frame, None for any number. graphs: handed to the backend, None for any.
-    reset: puts back what the function changes outside of its arguments. Gives the backend back.
+    breaks: graph breaks of the function's own frame, None for any number. graphs: passed to the backend, None for any.
+    reset: restores what the function changes besides its arguments. Returns the backend.
     """
     recorder = nb()
     for backend in (None, recorder):
@@ -58,7 +58,7 @@ def both_ways(
 
 
 def kinds(gm: torch.fx.GraphModule) -> list[str]:
-    """The operations in order: Python operations as they are printed, torch's by name."""
+    """Return the operations in order: Python operations as they are printed, torch's by name."""
     out = []
     for node in gm.graph.nodes:
         if node.op not in ("call_function", "call_method"):
@@ -75,7 +75,7 @@ def kinds(gm: torch.fx.GraphModule) -> list[str]:
 
 
 class Opaque:
-    """An object whose methods write down what was done, and take part in every operator."""
+    """Logs the calls of its methods, and supports every operator."""
 
     log: list[Any] = []
 
@@ -88,19 +88,19 @@ class Opaque:
 
 @godynamo.disable
 def make(value: Any = 1) -> Opaque:
-    """A Python call that is never captured: a fresh object."""
+    """Return a new object. A call of this is a Python call, and never captured."""
     return Opaque(value)
 
 
 @godynamo.disable
 def same(value: Any) -> Any:
-    """A Python call that is never captured: gives back its argument."""
+    """Return the argument. A call of this is a Python call, and never captured."""
     return value
 
 
 @godynamo.disable
 def note(value: Any) -> Any:
-    """Writes its argument into the log."""
+    """Log the argument."""
     Opaque.log.append(value.clone() if isinstance(value, torch.Tensor) else value)
     return value
 

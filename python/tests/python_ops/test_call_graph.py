@@ -1,4 +1,4 @@
-"""The seed's function: its graph and the graph's text, copies of it, and the default mode."""
+"""The seed document's function: its graph and the graph's text, copies of the graph, and the default mode."""
 
 from __future__ import annotations
 

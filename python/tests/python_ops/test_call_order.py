@@ -1,4 +1,4 @@
-"""Effects of Python calls: their order, their changes, which may be removed, and threads."""
+"""Effects of Python calls: their order, their changes, threads, and which calls may be removed."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ CASTS = [
 
 
 def with_annotation(annotation):
-    """A function in a file of its own source, with the annotation in it."""
+    """Return a function from a source file of its own that contains the annotation."""
     import linecache
 
     text = f"def f(value, x):\n    v: {annotation} = same(value)\n    return v\n"

@@ -1,4 +1,4 @@
-"""Every kind of value in the seed's frontend, and every construct of the language, with Python calls in the graph."""
+"""Every kind of value in the seed document's frontend, and every language construct, with Python calls in the graph."""
 
 from __future__ import annotations
 
@@ -185,6 +185,6 @@ def test_no_frame_is_an_internal_error():
         f = godynamo.optimize(fn=construct(text), backend=backend, python_ops="checked")
         try:
             f(torch.ones(2))
-        except Exception as e:  # the program's own, compared above
+        except Exception as e:  # an exception of the program, compared above
             assert not isinstance(e, (SystemError, godynamo.exc.TorchDynamoException)), text
     assert _C.counters()["internal_errors"] == before

@@ -18,7 +18,7 @@ torch.set_num_threads(1)
 
 
 class Node:
-    """Attributes, calls and items that lead on."""
+    """Attributes, calls and items yield further Nodes."""
 
     def __init__(self, depth=3):
         self.depth = depth
@@ -114,7 +114,7 @@ def test_star_arguments(args, kwargs):
 
 
 class Number:
-    """Writes every operator down."""
+    """Records every operator in its text."""
 
     def __init__(self, text):
         self.text = text

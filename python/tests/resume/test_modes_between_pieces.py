@@ -16,7 +16,7 @@ BACKENDS = pytest.mark.parametrize("backend", ["eager", whole], ids=["inline", "
 
 
 def raised(fn, *args):
-    """The type and the text of what a call raises, and a random number afterwards."""
+    """Return the type and text of a call's exception, and a random number drawn afterwards."""
     torch.manual_seed(0)
     text = None
     try:

@@ -323,7 +323,7 @@ def test_entries_that_split_at_one_place_share_the_resume_function() -> None:
 
 
 class Ends:
-    """Says when it ends."""
+    """Records its death."""
 
     ended: list[str] = []
 
@@ -361,7 +361,7 @@ def binds_in_a_handler(x):
 def test_what_a_resumed_frame_holds_ends_in_the_order_of_the_users_variables(monkeypatch, fn) -> None:
     run = godynamo.optimize(fn, backend=nb())
     with godynamo.config.patch(cache_size_limit=1):
-        for added in range(3):  # translated once, then over the limit: CPython runs the resume function's own code
+        for added in range(3):  # translated once, then the limit is reached: CPython runs the resume function's code
             monkeypatch.setitem(globals(), "ADDED", added)
             Ends.ended.clear()
             assert run(torch.ones(2))[0].tolist() == [1.0 + added] * 2

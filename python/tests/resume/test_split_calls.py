@@ -11,7 +11,7 @@ cases = Cases()
 
 
 def split(value):
-    """Splits its caller, and gives the value back."""
+    """Break the caller's graph, and return the value."""
     torch._dynamo.graph_break()
     return value
 

@@ -1,10 +1,10 @@
-"""Random Python sources that use every kind of statement, expression and pattern there is; they compile, nobody runs
-them.
+"""Random Python sources with every kind of statement, expression and pattern; they compile, but are never
+run.
 
-    syntax.py FOLDER COUNT [FIRST]      writes COUNT files, of the seeds from FIRST (0) on
+    syntax.py FOLDER COUNT [FIRST]      writes COUNT files, for the seeds from FIRST (0) on
 
-`make roundtrip` decodes and lowers their code objects. Programs are built as syntax trees: what is not well-formed by
-its place (a yield outside a function, a name that is both global and nonlocal) is never built.
+`make roundtrip` decodes and lowers their code objects. Programs are built as syntax trees, and code that is invalid in
+its context (a yield outside a function, a name that is both global and nonlocal) is never built.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from pathlib import Path
 from typing import Any
 
 NAMES = "a b c d e f g h value item self data result x y".split()
-BIG = 300  #: more names, constants or instructions than one byte counts
+BIG = 300  #: more names, constants or instructions than fit in one byte
 
 
 @dataclass
 class Scope:
-    """Where a node stands, as far as the grammar asks."""
+    """The context of a node, as far as the grammar depends on it."""
 
     function: bool = False
     is_async: bool = False
     loop: bool = False
-    star_handler: bool = False  #: inside except*, where break, continue and return may not leave
+    star_handler: bool = False  #: inside except*, which break, continue and return may not leave
     class_body: bool = False
     depth: int = 0
     bound: set[str] = field(default_factory=set)  #: names of the enclosing functions, for nonlocal
-    declared: set[str] = field(default_factory=set)  #: names that this function says are global or nonlocal
+    declared: set[str] = field(default_factory=set)  #: names declared global or nonlocal in this function
     parameters: set[str] = field(default_factory=set)
     comprehension: bool = False
 
@@ -61,7 +61,7 @@ class Syntax:
         return self.rng.choice(NAMES)
 
     def free_name(self, s: Scope) -> str:
-        """A name that may be bound here: not one that a parameter list or a declaration forbids."""
+        """Return a name that may be bound here: not a parameter or a declared name."""
         return self.rng.choice([n for n in NAMES if n not in s.declared] or ["z"])
 
     def load(self) -> ast.Name:
@@ -142,7 +142,7 @@ class Syntax:
     def return_(self, s: Scope) -> ast.stmt:
         if s.star_handler:
             return ast.Pass()
-        # A value may not be returned from an asynchronous generator; whether it is one is not known yet.
+        # An asynchronous generator may not return a value, and whether this function becomes one is not known yet.
         return ast.Return(None if s.is_async else self.maybe(lambda: self.expr(s), 0.8))
 
     def yield_(self, s: Scope) -> ast.stmt:
@@ -249,7 +249,7 @@ class Syntax:
         return ast.arguments(only_positional, plain, vararg, rest, kw_defaults, kwarg, defaults), set(names)
 
     def long_function(self) -> ast.stmt:
-        """One whose names, constants and jumps need EXTENDED_ARG."""
+        """Return a function whose names, constants and jumps need EXTENDED_ARG."""
         store = [ast.Assign([ast.Name(f"v{i}", ast.Store())], ast.Constant(i * 1000 + 0.5)) for i in range(BIG)]
         use = [ast.Expr(ast.Attribute(ast.Name(f"v{i}", ast.Load()), f"attr{i}", ast.Load())) for i in range(BIG)]
         loop = ast.For(ast.Name("i", ast.Store()), ast.Name("g", ast.Load()), [*store, *use], [])
@@ -269,7 +269,7 @@ class Syntax:
         return ast.Name(self.name(), context)
 
     def pattern(self, s: Scope, depth: int) -> ast.pattern:
-        """Captures have names of their own, numbered: a pattern may not bind one twice."""
+        """Return a pattern. Captures have numbered names, since a pattern may not bind a name twice."""
         capture = lambda: self.capture()  # noqa: E731
         leaves = [
             lambda: ast.MatchValue(ast.Constant(self.rng.choice((0, -1.5, "s", b"b")))),
@@ -417,10 +417,10 @@ EXPRESSIONS = (
 
 
 def source(seed: int) -> str:
-    """The program of a seed.
+    """Return the program of a seed.
 
-    A syntax error is possible where two random choices forbid each other (a name used before it is declared global, an
-    asynchronous comprehension in a lambda); then the next try of the same seed is taken.
+    Two random choices may conflict and cause a syntax error (a name used before it is declared global, an asynchronous
+    comprehension in a lambda); then the seed's next attempt is used.
     """
     for turn in range(100):
         text = ast.unparse(Syntax(seed * 1000 + turn).module())
@@ -436,7 +436,7 @@ def main() -> None:
     """Write the files."""
     import warnings
 
-    warnings.simplefilter("ignore")  # calls of constants, comparisons with `is`: all of it is meant
+    warnings.simplefilter("ignore")  # calls of constants and comparisons with `is` are intended
     folder, count = Path(sys.argv[1]), int(sys.argv[2])
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The generator of make roundtrip: every kind of statement, expression and pattern; deterministic for a seed."""
+"""The generator of make roundtrip uses every kind of statement, expression and pattern; the seed determines it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The handlers that an operation calls, with their arguments and order: S001-01 to 17."""
+"""The handlers that an operation calls, with their arguments and in order: S001-01 to 17."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from torch_function_support import (
 def test_a_type_with_a_handler_gets_the_call() -> None:
     compare(lambda d: torch.mean(d).value, lambda: [Duck(plain())]).one_graph("mean")
     got = compare(lambda d: torch.mean(d), lambda: [Answers()])
-    assert not got.breaks and len(got.backend) == 0  # nothing of torch's ran
+    assert not got.breaks and len(got.backend) == 0  # no torch code ran
 
 
 @pytest.mark.row("S001-02")
@@ -112,7 +112,7 @@ def test_the_first_result_that_is_not_notimplemented_wins() -> None:
 
     got = compare(f, lambda: [of(Refuses), Answers()])
     assert not got.breaks
-    assert LOG == [("Refuses", "add"), ("Refuses", "add")]  # Answers comes first in the second
+    assert LOG == [("Refuses", "add"), ("Refuses", "add")]  # in the second call, Answers comes first
 
 
 @pytest.mark.row("S001-09")
@@ -135,7 +135,7 @@ def test_notimplementederror_is_an_exception_like_any_other() -> None:
         @classmethod
         def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             LOG.append("called")
-            raise NotImplementedError("not here")  # the row: raised, not returned
+            raise NotImplementedError("not here")  # as the row requires: raised, not returned
 
     compare(lambda x, d: torch.add(x, d), lambda: [of(Raises), Duck(plain())])
     assert LOG == ["called"]
@@ -190,7 +190,7 @@ def out_argument(x: Any, y: Any) -> Any:
         lambda x, y: torch.where(y > 0, y, x),
         lambda x, y: torch.cat([y, x]),
         lambda x, y: torch.add(y, other=x),
-        out_argument,  # the handler's effect leads
+        out_argument,  # the argument with a handler is out=
     ],
     ids=["second position", "in a list", "keyword", "out"],
 )

@@ -15,7 +15,7 @@ from torch_function_support import LOG, Duck, Logged, compare, name_of, of, outc
 
 
 class Times(TorchFunctionMode):
-    """Multiplies what sin gives; logs every call."""
+    """Multiplies the result of sin; logs every call."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
@@ -30,7 +30,7 @@ class Times(TorchFunctionMode):
 
 
 class Plus(TorchFunctionMode):
-    """Adds to what sin gives."""
+    """Adds to the result of sin."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         LOG.append(("Plus", name_of(func)))
@@ -39,7 +39,7 @@ class Plus(TorchFunctionMode):
 
 
 class Passes(TorchFunctionMode):
-    """Leaves everything to the types' handlers."""
+    """Leaves everything to the handlers of the types."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         LOG.append(("Passes", func.__name__))
@@ -47,7 +47,7 @@ class Passes(TorchFunctionMode):
 
 
 class Constants(TorchFunctionMode):
-    """Says what it is asked."""
+    """Returns the name of the function."""
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return func.__name__
@@ -155,7 +155,7 @@ def left_entered(x: Any) -> Any:
             mode.__exit__(None, None, None)
 
 
-#: and the operations that the graph has, None where the frame is split
+#: each with the graph's operations, or None if the graph breaks
 PROGRAMS = {
     inside: "cos sin mul add sin",
     nested: "sin mul add sin mul add mul sin add mul",
@@ -202,7 +202,7 @@ def test_a_mode_that_is_given(mode: Any) -> None:
 
 
 class Dispatched(torch.utils._python_dispatch.TorchDispatchMode):
-    """Logs what is dispatched below the operations."""
+    """Logs calls at the dispatcher, below the operations."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         LOG.append(str(func))

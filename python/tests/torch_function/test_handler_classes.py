@@ -15,7 +15,7 @@ from torch_function_support import LOG, Bare, Derived, Logged, Other, compare, o
 
 
 class Overrides(torch.Tensor):
-    """Methods and operators of its own, each of which asks the base's."""
+    """Defines its own methods and operators, each of which calls the base class."""
 
     tag: Any
 
@@ -62,7 +62,7 @@ class Overrides(torch.Tensor):
 
 
 class Missing(Logged):
-    """Answers for attributes that it lacks."""
+    """Returns values for missing attributes."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("magic"):
@@ -178,7 +178,7 @@ FROZEN = frozenset({torch.mul, torch.Tensor.mul})
 
 
 class Sets(torch.Tensor):
-    """Looks functions up in sets; converts results as torch's documentation does."""
+    """Looks functions up in sets; converts results as in torch's documentation."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -313,7 +313,7 @@ CHANGES = [
 
 
 def facts(values: Any) -> Any:
-    """What a program may see of tensors beside their values."""
+    """Return the properties of tensors that a program can see, including their values."""
     with torch._C.DisableTorchFunction():
         return [
             (type(t).__name__, t.is_leaf, t.requires_grad, tuple(t.shape), t.stride(), t._version, t.tolist())

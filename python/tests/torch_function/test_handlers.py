@@ -155,10 +155,10 @@ def test_the_log_is_eagers(backend: str) -> None:
     f = godynamo.optimize(program, backend=nb() if backend == "nb" else backend)
     a, b = of(Logged), plain()
     LOG.clear()
-    f(a, b)  # the compiler's turn
+    f(a, b)  # the handlers run while translating
     assert LOG == expected
     with no_translation():
-        for _ in range(3):  # the guards' turn
+        for _ in range(3):  # the handlers run on hits
             LOG.clear()
             f(a, b)
             assert LOG == expected
@@ -177,7 +177,7 @@ HANDLED: dict[Any, Any] = {}
 
 
 class Table(torch.Tensor):
-    """A table of implementations, as torch's documentation shows."""
+    """A table of implementations, as in torch's documentation."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -191,7 +191,7 @@ HANDLED[F.relu] = lambda a, inplace=False: a.abs()
 
 
 class WithData(torch.Tensor):
-    """Carries data of its own along."""
+    """Carries additional data."""
 
     data_kept: Any
 
@@ -294,7 +294,7 @@ def test_another_handler_is_another_case() -> None:
     Changing.__torch_function__ = first
     assert type(f(a)) is Changing
     del Changing.__torch_function__
-    assert type(f(a)) is Changing  # torch.Tensor's own
+    assert type(f(a)) is Changing  # torch.Tensor's handler
     Changing.__torch_function__ = torch._C._disabled_torch_function_impl  # type: ignore
     assert type(f(a)) is torch.Tensor
     Changing.__torch_function__ = first
@@ -356,7 +356,7 @@ def test_duck_types_are_captured() -> None:
 
 
 class Plainly:
-    """A handler that is no class method: torch takes it, with a warning."""
+    """A handler that is not a class method: torch accepts it, with a warning."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -374,7 +374,7 @@ def test_handlers_that_are_plain_methods() -> None:
 
     got = compare(f, lambda: [Plainly("it"), plain()])
     assert LOG == [("it", "add"), ("it", "sin")]
-    assert got.backend.all_ops() == ["sin"]  # torch warns of such handlers: CPython calls them
+    assert got.backend.all_ops() == ["sin"]  # torch warns about such handlers, so CPython calls them
 
     class Static(torch.Tensor):
         @staticmethod
@@ -394,7 +394,7 @@ class LoggedParameter(torch.nn.Parameter):
 
 
 class Holder(torch.nn.Module):
-    """A module with one weight of some kind."""
+    """A module with a weight of the given kind."""
 
     def __init__(self, kind: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""``godynamo.overrides``: public functions with a dispatcher, after the seed document: S001-28 to 38."""
+"""``godynamo.overrides``: public functions with a dispatcher, as in the seed document: S001-28 to 38."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def test_shortcuts() -> None:
         return implement_torch_function(implementation, gemm, relevant, (1,), {"k": 2})
 
     LOG.clear()
-    assert call() == call(1, "a") == "implementation"  # nothing overloads
+    assert call() == call(1, "a") == "implementation"  # no argument has a handler
     assert call(plain()) == "implementation"  # types == (Tensor,)
     assert call(of(Bare)) == call(plain(), of(Bare)) == "implementation"  # all have torch.Tensor's own handler
     assert call(torch.nn.Parameter(plain())) == "implementation"

@@ -1,9 +1,9 @@
-"""What the tests of ``__torch_function__`` share: classes with handlers that log their calls, and the comparison with
+"""Shared by the tests of ``__torch_function__``: classes with handlers that log their calls, and the comparison with
 eager.
 
 ``compare(fn, make)`` runs ``fn`` on fresh arguments under CPython, with the inline backend and with the recording no-op
-backend, several times each: value or exception, types, and the log of handlers' calls must be the same. It gives back
-what was captured.
+backend, several times each: value or exception, types, and the log of handler calls must be equal. It returns
+the captured graphs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ LOG: list[Any] = []
 
 
 def name_of(func: Any) -> str:
-    """A function as a log prints it: descriptors' methods with the attribute they are of."""
+    """Return a function's name for the log; methods of a descriptor include the attribute's name."""
     of = getattr(func, "__self__", None)
     inner = f"{of.__name__}." if type(of).__name__ == "getset_descriptor" else ""
     return inner + str(func.__name__)
@@ -43,7 +43,7 @@ class Derived(Logged):
 
 
 class Other(torch.Tensor):
-    """Another class with a handler, unrelated to Logged; takes plain tensors and its own alone."""
+    """Another class with a handler, unrelated to Logged; accepts only plain tensors and its own class."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -52,7 +52,7 @@ class Other(torch.Tensor):
 
 
 class Refuses(torch.Tensor):
-    """Gives NotImplemented for everything."""
+    """Returns NotImplemented for everything."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -65,7 +65,7 @@ class Bare(torch.Tensor):
 
 
 class Duck:
-    """No tensor; holds one."""
+    """Not a tensor, but holds one."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -77,7 +77,7 @@ class Duck:
 
 
 class Answers:
-    """No tensor; its handler gives the function's name and the types as plain data."""
+    """Not a tensor; its handler returns the function's name and the types as plain data."""
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -85,24 +85,24 @@ class Answers:
 
 
 def plain() -> torch.Tensor:
-    """The values of all tensors here."""
+    """Return a tensor with the values that all tests here use."""
     return torch.tensor([1.5, -2.0, 3.25])
 
 
 def of(cls: Any) -> Any:
-    """These as a tensor of a class."""
+    """Return this tensor as an instance of a class."""
     return plain().as_subclass(cls)
 
 
 @dataclasses.dataclass
 class Captured:
-    """What the run with the recording backend came to."""
+    """The result of the run with the recording backend."""
 
     backend: RecordingBackend
     breaks: list[str]  # of both backends' runs
 
     def one_graph(self, *ops: str) -> None:
-        """Asserts one graph without a break that has these operations."""
+        """Check for one graph without a break that contains these operations."""
         assert not self.breaks, self.breaks
         assert len(self.backend) == 1
         found = self.backend.ops()
@@ -110,7 +110,7 @@ class Captured:
 
 
 def outcome(fn: Callable[..., Any], args: Sequence[Any]) -> tuple[Any, ...]:
-    """(exception or value as plain data, arguments afterwards, log of the handlers)."""
+    """Return (exception or value as plain data, arguments afterwards, log of the handlers)."""
     LOG.clear()
     raised = value = None
     try:

@@ -1,4 +1,4 @@
-"""Judges units one after the other and writes down each as it ends: after a crash the last line names the unit.
+"""Judges units one after the other and writes each result at once: after a crash the last line names the unit.
 
 library_child.py ops|modules|paritybench RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
 """
@@ -24,13 +24,13 @@ TABLES = {"ops": "op_cases", "modules": "module_cases", "paritybench": "paritybe
 
 
 def tables(what: str) -> Any:
-    """The module that has ``units()`` and ``cases(unit, most)``; of another name than these for tests of this
-    harness."""
+    """Return the module that has ``units()`` and ``cases(unit, most)``; tests of this harness pass other
+    module names."""
     return importlib.import_module(TABLES.get(what, what))
 
 
 def judged(cases: Iterator[Case]) -> dict[str, Any]:
-    """The row of one unit."""
+    """Return the row of one unit."""
     started = time.monotonic()
     row: dict[str, Any] = {
         "cases": 0,
@@ -57,7 +57,7 @@ def judged(cases: Iterator[Case]) -> dict[str, Any]:
                 row["one"] += verdict.one
                 breaks += verdict.breaks
                 split += [] if verdict.one else [case.name]
-    except Exception as error:  # the table's own, such as samples that need a package that is not there
+    except Exception as error:  # raised by the table itself, for example for samples that need a missing package
         row["error"] = f"{type(error).__name__}: {error}"
     return {**row, "breaks": dict(breaks), "split": split, "seconds": round(time.monotonic() - started, 2)}
 
@@ -83,4 +83,4 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     sys.stdout.flush()
-    os._exit(0)  # what the interpreter does at its exit is not under test
+    os._exit(0)  # the interpreter's exit is not under test

@@ -1,8 +1,8 @@
-"""One call of torch's under eager and under godynamo, and what tells them apart.
+"""Compares one call of a torch function or module under eager and under godynamo.
 
-Compared are value (bit by bit where eager is deterministic), dtype, shape, strides, aliasing, gradients, what became of
-the arguments, of the module's state and of the random generator, and exceptions by type and text. Counted is whether a
-call came to one graph, and why not.
+Compared are value (bit by bit where eager is deterministic), dtype, shape, strides, aliasing, gradients, the arguments
+afterwards, the state of the module and of the random generator, and exceptions by type and text. Also recorded is
+whether a call was captured in one graph, and if not, why.
 """
 
 from __future__ import annotations
@@ -24,39 +24,39 @@ from torch.utils import _pytree
 import godynamo
 from godynamo import _C, utils
 
-#: a miss, then a hit; a lazy module's first call comes before these
+#: a miss, then a hit; preceded by a lazy module's first call
 CALLS = 2
 SEED = 1234
 
 
 @dataclass
 class Case:
-    """A call: ``make`` gives what is called, anew each time."""
+    """A call; ``make`` returns a new callable each time."""
 
     name: str
     make: Callable[[], Any]
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = field(default_factory=dict)
-    valued: bool = True  #: False where eager leaves memory uninitialized
-    counted: bool = True  #: whether it is asked to come to one graph
+    valued: bool = True  #: False if eager leaves memory uninitialized
+    counted: bool = True  #: whether one graph is expected
 
 
 @dataclass
 class Verdict:
-    """What one case came to."""
+    """The result of one case."""
 
-    ran: bool  #: eager gave a result, no exception
-    wrong: list[str]  #: how godynamo's calls differ from eager's, by backend
-    one: bool  #: each backend that takes whole graphs was given one graph and nothing was split
+    ran: bool  #: eager returned a result and raised no exception
+    wrong: list[str]  #: the differences between godynamo's calls and eager's, by backend
+    one: bool  #: each whole-graph backend received exactly one graph, without a break
     breaks: Counter[str]
-    valued: bool = True  #: values were compared; False where eager's own differ from call to call, or are not set
+    valued: bool = True  #: values were compared; False if eager's own differ from call to call, or are uninitialized
 
 
-# ---- what is called --------------------------------------------------------------------------------------------------
+# ---- calls -----------------------------------------------------------------------------------------------------------
 
 
 def caller_of(op: Callable[..., Any]) -> Callable[..., Any]:
-    """A Python function that calls ``op``, with a code object of its own: no case sees marks that another has left."""
+    """Return a Python function that calls ``op``; its code object is new, so it has no marks from other cases."""
 
     def call(*args: Any, **kwargs: Any) -> Any:
         return op(*args, **kwargs)
@@ -65,13 +65,13 @@ def caller_of(op: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def op_name(op: Any) -> str:
-    """A name for an operator."""
+    """Return a name for an operator."""
     return str(getattr(op, "__name__", type(op).__name__))
 
 
 def copies(tree: Any, detached: bool = False) -> Any:
-    """Copies of all tensors, leaves of autograd's that share memory where the tensors do; all else as it is.
-    ``detached``: none of them asks for a gradient."""
+    """Copy all tensors, as leaves that share memory where the originals do; leave other values as they are.
+    If ``detached``, no copy requires a gradient."""
     memo: dict[int, Any] = {}
     kept: list[Any] = []
 
@@ -88,11 +88,11 @@ def copies(tree: Any, detached: bool = False) -> Any:
     return _pytree.tree_map(one, tree)
 
 
-# ---- what a call comes to --------------------------------------------------------------------------------------------
+# ---- outcomes of calls -----------------------------------------------------------------------------------------------
 
 
 class Describer:
-    """Values as plain data; a tensor or storage met before is told by its number, so that aliasing shows."""
+    """Describes values as plain data; a tensor or storage that occurred before is a number, so that aliasing shows."""
 
     def __init__(self, valued: bool) -> None:
         self._valued = valued
@@ -101,7 +101,7 @@ class Describer:
         self._keep: list[Any] = []
 
     def tree(self, value: Any) -> Any:
-        """Any value that an operator gives."""
+        """Describe any value that an operator returns."""
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, torch.nn.utils.rnn.PackedSequence) or (isinstance(value, (tuple, list))):
@@ -129,7 +129,7 @@ class Describer:
         if t.is_nested:
             return (*known, [self._tensor(x) for x in t.detach().unbind()])
         if t.layout is not torch.strided:
-            # An operation that autograd does on sparse tensors is not the case's.
+            # Operations that autograd runs on sparse tensors are not part of the case.
             return (*known, tuple(t.shape), self._bits(t.detach().to_dense()))
         known += [tuple(t.shape), t.stride(), t.storage_offset(), t.is_conj(), t.is_neg(), t._version]
         if t._is_zerotensor():  # has no memory
@@ -151,12 +151,12 @@ class Describer:
 
 
 def tensors_of(tree: Any) -> list[torch.Tensor]:
-    """The tensors in a tree."""
+    """Return the tensors in a tree."""
     return [t for t in _pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
 
 def outcome(fn: Callable[..., Any], target: Any, case: Case, valued: bool) -> dict[str, Any]:
-    """What one call comes to; ``target`` is the module whose state and parameters count, or None."""
+    """Return the outcome of one call; ``target`` is the module whose state and parameters are compared, or None."""
     args, kwargs = copies((case.args, case.kwargs))
     torch.manual_seed(SEED)
     random.seed(SEED)
@@ -199,7 +199,7 @@ def _gradients(value: Any, args: Any, kwargs: Any, target: Any, d: Describer) ->
 
 
 class Recorder:
-    """A backend that takes whole graphs, runs them as they are and counts them."""
+    """A whole-graph backend that runs graphs unchanged and counts them."""
 
     __godynamo_backend__ = True
 
@@ -238,7 +238,7 @@ def judge(case: Case) -> Verdict:
             if kind == "whole graph":
                 breaks = Counter(utils.counters["graph_break"])
                 frames = utils.counters["frames"]
-                # A frame in which there is nothing to capture is left to CPython.
+                # A frame without anything to capture is left to CPython.
                 nothing = not recorder.graphs and not plain[0]["tensors"] and not tensors_of([case.args, case.kwargs])
                 one = not breaks and recorder.graphs <= 1 and frames["total"] == 1 and (nothing or frames["ok"] == 1)
                 if not one and not breaks:
@@ -250,7 +250,7 @@ def judge(case: Case) -> Verdict:
 
 
 def _before() -> None:
-    """Count from zero."""
+    """Reset the counters."""
     godynamo.reset()
     utils.counters.clear()
 

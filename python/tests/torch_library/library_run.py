@@ -1,8 +1,8 @@
-"""make opinfo, modules, paritybench: tables of operators and modules, each under eager and under godynamo.
+"""make opinfo, modules, paritybench: compares tables of operators and modules under eager and under godynamo.
 
     library_run.py ops|modules|paritybench [--only PATTERN] [--samples N] [--json FILE] [--jobs N] [--timeout SECONDS]
 
-Units run in children that are watched: a crash or a hang costs one unit. Exits with 1 when a unit is not right.
+Units run in watched child processes: a crash or a hang costs one unit. Exits with 1 if any unit is wrong.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ ROOT = HERE.parents[2]
 sys.path[:0] = [str(HERE), str(ROOT / "python")]
 
 Row = dict[str, Any]
-#: seconds until the first unit starts: importing torch and its tables on a busy machine
+#: seconds until the first unit starts, for importing torch and its tables on a busy machine
 START_UP = 180
-#: samples of an operator and dtype
+#: samples per operator and dtype
 SAMPLES = 4
 
 
 def run_units(
     what: str, names: list[str], *, samples: int = SAMPLES, timeout: float = 120, told: Any = None
 ) -> list[Row]:
-    """Rows of all units, in as many children as it takes; ``told(row)`` hears of each as it ends."""
+    """Return the rows of all units, from as many children as needed; ``told(row)`` is called as each unit ends."""
     rows: list[Row] = []
     left = list(names)
     while left:
@@ -50,7 +50,7 @@ def run_units(
 
 
 def whole_lines(path: Path) -> list[str]:
-    """The lines of a file that another process writes, without the one it is at."""
+    """Return the complete lines of a file to which another process is writing."""
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
@@ -80,7 +80,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
                 break
             if time.monotonic() - since > (timeout if read else max(timeout, START_UP)):
                 hung = True
-                os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it was
+                os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it hung
                 time.sleep(1)
                 os.killpg(child.pid, signal.SIGKILL)
             time.sleep(0.2)
@@ -106,7 +106,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
 
 
 def summary(rows: list[Row], what: str) -> str:
-    """The table: totals, what is wrong, what splits and why."""
+    """Return the table: totals, differences, and graph breaks with their reasons."""
     ran = [r for r in rows if not r["error"]]
     right = [r for r in ran if not r["wrong"]]
     counted = [r for r in ran if r["counted"]]
@@ -135,7 +135,7 @@ def summary(rows: list[Row], what: str) -> str:
 
 
 def main() -> int:
-    """The command."""
+    """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", choices=["ops", "modules", "paritybench"])
     parser.add_argument("--only", default="", help="units whose name matches one of these patterns")

@@ -1,4 +1,4 @@
-"""Cases of torch.nn: modules of torch's module_db and of our own table, in training and in evaluation."""
+"""Cases of torch.nn: modules from torch's module_db and from our own table, in training and in evaluation."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from op_cases import spread
 
 
 def units() -> dict[str, Any]:
-    """Every module class of torch.nn that can be called, and those of module_db, by name."""
+    """Return every module class of torch.nn that can be called, and those of module_db, by name."""
     found = {name: getattr(nn, name) for name in module_table.names()}
     return found | {info.module_cls.__name__: info.module_cls for info in module_db}
 
 
 def cases(cls: type[nn.Module], most: int) -> Iterator[Case]:
-    """All cases of a class: module_db's first."""
+    """Yield all cases of a class, those of module_db first."""
     for training in (True, False):
         mode = "train" if training else "eval"
         for info in module_db:
@@ -41,12 +41,12 @@ def cases(cls: type[nn.Module], most: int) -> Iterator[Case]:
 
 
 def maker(construct: Any, training: bool) -> Any:
-    """Makes the module, the same at each call."""
+    """Return a function that creates the module, the same at each call."""
 
     def make() -> nn.Module:
         torch.manual_seed(SEED)
         module: nn.Module = construct()
-        module.train(training)  # which one of a user's may return nothing from
+        module.train(training)  # not chained: train() of a user's module may return nothing
         return module
 
     return make

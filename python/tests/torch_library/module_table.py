@@ -1,4 +1,4 @@
-"""How to make and call the modules of torch.nn that torch's own table does not have."""
+"""Constructors and inputs of the torch.nn modules that are missing in torch's own table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import nn
 from module_inputs import Row, floats, packed, pooled, quietly, whole
 from module_variants import variants
 
-#: no forward of their own: what is called is what one puts in, or a subclass
+#: they have no forward of their own: their contents or subclasses are called instead
 NOT_CALLED = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList RNNBase RNNCellBase".split())
 
 
@@ -74,7 +74,7 @@ def _rows() -> dict[str, list[Row]]:
     add(lambda: nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), shaped(1, 2, 3, 3))
     add(lambda: nn.UpsamplingBilinear2d(scale_factor=2), shaped(1, 2, 3, 3))
     add(lambda: nn.UpsamplingNearest2d(size=(5, 6)), shaped(1, 2, 3, 3))
-    # In torch's table too, but not in these forms.
+    # These are in torch's table, but not in these forms.
     for name in ("RNN", "LSTM", "GRU"):
         kinds: list[dict[str, Any]] = [
             {"num_layers": 2, "dropout": 0.3, "bidirectional": True},
@@ -101,6 +101,6 @@ for _name, _more in variants().items():
 
 
 def names() -> list[str]:
-    """The modules of torch.nn that can be made and called, by name."""
+    """Return the names of the modules of torch.nn that can be created and called."""
     found = [n for n in dir(nn) if isinstance(getattr(nn, n), type) and issubclass(getattr(nn, n), nn.Module)]
     return [n for n in found if n not in NOT_CALLED]

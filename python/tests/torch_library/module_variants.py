@@ -1,4 +1,4 @@
-"""More ways to make torch's modules than its own table has: every mode, padding, reduction and direction that a class
+"""More variants of torch's modules than its own table has: every mode, padding, reduction and direction that a class
 offers."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Variant = tuple[Callable[[], nn.Module], Callable[[], tuple[Any, ...]]]
 
 
 def variants() -> dict[str, list[Row]]:
-    """Rows by class."""
+    """Return the rows by class."""
     rows: dict[str, list[Row]] = {}
     for part in (_linear, _pads, _pools, _activations, _norms, _recurrent, _attention, _embeddings, _losses, _layouts):
         for make, inputs in part():

@@ -1,4 +1,4 @@
-"""Cases of torch's operators: the samples of op_db, by function, method and operator, in place, and called wrongly."""
+"""Cases of torch's operators: the samples of op_db, by function, method and operator, in place, and in wrong calls."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from torch.testing._internal.common_methods_invocations import op_db
 
 from library_judge import Case, caller_of, copies
 
-#: the second dtype of an operator is the first of these that it takes
+#: the second dtype of an operator is the first of these that it supports
 SECOND = (torch.int64, torch.complex64, torch.bool, torch.float64, torch.bfloat16)
-#: they give memory as they find it
+#: these return uninitialized memory
 UNINITIALIZED = ("empty", "empty_like", "empty_strided", "empty_permuted", "new_empty", "new_empty_strided", "resize_")
-#: of so many samples a choice is made
+#: number of samples from which some are chosen
 MOST_SAMPLES = 300
-#: samples of the forms besides the function
+#: samples per form other than the function
 FORM_SAMPLES = 2
 ERRORS = 4
-#: reference inputs of an operator and dtype
+#: reference inputs per operator and dtype
 REFERENCES = 4
 
 
@@ -29,31 +29,31 @@ def _unseeded(op: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return op(*args, **kwargs)
 
 
-# The judge seeds each call itself; that the table's wrapper does so inside the call is not the operator's.
+# The judge seeds each call itself; the table's wrapper would also seed inside the call.
 common_methods_invocations.wrapper_set_seed = _unseeded
 
 
 def units() -> dict[str, Any]:
-    """Operators by name, variants of one name apart."""
+    """Return the operators by name; variants with the same name are separate."""
     return {op.name + (f".{op.variant_test_name}" if op.variant_test_name else ""): op for op in op_db}
 
 
 def dtypes_of(op: Any) -> list[torch.dtype]:
-    """float32, or else what comes first, and one more."""
+    """Return float32 or, if unsupported, the first supported dtype, and one more."""
     taken = op.supported_dtypes("cpu")
     first = [d for d in (torch.float32, *SECOND) if d in taken][:1]
     return first + [d for d in SECOND if d in taken and d not in first][:1] or sorted(taken, key=str)[:1]
 
 
 def spread(found: list[Any], most: int) -> list[Any]:
-    """So many of a list, from its beginning to its end."""
+    """Choose at most this many items, spread evenly over the list."""
     if len(found) <= most:
         return found
     return [found[i * (len(found) - 1) // (most - 1)] for i in range(most)]
 
 
 def cases(op: Any, most: int) -> Iterator[Case]:
-    """All cases of an operator."""
+    """Yield all cases of an operator."""
     valued = not op.name.removeprefix("_refs.").startswith(UNINITIALIZED)
     for dtype in dtypes_of(op):
         with_grad = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
@@ -75,14 +75,14 @@ def cases(op: Any, most: int) -> Iterator[Case]:
         for number, error in enumerate(spread(list(op.error_inputs("cpu")), ERRORS)):
             sample = error.sample_input
             args = (sample.input, *sample.args)
-            # An out= that was resized in front of the error has memory that nobody has set.
+            # An out= that was resized before the error has uninitialized memory.
             kept = valued and "out" not in sample.kwargs
             yield _case(f"error {number}", op.op, args, sample.kwargs, kept, counted=False)
 
 
 def _further(op: Any, dtype: torch.dtype, with_grad: bool, valued: bool) -> Iterator[Case]:
-    """Reference inputs (more shapes, broadcasting, extreme values), and sparse samples, which CPython may be left
-    with."""
+    """Yield reference inputs (more shapes, broadcasting, extreme values), and sparse samples, which may run in
+    CPython."""
     kind = str(dtype).removeprefix("torch.")
     torch.manual_seed(0)
     for number, sample in enumerate(spread(_samples(op, "reference_inputs", dtype, with_grad), REFERENCES)):
@@ -95,8 +95,7 @@ def _further(op: Any, dtype: torch.dtype, with_grad: bool, valued: bool) -> Iter
 
 
 def _samples(op: Any, kind: str, dtype: torch.dtype, with_grad: bool) -> list[Any]:
-    """What one of the table's functions gives; nothing where it has none for the operator, or asks for what it must
-    not."""
+    """Return the samples of one of the table's functions; [] if the operator has none, or making them fails."""
     if getattr(op, kind + "_func", None) is None:
         return []
     try:
@@ -106,7 +105,7 @@ def _samples(op: Any, kind: str, dtype: torch.dtype, with_grad: bool) -> list[An
 
 
 def _outs(op: Any, args: Any, kwargs: Any) -> Iterator[tuple[str, Any]]:
-    """What the operator may write its result into: memory of the right size, in another order, and of no size."""
+    """Yield possible values for out=: of the right size, in another memory order, and empty."""
     torch.manual_seed(0)
     with torch.no_grad():
         found = op.op(*copies(args), **copies(kwargs))
@@ -140,7 +139,7 @@ def _forms(op: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
 
 
 def on_a_clone(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Autograd refuses an operation in place on a leaf."""
+    """Apply fn to a clone: autograd rejects in-place operations on a leaf."""
 
     def call(x: Any, *args: Any, **kwargs: Any) -> Any:
         y = x.clone()

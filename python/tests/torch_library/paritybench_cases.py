@@ -1,8 +1,8 @@
-"""Cases of pytorch-jit-paritybench: modules of many projects, as its generator has cut them out of their repositories.
+"""Cases of pytorch-jit-paritybench: modules of many projects, as its generator has extracted them from repositories.
 
-The checkout is the user's (GODYNAMO_PARITYBENCH_DIR; GODYNAMO_PARITYBENCH_SECONDS leaves out modules whose call takes
+The user supplies the checkout (GODYNAMO_PARITYBENCH_DIR; GODYNAMO_PARITYBENCH_SECONDS skips modules whose call takes
 longer): ``generated/test_*.py`` files, each with a table TESTCASES of (class, lambda: (args, kwargs) of the
-constructor, lambda: (args, kwargs) of the call, ...). Nothing of it is ours.
+constructor, lambda: (args, kwargs) of the call, ...). We ship none of it.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from module_cases import maker
 LETTERS = frozenset("ABCDEFGHIJKLM")
 
 
-#: libraries that every generated file imports and few of them use
+#: libraries that every generated file imports but few use
 IMPORTED = ("matplotlib", "pandas", "scipy", "sklearn", "tensorboard", "tensorflow", "torchaudio", "torchtext")
 
 
 class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for libraries of IMPORTED that are not installed: modules whose names are all mocks."""
+    """Replaces the missing libraries of IMPORTED by modules whose attributes are mocks."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """A spec for a library of IMPORTED; this finder is asked last."""
+        """Return a spec for a library of IMPORTED; this finder is the last one."""
         known = name.partition(".")[0] in IMPORTED
         return importlib.machinery.ModuleSpec(name, self, is_package=True) if known else None
 
     def create_module(self, spec: Any) -> types.ModuleType:
-        """A module whose attributes are mocks, which it keeps."""
+        """Return a module that creates a mock for each attribute, and keeps it."""
         module = types.ModuleType(spec.name)
 
         def attribute(name: str) -> Any:
@@ -57,11 +57,11 @@ class Absent(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         return module
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Nothing to run."""
+        """Do nothing."""
 
 
 def folder() -> Path:
-    """Where the generated files are; SystemExit where there are none."""
+    """Return the folder of the generated files; raises SystemExit if there are none."""
     root = Path(os.environ.get("GODYNAMO_PARITYBENCH_DIR", "")).resolve()
     for place in (root / "generated", root):
         if any(place.glob("test_*.py")):
@@ -72,21 +72,21 @@ def folder() -> Path:
 
 
 def units() -> dict[str, Path]:
-    """Files of projects A to M by name."""
+    """Return the files of projects A to M by name."""
     found = {path.stem.removeprefix("test_"): path for path in sorted(folder().glob("test_*.py"))}
     return {name: path for name, path in found.items() if name[:1].upper() in LETTERS}
 
 
 def cases(path: Path, most: int) -> Iterator[Case]:
-    """The cases of a file, in training and in evaluation; ``most`` modules of it. What a file raises at its import is
-    its own."""
+    """Yield the cases of a file, in training and in evaluation, for up to ``most`` modules. Exceptions of the file's
+    import propagate."""
     longest = float(os.environ.get("GODYNAMO_PARITYBENCH_SECONDS", "inf"))
     for number, (cls, init, call, *_) in enumerate(_table(path)[:most]):
         torch.manual_seed(SEED)
         try:
             args, kwargs = call()
             module = _constructed(cls, init)
-        except Exception:  # the generator's guess at arguments was wrong
+        except Exception:  # the generator guessed wrong arguments
             continue
         if _seconds(module, args, kwargs) > longest:
             continue
@@ -114,7 +114,7 @@ def _constructed(cls: Any, init: Any) -> torch.nn.Module:
 def _table(path: Path) -> list[Any]:
     if not any(isinstance(finder, Absent) for finder in sys.meta_path):
         sys.meta_path.append(Absent())
-    for place in (path.parent, path.parent.parent):  # the checkout's own helpers
+    for place in (path.parent, path.parent.parent):  # for the checkout's own helpers
         if str(place) not in sys.path:
             sys.path.append(str(place))
     spec = importlib.util.spec_from_file_location(path.stem, path)

@@ -15,7 +15,7 @@ import op_cases
 from godynamo._translator import fake
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)
-#: operators of op_db, one at least of whose results rules tell: they must not silently stop
+#: operators of op_db for which rules determine at least one result; none of them may lose this unnoticed
 BY_RULE = """
     norm square nn.functional.unfold nn.functional.interpolate.nearest nn.functional.interpolate.bilinear
     nn.functional.interpolate.linear nn.functional.interpolate.trilinear nn.functional.interpolate.bicubic
@@ -33,12 +33,12 @@ BY_RULE = """
     select sigmoid sin softmax softmax.with_dtype sqrt squeeze squeeze.multiple stack sub sum t to transpose
     tril true_divide unflatten unsqueeze view view_as where zeros zeros_like
 """.split()
-#: they change the sizes of what they are given
+#: these change the sizes of their argument
 RESIZING = ("as_strided", "resize_", "squeeze", "sort", "topk", "squeeze.multiple", "t", "transpose", "unsqueeze")
 
 
 def describe(y: Any) -> Any:
-    """What the rules know of a tensor, asked in captured code and of the real one."""
+    """Return everything that rules know about a tensor; called in captured code and with the real tensor."""
     if isinstance(y, torch.Tensor):
         return (
             y.shape,
@@ -60,7 +60,7 @@ def describe(y: Any) -> Any:
 
 
 class Fakes:
-    """Counts the operations that FakeTensor is asked about."""
+    """Counts the operations that FakeTensor runs."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.count = 0
@@ -79,8 +79,8 @@ def fakes(monkeypatch):
 
 
 def by_rule(fn: Any, args: Any, kwargs: Any, fakes: Fakes) -> bool:
-    """Whether the operation was captured and its result told without FakeTensor. What is told, by whomever, must be
-    so."""
+    """Return whether rules alone, without FakeTensor, determined the result of a captured operation. Checks that the
+    metadata is right."""
 
     def f(*args: Any, **kwargs: Any) -> Any:
         y = fn(*args, **kwargs)
@@ -94,7 +94,7 @@ def by_rule(fn: Any, args: Any, kwargs: Any, fakes: Fakes) -> bool:
 
 
 def samples_of(op: Any, most: int) -> Iterator[tuple[Any, Any, Any]]:
-    """(function, args, kwargs), the function in each of its forms."""
+    """Yield (function, args, kwargs), with each form of the function."""
     for dtype in [d for d in DTYPES if d in op.supported_dtypes("cpu")]:
         torch.manual_seed(0)
         samples = list(itertools.islice(op.sample_inputs("cpu", dtype), op_cases.MOST_SAMPLES))
@@ -106,7 +106,7 @@ def samples_of(op: Any, most: int) -> Iterator[tuple[Any, Any, Any]]:
                     yield fn, (sample.input, *sample.args), sample.kwargs
 
 
-@pytest.mark.filterwarnings("ignore")  # of torch's, about what is deprecated
+@pytest.mark.filterwarnings("ignore")  # torch's deprecation warnings
 @pytest.mark.parametrize("name", [*BY_RULE, *(n for n in RESIZING if n not in BY_RULE)])
 def test_what_rules_tell_is_so(name, fakes):
     op = op_cases.units()[name]

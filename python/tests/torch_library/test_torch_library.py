@@ -25,7 +25,7 @@ MODULES = """
     Linear Conv2d BatchNorm1d LayerNorm Embedding Dropout GELU CrossEntropyLoss MaxPool2d Sequential MultiheadAttention
     TransformerEncoderLayer PixelShuffle Identity LSTM
 """.split()
-#: what is not one graph there; `make modules` tells why
+#: modules that are not one graph here; `make modules` prints the reason
 SPLIT_MODULES = {"BatchNorm1d"}
 
 
@@ -77,7 +77,7 @@ def test_a_split_is_told_with_its_reason():
         (lambda out: out.double(), "value"),
         (lambda out: out.t().contiguous().t(), "value"),
         (lambda out: out.detach(), "value"),
-        (lambda out: out * 1.0, "value"),  # the same numbers by another function of autograd's
+        (lambda out: out * 1.0, "value"),  # the same numbers from another autograd function
         (lambda out: torch.rand(1) * 0 + out, "random"),
     ],
 )

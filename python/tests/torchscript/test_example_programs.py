@@ -1,4 +1,4 @@
-"""The seed's sixteen example programs, run without scripting: they print the seed's text (row S004-235)."""
+"""The seed document's sixteen example programs, without scripting: they print the document's text (row S004-235)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ row = pytest.mark.row
 
 
 def go(obj: Any) -> Any:
-    """What stands where the seed says torch.jit.script."""
+    """Optimize, in place of torch.jit.script in the seed document."""
     return godynamo.optimize(obj, backend=nb())
 
 

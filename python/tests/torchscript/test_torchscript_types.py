@@ -253,7 +253,7 @@ def test_optional() -> None:
     g = godynamo.optimize(f, backend=backend)
     for o in (None, x3(), None, x3()):
         assert torch.equal(g(x3(), o), f(x3(), o))
-    assert len(backend) == 1  # the arm without an operation has no graph
+    assert len(backend) == 1  # the branch without an operation has no graph
     one_graph(f, x3(), x3())
 
 

@@ -1,4 +1,4 @@
-"""One rank: distributed_program.py ddp|collectives eager|inline|whole; prints what has to be eager's."""
+"""One rank: distributed_program.py ddp|collectives eager|inline|whole; prints results, which must equal eager's."""
 
 import sys
 from pathlib import Path
@@ -18,12 +18,12 @@ def whole(gm, example_inputs):
 
 
 def optimized(fn):
-    """The function or module in the form asked for."""
+    """Return the function or module in the requested form."""
     return {"eager": lambda f: f, "inline": godynamo.optimize, "whole": godynamo.optimize(backend=whole)}[HOW](fn)
 
 
 def ddp():
-    """Steps of training with the inner module, then with the outer one optimized."""
+    """Train with the inner module optimized, then with the outer one."""
     from torch.nn.parallel import DistributedDataParallel
 
     for place in ("inner", "outer"):
@@ -42,7 +42,7 @@ def ddp():
 
 
 def collectives():
-    """Collectives between operations, in one function."""
+    """Run collectives between operations, in one function."""
 
     def fn(x):
         y = x * 2

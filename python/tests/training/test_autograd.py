@@ -1,4 +1,4 @@
-"""Autograd inside optimized functions: what runs, its order and gradients are eager's, captured or after a break."""
+"""Autograd in optimized functions: effects, their order and gradients are eager's, captured or after a break."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_a_tensor_that_comes_to_require_gradients_inside(backend, trained):
 
         def by_grad(x):
             y = x.detach().requires_grad_()
-            z = y.requires_grad_() * 2  # which changes nothing
+            z = y.requires_grad_() * 2  # changes nothing
             return torch.autograd.grad(m(z).pow(2).sum(), y)
 
         def no_more(x):

@@ -103,7 +103,7 @@ CASES = (switched, rate, replaced, rebound, late, changed_list, changed_keyword,
 
 
 def stepped(fn, reentrant, calls=2):
-    """What two steps of training give: results, gradients, or exceptions."""
+    """Return the outcomes of two training steps: results, gradients, or exceptions."""
 
     def step(m, x):
         y = fn(reentrant, m, x)

@@ -16,7 +16,7 @@ X = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)
 
 
 def counted(fn, *args):
-    """The result under a backend that counts, and the counter."""
+    """Check the result under a backend that counts; return the counter."""
     counter = CompileCounter()
     optimized = godynamo.optimize(fn, backend=counter)
     for _ in range(2):

@@ -21,7 +21,7 @@ def free_port():
 
 
 def run(what, how):
-    """What both ranks print, by rank."""
+    """Return the output of both ranks, by rank."""
     env = {
         **os.environ,
         "MASTER_ADDR": "127.0.0.1",

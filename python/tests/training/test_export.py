@@ -15,7 +15,7 @@ X = torch.linspace(-1.0, 1.0, 6).reshape(2, 3)
 
 
 def same(a, b):
-    """Two results have one structure and equal leaves."""
+    """Check that two results have the same structure and equal leaves."""
     leaves, spec = _pytree.tree_flatten(a)
     others, other_spec = _pytree.tree_flatten(b)
     assert spec == other_spec

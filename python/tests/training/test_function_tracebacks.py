@@ -1,4 +1,4 @@
-"""An exception in a function passed to an operation shows the function's own frames, inside torch's."""
+"""An exception in a function that an operation calls shows the function's own frames, inside torch's."""
 
 from __future__ import annotations
 

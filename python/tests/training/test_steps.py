@@ -18,7 +18,7 @@ FORMS = [{"foreach": False}, {"foreach": True}, {"fused": True}]
 
 
 def train(optimizer, how, optimized=None, backend="eager", steps=STEPS, scheduler=None):
-    """A training run; ``optimized``: None, "module" or "step"."""
+    """Run a training; ``optimized``: None, "module" or "step"."""
     torch.manual_seed(0)
     model = Transformer()
     opt = OPTIMIZERS[optimizer](model.parameters(), **how)
@@ -91,8 +91,8 @@ def test_learning_rates_are_scheduled(scheduler):
 def test_inductor_trains_to_a_tolerance():
     def run(backend):
         torch.manual_seed(0)
-        model = Transformer(layers=1).eval()  # inductor draws other random numbers
-        # Adam divides by the gradient's size: where that is rounding alone, as at a key's bias, so is the step.
+        model = Transformer(layers=1).eval()  # dropout would draw other random numbers under inductor
+        # Not Adam: it divides by the gradient's size, so it magnifies the rounding of a zero gradient (a key's bias).
         opt = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         forward = model if backend is None else godynamo.optimize(model, backend=backend)
         losses = []

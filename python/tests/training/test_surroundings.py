@@ -1,4 +1,4 @@
-"""Models inside other training code: modes, checkpointing, offloading, torch.func, hooks, in-place changes."""
+"""Optimized models in other training code: modes, checkpointing, offloading, torch.func, hooks, in-place changes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.models import CASES, LIGHT, close, make_backend
 
 
 class Dispatched(TorchDispatchMode):
-    """Notes every aten operation."""
+    """Records every aten operation."""
 
     def __init__(self):
         super().__init__()
@@ -30,7 +30,7 @@ class Dispatched(TorchDispatchMode):
 
 
 class Functions(TorchFunctionMode):
-    """Notes every torch function and every attribute of a tensor."""
+    """Records every torch function and every attribute of a tensor."""
 
     def __init__(self):
         super().__init__()
@@ -42,7 +42,7 @@ class Functions(TorchFunctionMode):
 
 
 def prepared(case, backend, training=True):
-    """A model, its handle, its input."""
+    """Return a model, its handle, and its input."""
     torch.manual_seed(0)
     model, (x,), _ = CASES[case]()
     model.train(training)
@@ -54,7 +54,7 @@ def first_of(outputs):
 
 
 def step(call, parameters, x):
-    """The output and the gradients of one forward and backward from one seed."""
+    """Return the output and the gradients of one forward and backward pass, with a fixed seed."""
     for p in parameters:
         p.grad = None
     torch.manual_seed(3)
@@ -76,7 +76,7 @@ def assert_same_step(model, optimized, x, backend, around=lambda call: call):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_a_users_mode_sees_what_it_sees_in_eager_code(case, backend, mode):
-    """Translated before or not: nothing that only the translator runs, nothing less."""
+    """On misses and hits, the mode sees no operation that only the translator runs, and misses none."""
     model, optimized, x = prepared(case, backend, training=False)
     for _ in range(3):
         with mode() as expected:
@@ -91,7 +91,7 @@ def test_a_users_mode_sees_what_it_sees_in_eager_code(case, backend, mode):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_activation_checkpointing(case, backend, reentrant):
-    """The first call translates inside the checkpointed region; the second pass ends early by an exception."""
+    """The first call translates inside the checkpointed region; an exception ends the second pass early."""
     model, optimized, x = prepared(case, backend)
     x.requires_grad_()
     for _ in range(2):
@@ -124,7 +124,7 @@ def test_saved_tensor_hooks_see_eagers_tensors(case, backend):
 
 
 def test_effects_are_not_doubled_where_a_hook_ends_the_graph():
-    """An exception of the user's hook leaves the graph; what ran before it does not run again."""
+    """An exception of the user's hook leaves the graph; code before it does not run again."""
 
     class Stop(Exception):
         pass
@@ -174,7 +174,7 @@ def test_under_transforms_of_torch_func(case, backend):
 @pytest.mark.parametrize("backend", ["eager", "custom"])
 @pytest.mark.parametrize("case", CASES)
 def test_changes_of_the_model_between_calls(case, backend):
-    """Each is one that a user makes in a training script; the next call must act on it."""
+    """Users make each of these changes in training scripts; the next call must follow it."""
     model, optimized, x = prepared(case, backend)
     linear = next(m for m in model.modules() if isinstance(m, nn.Linear))
     seen = []

@@ -90,7 +90,7 @@ def described(t):
 
 
 def recorded(record):
-    """What a recording computes for tensors of two shapes: a size that became a constant shows in the second."""
+    """Record, then run for tensors of two shapes: if a size became a constant, the second result shows it."""
 
     def look(fn):
         graph = record(fn)
@@ -144,7 +144,7 @@ def test_what_a_tracer_records_is_what_cpython_runs(tracer, backend, warm):
                 optimized(x)
         served = outcome(TRACERS[tracer], lambda x, f=optimized: f(x))
         assert served == outcome(TRACERS[tracer], lambda x, f=fn: f(x)), name
-        for x in (X, Y):  # and nothing of it stays
+        for x in (X, Y):  # no trace of it remains
             assert torch.equal(optimized(x), fn(x)), name
 
 

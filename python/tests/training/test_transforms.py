@@ -154,7 +154,7 @@ def test_transforms(name, backend):
     both(make, (X,), (LEAF,), (X * 2,), backend=backend)
 
 
-#: transforms whose call is not one operation
+#: transforms that are not one operation of the graph
 SPLIT = {
     *("linearize", "an error in vmap", "vmap of what does not match", "vmap of a number", "vmap of a random number"),
     *(
@@ -413,7 +413,7 @@ def test_a_resumed_frame_lets_go_of_a_tensor_meanwhile(backend, call):
         torch._dynamo.graph_break()
         for _ in range(n):
             y = call(x)
-            w = x  # what the frame was resumed with is not held any more, when the function runs again
+            w = x  # when the function runs again, nothing holds the resumed frame's initial value any more
         return w + y
 
     godynamo.reset()

@@ -76,7 +76,7 @@ PROGRAMS = [matmul, behind_effects, behind_a_buffer, handled, in_a_block, inner_
 
 
 def outcome(f, requires_grad):
-    """What a call leaves."""
+    """Return the outcome of a call."""
     log.clear()
     torch.manual_seed(0)
     norm.reset_running_stats()
