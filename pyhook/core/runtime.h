@@ -85,8 +85,7 @@ typedef struct {
     int holds; /* signals are held back on this thread; see interrupt.h */
     int no_memory; /* a translation ran out of memory */
     PyObject *interruption; /* strong or NULL: an exception from outside, noted by a translation; interrupt.h */
-    struct gd_rerun
-        *rerun; /* the current run of user code in place of transformed code that raised; calls/rerun.h */
+    struct gd_rerun *rerun; /* the current run of user code in place of transformed code that raised; calls/rerun.h */
     struct {
         PyObject *error, *place; /* strong or NULL */
         int throws;

@@ -18,9 +18,8 @@
 
 typedef struct gd_TailCall {
     PyObject_VAR_HEAD gd_Callable *w; /* strong */
-    PyObject *
-        frame; /* strong: the frame object of the function that made it, if something else (a traceback) holds that;
-                * or NULL */
+    /* strong or NULL: the frame object of the function that made it, if something else (a traceback) holds that */
+    PyObject *frame;
     PyObject *args[1]; /* strong: ob_size of them, until they are handed over */
 } gd_TailCall;
 

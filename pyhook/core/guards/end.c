@@ -10,7 +10,7 @@
 enum { OBJECTS = 64, LEVELS = 16 };
 
 typedef struct {
-    int stores;       /* for a value that a store replaces: assume that code runs when the search reaches its bounds */
+    int stores; /* for a value that a store replaces: assume that code runs when the search reaches its bounds */
     Py_ssize_t spare; /* references that are dropped as well, besides the one that led to the object */
     int objects, levels, nmet;
     struct {
