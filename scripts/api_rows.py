@@ -44,8 +44,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "compile",
                 "torch.compile",
                 "godynamo.compile(plain, backend='eager', fullgraph=True)(x).equal(x + 1)",
-                "torch.compiler.compile too. Sizes are constants: dynamic and dynamic_shapes change nothing; "
-                "options={'guard_filter_fn': ...} is left out with a warning",
+                "torch.compiler.compile as well. Sizes are constants: dynamic and dynamic_shapes have no effect; "
+                "options={'guard_filter_fn': ...} is ignored with a warning",
             ),
             Row(
                 "compile_module",
@@ -57,14 +57,14 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "OptimizedModule",
                 "torch._dynamo.OptimizedModule",
                 "isinstance(o := godynamo.optimize(model), godynamo.OptimizedModule) and o._orig_mod is model",
-                "isinstance() alone: what optimize() gives is an instance of the module's own class, its keys have no "
-                "prefix",
+                "for isinstance() only: optimize() returns an instance of the module's own class, whose state_dict keys have "
+                "no prefix",
             ),
             Row(
                 "export",
                 "torch._dynamo.export",
                 "godynamo.export(plain)(x).graph_module(x).equal(x + 1)",
-                "no constraints and no dynamic shapes; .guards are texts",
+                "no constraints and no dynamic shapes; .guards holds texts",
             ),
             Row(
                 "run",
@@ -76,21 +76,21 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "disable",
                 "torch.compiler.disable",
                 "godynamo.disable(plain, reason='slow')(x).equal(x + 1)",
-                "also `with disable():`; recursive=False is skip, which gives the function itself back; no wrapping=",
+                "also `with disable():`; recursive=False is skip, which returns the function itself; no wrapping=",
             ),
             Row("skip", "torch._dynamo.decorators.skip", "godynamo.skip(plain) is plain"),
             Row(
                 "error_on_graph_break",
                 "torch._dynamo.error_on_graph_break",
                 "godynamo.error_on_graph_break(True)(plain)(x).equal(x + 1)",
-                "a function may be left by an allowed break inside of a block where breaks are errors: the rest knows "
-                "of the block no more",
+                "after an allowed break inside a block where breaks are errors, the rest of the function is outside that "
+                "block",
             ),
             Row(
                 "skip_frame",
                 "torch._dynamo.skip_frame",
                 "godynamo.skip_frame('why') is None",
-                "of this call, not of every later one",
+                "skips this call only",
             ),
             Row("graph_break", "torch._dynamo.graph_break", "godynamo.graph_break('why') is None"),
             Row(
@@ -98,7 +98,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch.compiler.set_stance",
                 "godynamo.set_stance('force_eager')(f)(x).equal(x + 1) and godynamo.cache_size(f) == 0",
                 "no force_backend; skip_guard_eval_unsafe skips nothing; aot_eager_then_compile is eager_then_compile; "
-                "in captured code it splits the graph where torch raises; torch's own stance does not hold here",
+                "in captured code it breaks the graph, where torch raises; torch's own stance has no effect",
             ),
             Row("get_stance", "", "godynamo.get_stance() == 'default'", _OURS),
             Row("reset", "torch.compiler.reset", "(f(x), godynamo.reset(), godynamo.cache_size(f))[2] == 0"),
@@ -111,37 +111,37 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "remove_from_cache",
                 "torch._dynamo.eval_frame.remove_from_cache",
                 "(f(x), godynamo.remove_from_cache(f), godynamo.cache_size(f))[2] == 0",
-                "takes what optimize() gave",
+                "takes the result of optimize()",
             ),
             Row(
                 "nested_compile_region",
                 "torch.compiler.nested_compile_region",
                 "godynamo.nested_compile_region(plain) is plain",
-                "changes nothing: equal layers are captured once without a mark",
+                "has no effect: equal layers are captured once without a mark",
             ),
             Row(
                 "disable_nested_graph_breaks",
                 "torch._dynamo.disable_nested_graph_breaks",
                 "godynamo.disable_nested_graph_breaks(plain) is plain",
-                "changes nothing: there are no nested breaks",
+                "has no effect: there are no nested graph breaks",
             ),
         ],
     ),
     (
-        "What functions are to the translator",
+        "How functions are translated",
         [
             Row(
                 "allow_in_graph",
                 "torch.compiler.allow_in_graph",
                 "(a := godynamo.allow_in_graph(lambda x: x + 1)) and godynamo.explain(lambda x: a(x))(x).op_count == 1",
-                "marks made with torch's own function hold here too",
+                "torch's own mark has the same effect",
             ),
             Row(
                 "disallow_in_graph",
                 "torch._dynamo.disallow_in_graph",
                 "(d := godynamo.disallow_in_graph(lambda x: x * 2)) and godynamo.explain(lambda x: d(x + "
                 "1))(x).graph_break_count == 1",
-                "of any callable; marks made with torch's own function hold here too",
+                "for any callable; torch's own mark has the same effect",
             ),
             Row(
                 "forbid_in_graph",
@@ -167,7 +167,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch.compiler.assume_constant_result",
                 "(c := godynamo.assume_constant_result(lambda: 7)) and godynamo.optimize(lambda x: x * c())(x).equal(x "
                 "* 7)",
-                "marks made with torch's own function hold here too",
+                "torch's own mark has the same effect",
             ),
             Row(
                 "is_dynamo_disable_recursive",
@@ -179,7 +179,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "wrap_numpy",
                 "torch.compiler.wrap_numpy",
                 "godynamo.wrap_numpy(lambda a: a + 1)(x).equal(x + 1)",
-                "torch's own; its calls split the graph",
+                "torch's own; calls break the graph",
             ),
         ],
     ),
@@ -190,7 +190,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "is_compiling",
                 "torch.compiler.is_compiling",
                 "godynamo.optimize(lambda x: x + godynamo.is_compiling())(x).equal(x + 1)",
-                "torch's own is True in captured code as well",
+                "torch.compiler.is_compiling is True in captured code as well",
             ),
             Row("is_dynamo_compiling", "torch.compiler.is_dynamo_compiling", "godynamo.is_dynamo_compiling() is False"),
             Row("is_exporting", "torch.compiler.is_exporting", "godynamo.is_exporting() is False", "never True"),
@@ -214,7 +214,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 name,
                 torch,
                 f"godynamo.{name}(x, 0) is None",
-                "the mark is kept, for torch.compile too; sizes are constants here",
+                "the mark is stored on the tensor, and torch.compile sees it; sizes are constants here",
             )
             for name, torch in (
                 ("mark_dynamic", "torch._dynamo.mark_dynamic"),
@@ -228,7 +228,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "mark_static_address",
                 "torch._dynamo.mark_static_address",
                 "godynamo.mark_static_address(x) is None",
-                "kept for backends that record CUDA graphs",
+                "stored for backends that record CUDA graphs",
             ),
         ],
     ),
@@ -239,14 +239,14 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "list_backends",
                 "torch.compiler.list_backends",
                 "'inductor' in godynamo.list_backends()",
-                "with godynamo's own and those of entry points",
+                "includes godynamo's own and those of entry points",
             ),
             Row("lookup_backend", "torch._dynamo.lookup_backend", "callable(godynamo.lookup_backend('aot_eager'))"),
             Row(
                 "register_backend",
                 "torch._dynamo.register_backend",
                 "callable(godynamo.register_backend(lambda gm, i: gm.forward, name='mine', tags=['debug']))",
-                "torch.compile does not see them",
+                "torch.compile does not see the backend",
             ),
             Row(
                 "register_debug_backend",
@@ -269,24 +269,24 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "get_default_backend",
                 "torch.compiler.get_default_backend",
                 "godynamo.get_default_backend() == 'eager'",
-                "optimize()'s; compile()'s is \"inductor\" as long as none is set",
+                'of optimize(); that of compile() is "inductor" unless one is set',
             ),
         ],
     ),
     (
-        "Looking",
+        "Inspection",
         [
             Row(
                 "set_logs",
                 "torch._logging.set_logs",
                 "(godynamo.set_logs(graph_breaks=True), godynamo.set_logs())[0] is None",
-                "the artefacts of docs/logs.md; those of torch's compilers stay TORCH_LOGS'",
+                "the artefacts of docs/logs.md; TORCH_LOGS controls those of torch's compilers",
             ),
             Row(
                 "explain",
                 "torch._dynamo.explain",
                 "godynamo.explain(plain)(x).graph_count == 1",
-                "of one call; says what was kept out, too",
+                "of one call; also lists what was not captured",
             ),
             Row("guards", "", "(f(x), 'x' in str(godynamo.guards(f)[0]))[1]", _OURS),
             Row("cache_entries", "", "(f(x), godynamo.cache_entries(f)[0].valid)[1]", _OURS),
@@ -298,25 +298,27 @@ GROUPS: list[tuple[str, list[Row]]] = [
     (
         "comptime",
         [
-            Row("comptime", "torch._dynamo.comptime", "godynamo.comptime.comptime is not None", "a module, as torch's"),
+            Row(
+                "comptime", "torch._dynamo.comptime", "godynamo.comptime.comptime is not None", "a module, like torch's"
+            ),
             Row(
                 "comptime.comptime",
                 "torch._dynamo.comptime.comptime",
                 "(seen := []) == [] and (godynamo.optimize(lambda x: (x + 1, godynamo.comptime.comptime(lambda ctx: "
                 "seen.append(ctx.get_local('x').size()))))(x), seen)[1] == [(3,)]",
-                "closures give known values; sleep too; what the function raises is exc.ComptimeError",
+                "closures return known values; also sleep; an exception in the function becomes exc.ComptimeError",
             ),
             Row(
                 "comptime.ComptimeContext",
                 "torch._dynamo.comptime.ComptimeContext",
                 "hasattr(godynamo.comptime.ComptimeContext, 'print_locals')",
-                "graph() is a copy; shown guards are kind and place",
+                "graph() is a copy; guards are shown by kind and place",
             ),
             Row(
                 "comptime.ComptimeVar",
                 "torch._dynamo.comptime.ComptimeVar",
                 "hasattr(godynamo.comptime.ComptimeVar, 'as_fake')",
-                "as_proxy() gives the node of a copy of the graph; what is asked adds no guard",
+                "as_proxy() returns a node of a copy of the graph; questions add no guards",
             ),
         ],
     ),
@@ -327,13 +329,13 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "callback",
                 "torch._dynamo.callback",
                 "godynamo.callback.callback_handler is not None",
-                "a module, as torch's",
+                "a module, like torch's",
             ),
             Row(
                 "callback.on_compile_start",
                 "torch._dynamo.callback.on_compile_start",
                 "(told := []) == [] and godynamo.callback.on_compile_start(told.append) and (f(x), len(told))[1] == 1",
-                "each translation is told of; what a callback raises is reported and goes no further",
+                "called for every translation; an exception in a callback is reported, not raised",
             ),
             Row(
                 "callback.on_compile_end",
@@ -355,7 +357,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "callback.CallbackArgs",
                 "torch._dynamo.callback.CallbackArgs",
                 "godynamo.callback.CallbackArgs(godynamo.callback.CallbackTrigger.DYNAMO, '0/0').compile_id == '0/0'",
-                "`code` besides; compile_id is code object/entries",
+                "also `code`; compile_id is code object/entries",
             ),
             Row(
                 "callback.CallbackTrigger",
@@ -372,7 +374,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "config",
                 "torch._dynamo.config",
                 "godynamo.config.cache_size_limit == 8",
-                "a module of its own with its own settings",
+                "a separate module with its own settings",
             ),
             Row(
                 "config.patch",
@@ -383,7 +385,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "patch_dynamo_config",
                 "torch._dynamo.patch_dynamo_config",
                 "godynamo.patch_dynamo_config is godynamo.config.patch",
-                "in captured code it splits the graph; every setting may be changed",
+                "in captured code it breaks the graph; every setting can be changed",
             ),
             Row("config.get_config", "", "'suppress_errors' in godynamo.config.get_config()", _OURS),
             Row(
@@ -429,7 +431,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "config.suppress_errors",
                 "torch._dynamo.config.suppress_errors",
                 "godynamo.config.suppress_errors is False",
-                "of backends; godynamo's own errors never reach the user",
+                "for errors of backends; internal errors of godynamo never reach the user",
             ),
             Row(
                 "config.verify_correctness",
@@ -459,7 +461,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 f"config.{name}",
                 f"torch._dynamo.config.{name}",
                 f"godynamo.config.{name} is {value}",
-                "only this value is built",
+                "only this value is supported",
             )
             for name, value in (
                 ("capture_scalar_outputs", False),
@@ -471,20 +473,20 @@ GROUPS: list[tuple[str, list[Row]]] = [
         + [
             Row(f"config.{name}", "", f"godynamo.config.{name} == {value}", f"godynamo's own: {what}")
             for name, value, what in (
-                ("cache_evict", False, "at the limit the entry used least recently goes"),
-                ("queue_effects", True, "effects follow the graph instead of splitting it"),
-                ("tensor_guards", "'used'", 'guard what was asked of tensors, or "full": all metadata'),
+                ("cache_evict", False, "at the limit, the least recently used entry is evicted"),
+                ("queue_effects", True, "effects run after the graph instead of breaking it"),
+                ("tensor_guards", "'used'", 'guard only the metadata that was read, or "full": all of it'),
                 ("reuse_layers", True, "equal layers are captured once"),
                 ("fork_reload", True, "a forked child may translate"),
-                ("inner_limit", 4096, "code objects that one optimize() serves by the hook"),
-                ("max_internal_errors", 0, "after which nothing more is translated; 0: never"),
-                ("max_translated_instructions", 200_000, "that one translation runs through"),
-                ("inline_depth_limit", 100, "of inlined calls"),
-                ("translate_everything", False, "frames without tensors too, for tests"),
-                ("python_ops", False, "calls of unknown Python go into the graph"),
+                ("inner_limit", 4096, "code objects that the frame hook serves for one optimize()"),
+                ("max_internal_errors", 0, "after so many, translation stops; 0: no limit"),
+                ("max_translated_instructions", 200_000, "limit of instructions in one translation"),
+                ("inline_depth_limit", 100, "of nested inlined calls"),
+                ("translate_everything", False, "also frames without tensors; for tests"),
+                ("python_ops", False, "calls of unknown Python functions become graph nodes"),
                 ("trace_dir", "''", "where a trace is written (GODYNAMO_TRACE)"),
-                ("trace_file_mib", 64, "of one file of the trace"),
-                ("trace_files", 8, "that one process keeps"),
+                ("trace_file_mib", 64, "size of one trace file"),
+                ("trace_files", 8, "number of trace files kept by one process"),
             )
         ],
     ),
@@ -508,7 +510,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "utils.guard_failures",
                 "torch._dynamo.utils.guard_failures",
                 "(f(x), f(1), len(godynamo.utils.guard_failures[f.__code__]))[2] == 1",
-                "texts; gone from torch",
+                "texts; removed from torch",
             ),
             Row(
                 "utils.compile_times",
@@ -553,13 +555,13 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "torch._dynamo.utils.CompileProfiler",
                 "(p := godynamo.utils.CompileProfiler()) and (godynamo.optimize(plain, backend=p)(x), 'graphs: 1' in "
                 "p.report())[1]",
-                "gone from torch",
+                "removed from torch",
             ),
             Row(
                 "utils.CodeMap",
                 "torch._dynamo.utils.ExactWeakKeyDictionary",
                 "len(godynamo.utils.CodeMap()) == 0",
-                "of code objects",
+                "keyed by code object",
             ),
             Row(
                 "utils.record_time",
@@ -580,7 +582,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "utils.same",
                 "torch._dynamo.utils.same",
                 "godynamo.utils.same(x, x)",
-                "testing.same: tol and equal_nan alone, which is True",
+                "same as testing.same: only tol and equal_nan, which is True",
             ),
         ],
     ),
@@ -591,7 +593,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "testing",
                 "torch._dynamo.testing",
                 "godynamo.testing.same is not None",
-                "what tests of programs use of it",
+                "the parts that users' tests need",
             ),
             Row(
                 "testing.CompileCounter",
@@ -626,13 +628,13 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "testing.reset_rng_state",
                 "torch._dynamo.testing.reset_rng_state",
                 "(godynamo.testing.reset_rng_state(), torch.initial_seed())[1] == 1337",
-                "numpy's too; no XLA",
+                "also numpy's; no XLA",
             ),
             Row(
                 "testing.same",
                 "torch._dynamo.testing.same",
                 "godynamo.testing.same([x], [x.clone()])",
-                "types and structure too; tol=0 compares bit by bit",
+                "also compares types and structure; tol=0 compares bit by bit",
             ),
         ],
     ),
@@ -652,10 +654,10 @@ GROUPS: list[tuple[str, list[Row]]] = [
                     ("Unsupported", "code, reason, hint and stack of the break"),
                     ("TorchRuntimeError", "none"),
                     ("BackendCompilerFailed", "none"),
-                    ("InternalTorchDynamoError", "logged, raised nowhere"),
-                    ("RecompileError", "by the stance and by config.error_on_recompile"),
+                    ("InternalTorchDynamoError", "logged, never raised"),
+                    ("RecompileError", "raised by the stance and by config.error_on_recompile"),
                     ("FailOnRecompileLimitHit", "none"),
-                    ("InvalidBackend", "a ValueError besides"),
+                    ("InvalidBackend", "also a ValueError"),
                 )
             ),
             Row("exc.InvalidBackendResult", "", "issubclass(godynamo.exc.InvalidBackendResult, TypeError)", _OURS),
@@ -674,7 +676,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "overrides",
                 "torch.overrides",
                 "godynamo.overrides.get_overloaded_types_and_args is not None",
-                "the library of __torch_function__ in Python",
+                "Python implementation of the __torch_function__ helpers",
             ),
         ],
     ),

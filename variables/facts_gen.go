@@ -146,7 +146,7 @@ type factObjects struct {
 	shadowCalled        py.Object
 }
 
-// table is where each fact goes.
+// table maps the name of each fact to its field.
 func (f *factObjects) table() map[string]*py.Object {
 	return map[string]*py.Object{
 		"ListType":              &f.ListType,

@@ -2,53 +2,53 @@
 
 package variables
 
-// callableKind is what a call of a callable means to the translator.
+// callableKind is how the translator handles a call of a callable.
 type callableKind string
 
 const (
-	kindAllowed             callableKind = "allowed"               // allow_in_graph: a node of the graph, whatever it does
-	kindAsked               callableKind = "asked"                 // says something about the process; a guard asks again
+	kindAllowed             callableKind = "allowed"               // allow_in_graph: one node of the graph
+	kindAsked               callableKind = "asked"                 // returns a fact about the process, which a guard checks again
 	kindComptime            callableKind = "comptime"              // godynamo.comptime; detail: the method
-	kindConstant            callableKind = "constant"              // its answer never changes in a process
-	kindConverted           callableKind = "converted"             // gives its first argument another class
+	kindConstant            callableKind = "constant"              // its result never changes within a process
+	kindConverted           callableKind = "converted"             // changes the class of its first argument
 	kindCurrentException    callableKind = "current_exception"     // sys.exception
 	kindDisabled            callableKind = "disabled"              // disable; detail: the user's reason
 	kindDispatch            callableKind = "dispatch"              // functools.singledispatch
-	kindEnterState          callableKind = "enter_state"           // enters a block of torch's state, which leave_entered ends
+	kindEnterState          callableKind = "enter_state"           // enters a block that switches torch's state; leave_entered ends it
 	kindExcInfo             callableKind = "exc_info"              // sys.exc_info
-	kindFalse               callableKind = "false"                 // False while translating
-	kindFirst               callableKind = "first"                 // its last argument: NewType, torch.jit.annotate
+	kindFalse               callableKind = "false"                 // returns False while translating
+	kindFirst               callableKind = "first"                 // returns its last argument: NewType, torch.jit.annotate
 	kindFold                callableKind = "fold"                  // assume_constant_result: called while translating
 	kindForbidden           callableKind = "forbidden"             // forbid_in_graph
 	kindFromNumpy           callableKind = "from_numpy"            // torch.from_numpy
 	kindGraphBreak          callableKind = "graph_break"           // godynamo.graph_break
 	kindHandleTorchFunction callableKind = "handle_torch_function" // torch.overrides.handle_torch_function
 	kindHop                 callableKind = "hop"                   // a higher-order operator
-	kindInline              callableKind = "inline"                // run through, though its module is opaque
-	kindLater               callableKind = "later"                 // LazyModuleMixin._infer_parameters: after the frame has run once
-	kindLog                 callableKind = "log"                   // a method of logging's
+	kindInline              callableKind = "inline"                // inlined although its module is opaque
+	kindLater               callableKind = "later"                 // LazyModuleMixin._infer_parameters: captured after the frame has run once
+	kindLog                 callableKind = "log"                   // a method of a logger
 	kindMakeSubclass        callableKind = "make_subclass"         // torch.Tensor._make_subclass
-	kindModes               callableKind = "modes"                 // one of torch's functions on the stack of TorchFunctionModes; detail: which
+	kindModes               callableKind = "modes"                 // reads or changes torch's stack of TorchFunctionModes; detail: which function
 	kindNamespace           callableKind = "namespace"             // torch._C._VariableFunctions
-	kindOp                  callableKind = "op"                    // an operation of torch's: a node of the graph
-	kindOpaque              callableKind = "opaque"                // not followed: a call breaks the graph
+	kindOp                  callableKind = "op"                    // a torch operation: one node of the graph
+	kindOpaque              callableKind = "opaque"                // never inlined: a call breaks the graph
 	kindPure                callableKind = "pure"                  // may be called while translating
-	kindRecursiveRepr       callableKind = "recursive_repr"        // a __repr__ that dataclasses or reprlib has wrapped
-	kindRegion              callableKind = "region"                // error_on_graph_break; detail: where the region begins, or that it ends
+	kindRecursiveRepr       callableKind = "recursive_repr"        // a __repr__ wrapped by dataclasses or reprlib
+	kindRegion              callableKind = "region"                // the begin or the end of an error_on_graph_break region; detail: which
 	kindSetState            callableKind = "set_state"             // changes torch's state
 	kindSignature           callableKind = "signature"             // inspect.signature
 	kindSkipFrame           callableKind = "skip_frame"            // godynamo.skip_frame
-	kindStandIn             callableKind = "stand_in"              // has a Python stand-in in _polyfills; else it is run through
-	kindStandInType         callableKind = "stand_in_type"         // the class that a stand-in stands for
-	kindState               callableKind = "state"                 // reads torch's state, which is guarded
+	kindStandIn             callableKind = "stand_in"              // has a Python stand-in in _polyfills; inlined where that declines
+	kindStandInType         callableKind = "stand_in_type"         // returns the C type that an object of a stand-in class represents
+	kindState               callableKind = "state"                 // reads torch's state; the value is guarded
 	kindSubstitute          callableKind = "substitute"            // substitute_in_graph
 	kindTaker               callableKind = "taker"                 // takes a function and calls it; detail: torch's name
-	kindTensorPredicate     callableKind = "tensor_predicate"      // asks about a tensor
+	kindTensorPredicate     callableKind = "tensor_predicate"      // returns a bool about a tensor
 	kindTorchFunctionCheck  callableKind = "torch_function_check"  // torch.overrides.has_torch_function
-	kindTracing             callableKind = "tracing"               // asks whether something traces
-	kindTransform           callableKind = "transform"             // makes a transformed function: torch.vmap, torch.func.grad
-	kindTransformed         callableKind = "transformed"           // a function that torch.func has made
-	kindTrue                callableKind = "true"                  // True while translating
+	kindTracing             callableKind = "tracing"               // reports whether something traces
+	kindTransform           callableKind = "transform"             // returns a transformed function: torch.vmap, torch.func.grad
+	kindTransformed         callableKind = "transformed"           // a function returned by torch.func
+	kindTrue                callableKind = "true"                  // returns True while translating
 	kindTypeHints           callableKind = "type_hints"            // typing.get_type_hints
 	kindWarn                callableKind = "warn"                  // warnings.warn
 )

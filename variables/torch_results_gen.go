@@ -2,22 +2,22 @@
 
 package variables
 
-// resultKind is what an operation of torch returns.
+// resultKind is the kind of result that a torch operation returns.
 type resultKind string
 
 const (
 	givesTensor  resultKind = "tensor"  // one tensor
 	givesTensors resultKind = "tensors" // a tuple of N tensors: "tensors:N"
-	givesList    resultKind = "list"    // a tuple of tensors whose length the schema does not say
+	givesList    resultKind = "list"    // a tuple of tensors, of a length that the schema does not give
 	givesSelf    resultKind = "self"    // the first argument, changed in place
-	givesInt     resultKind = "int"     // a Python number computed from tensors, as the next three
-	givesFloat   resultKind = "float"   // a float
-	givesBool    resultKind = "bool"    // a bool
-	givesScalar  resultKind = "scalar"  // an int or a float
-	givesNone    resultKind = "none"    // nothing: it is called for its effect
-	givesObject  resultKind = "object"  // something else
-	givesInline  resultKind = "inline"  // what a Python method of torch.Tensor returns, which is translated
-	givesUnknown resultKind = "unknown" // it depends on more than the caller told: a translator must not guess
+	givesInt     resultKind = "int"     // a Python int computed from tensors
+	givesFloat   resultKind = "float"   // a float computed from tensors
+	givesBool    resultKind = "bool"    // a bool computed from tensors
+	givesScalar  resultKind = "scalar"  // an int or a float computed from tensors
+	givesNone    resultKind = "none"    // None: called for its effect
+	givesObject  resultKind = "object"  // any other object
+	givesInline  resultKind = "inline"  // unknown until the method of torch.Tensor, written in Python, is inlined
+	givesUnknown resultKind = "unknown" // depends on arguments that the caller did not pass; the translator must not guess
 )
 
 // resultKinds are all of them.

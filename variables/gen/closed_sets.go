@@ -44,8 +44,8 @@ type closedSet struct {
 
 var (
 	callableKinds = closedSet{"_user/callable_kinds.py", "CallableKind", "callableKind",
-		"what a call of a callable means to the translator", "kind"}
-	resultKinds = closedSet{"_translator/kinds.py", "ResultKind", "resultKind", "what an operation of torch returns",
+		"how the translator handles a call of a callable", "kind"}
+	resultKinds = closedSet{"_translator/kinds.py", "ResultKind", "resultKind", "the kind of result that a torch operation returns",
 		"gives"}
 )
 

@@ -20,16 +20,16 @@ import torch
 ResultKind = Literal[
     "tensor",  # one tensor
     "tensors",  # a tuple of N tensors: "tensors:N"
-    "list",  # a tuple of tensors whose length the schema does not say
+    "list",  # a tuple of tensors, of a length that the schema does not give
     "self",  # the first argument, changed in place
-    "int",  # a Python number computed from tensors, as the next three
-    "float",  # a float
-    "bool",  # a bool
-    "scalar",  # an int or a float
-    "none",  # nothing: it is called for its effect
-    "object",  # something else
-    "inline",  # what a Python method of torch.Tensor returns, which is translated
-    "unknown",  # it depends on more than the caller told: a translator must not guess
+    "int",  # a Python int computed from tensors
+    "float",  # a float computed from tensors
+    "bool",  # a bool computed from tensors
+    "scalar",  # an int or a float computed from tensors
+    "none",  # None: called for its effect
+    "object",  # any other object
+    "inline",  # unknown until the method of torch.Tensor, written in Python, is inlined
+    "unknown",  # depends on arguments that the caller did not pass; the translator must not guess
 ]
 
 Kwnames = tuple[str, ...]

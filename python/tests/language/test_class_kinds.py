@@ -29,7 +29,6 @@ TwoOthers = collections.namedtuple("TwoOthers", "first second")
 
 
 # ---- custom classes
-# ---------------------------------------------------------------------------------------------------
 
 
 class MyClass:
@@ -238,7 +237,6 @@ def test_getattribute() -> None:
 
 
 # ---- enums
-# ------------------------------------------------------------------------------------------------------------
 
 
 class Color(enum.Enum):
@@ -317,7 +315,6 @@ def test_enum_methods_and_class() -> None:
 
 
 # ---- modules
-# ----------------------------------------------------------------------------------------------------------
 
 
 class TestModule(nn.Module):
@@ -394,7 +391,6 @@ def test_forward_calls_other_methods() -> None:
 
 
 # ---- other records
-# ----------------------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass

@@ -26,7 +26,6 @@ row = pytest.mark.row
 
 
 # ---- the statements tuple, getattr, hasattr, zip, enumerate
-# ------------------------------------------------------------
 
 
 @row("S004-141")
@@ -152,7 +151,6 @@ def test_enumerate() -> None:
 
 
 # ---- resolution rules
-# --------------------------------------------------------------------------------------------------
 
 
 @row("S004-146")

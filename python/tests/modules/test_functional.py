@@ -104,7 +104,6 @@ def test_no_function_is_forgotten():
 
 
 # ---- Python code before and after the operation (S003-33, 46)
-# -------------------------------------------------------------
 
 
 def python_around(x):
@@ -157,7 +156,6 @@ def test_the_seeds_embedding_functional():
 
 
 # ---- exceptions, warnings, defaults, bindings (S003-34 to 37)
-# ---------------------------------------------------------
 
 
 @pytest.mark.row("S003-34")
@@ -246,7 +244,6 @@ def test_functions_bound_in_the_private_namespace_alone():
 
 
 # ---- the open registration (S003-45)
-# ----------------------------------------------------------------------------------------
 
 
 def leaf_for_tests(x, w):

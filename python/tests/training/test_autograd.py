@@ -72,7 +72,6 @@ def test_a_leaf_changed_in_place_raises_and_keeps_its_value(backend):
 
 
 # ---- backward and grad inside
-# -----------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -135,7 +134,6 @@ def test_modes_around_parts(backend):
 
 
 # ---- hooks
-# ------------------------------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -210,7 +208,6 @@ def test_saved_tensors_hooks(backend):
 
 
 # ---- autograd.Function
-# ------------------------------------------------------------------------------------------------
 
 
 class Square(torch.autograd.Function):
@@ -326,7 +323,6 @@ def test_functions_of_autograds(name, backend):
 
 
 # ---- checkpoint
-# -------------------------------------------------------------------------------------------------------
 
 
 @BACKENDS

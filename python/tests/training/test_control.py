@@ -25,7 +25,6 @@ def counted(fn, *args):
 
 
 # ---- marks
-# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("allow", [godynamo.allow_in_graph, torch.compiler.allow_in_graph], ids=["ours", "torch's"])
@@ -106,7 +105,6 @@ def test_is_compiling_is_true_inside_alone():
 
 
 # ---- scripted code
-# ----------------------------------------------------------------------------------------------------
 
 
 @torch.jit.script
@@ -164,7 +162,6 @@ def test_errors_inside_scripted_code_are_its_own():
 
 
 # ---- higher-order operations
-# ------------------------------------------------------------------------------------------
 
 
 @BACKENDS
@@ -186,7 +183,6 @@ def test_control_flow_operations(backend):
 
 
 # ---- custom operations
-# ------------------------------------------------------------------------------------------------
 
 
 @torch.library.custom_op("godynamo_tests::scaled", mutates_args=())
