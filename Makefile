@@ -29,7 +29,7 @@ build: venv ## compile _C and libgodynamo.so into python/godynamo/
 	@[ -e python/godynamo/libgodynamo.so ] || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
 	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace
 
-demo: build ## the seed's toy example: graphs, guards, 100 calls, hits and misses
+demo: build ## a toy example: graphs, guards, 100 calls, hits and misses
 	@echo "running the demo: it imports torch first, a few seconds"
 	@$(PY) scripts/demo.py
 

@@ -111,7 +111,7 @@ func (f *stackFlow) reach(index int32, depth int) error {
 		f.work = append(f.work, index)
 		return nil
 	}
-	return malformed("instruction %d (%v): stack depth %d on one way, %d on another", index, f.list[index].Op,
+	return malformed("instruction %d (%v): stack depth %d on one path, %d on another", index, f.list[index].Op,
 		f.depths[index], depth)
 }
 

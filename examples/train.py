@@ -18,7 +18,7 @@ import godynamo  # noqa: E402
 
 
 class Block(nn.Module):
-    """Attention and a feed-forward network, each behind a layer norm."""
+    """Attention and a feed-forward network, each after a layer norm."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()

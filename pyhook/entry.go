@@ -113,7 +113,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		result, err = convert(s, f, int(req.nentries))
 		// no mode was active at the start: an exception from outside has interrupted torch's code inside a mode
 		if err == nil && C.gdb_mode_active() != 0 {
-			err = &exc.SkipFrame{Reason: "a mode of torch's was left entered", Later: true}
+			err = &exc.SkipFrame{Reason: "a torch mode was left entered", Later: true}
 		}
 		if err == nil {
 			var g *cache.GuardedCode

@@ -54,7 +54,7 @@ def page() -> str:
         lines.append("")
     lines += ["## Not built", "", "| name | why |", "|---|---|"]
     lines += [f"| `{name}` | {_cell(why)} |" for name, why in sorted(_not_built().items())]
-    lines += ["", "## Other names of torch's", "", "| torch's | here |", "|---|---|"]
+    lines += ["", "## Other torch names", "", "| torch's | here |", "|---|---|"]
     lines += [f"| `{torch}` | `{name}` |" for torch, name in sorted(api.ELSEWHERE.items())]
     return "\n".join(lines) + "\n"
 

@@ -59,7 +59,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		// generator is left to CPython as well.
 		u := exc.Break(exc.Generator, "%s inspects the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
-		return nil, child.unbreakable(u, "a generator of its looks at the interpreter")
+		return nil, child.unbreakable(u, "a generator that it runs examines the interpreter")
 	}
 	if err := child.run(); err != nil {
 		return nil, err

@@ -146,7 +146,7 @@ func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free
 func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
 	for _, l := range tx.d.code.Locals {
 		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
-			return "the function asks for its own frame (locals, eval, ...) and shares variables"
+			return "the function reads its own frame (locals, eval, ...) and shares variables"
 		}
 	}
 	if !u.Frame {

@@ -275,7 +275,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
 				return tx.breakHere(inst, why)
 			}
-			return tx.unbreakable(tx.log.entries[step].(*exc.Unsupported), "no split at "+inst.Op.String())
+			return tx.unbreakable(tx.log.entries[step].(*exc.Unsupported), "no graph break is possible at "+inst.Op.String())
 		}
 	}
 	if err := o.finalizerDue(); err != nil {
@@ -359,7 +359,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	u.Stack = append(u.Stack, frameOf(tx.d.code.Name, tx.d.code.Filename, inst))
 	if tx.parent != nil {
 		if setsEvents(tx.d.code) {
-			return tx.unbreakable(u, "it calls what sets who sees its events")
+			return tx.unbreakable(u, "the function installs a trace or profile function")
 		}
 		u.Frame = false // the request is for the inlined frame, which its caller leaves to CPython
 		return err
@@ -373,14 +373,14 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		}
 	}
 	if u.Frame && !usesFrame(tx.d.code) {
-		return tx.unbreakable(u, "the function asks for its own frame")
+		return tx.unbreakable(u, "the function reads its own frame")
 	}
 	if tx.watched() {
 		return tx.unbreakable(u,
-			"the function asks for its own frame, looks at the interpreter, or sets who sees its events")
+			"the function reads its own frame, examines the interpreter, or installs a trace function")
 	}
 	if !h.breaks {
-		return tx.unbreakable(u, "no split at "+inst.Op.String())
+		return tx.unbreakable(u, "no graph break is possible at "+inst.Op.String())
 	}
 	return tx.log.add(step, u)
 }

@@ -1,7 +1,7 @@
 // charts: [{colors: [number of --c0..--c7], unit: of the values, option: what ECharts draws}], one for each #chartN.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const steps = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
-// A value with three digits that count, in the unit that reads best.
+// Formats a value with three significant digits, in a suitable unit.
 function shown(value, unit) {
   const x = Number(value);
   if (value === "-" || value === "" || value == null || !isFinite(x)) return "";
@@ -18,7 +18,7 @@ function withUnits(option, unit) {
     ...option,
     tooltip: {...option.tooltip, valueFormatter: text},
     xAxis: [].concat(option.xAxis).map(axis => ({...axis, axisLabel: {...axis.axisLabel, formatter: text, hideOverlap: true}})),
-    // Every workload has its name, and every bar its value.
+    // Each workload is named, and each bar shows its value.
     yAxis: [].concat(option.yAxis).map(axis => ({...axis, axisLabel: {...axis.axisLabel, interval: 0}})),
     series: option.series.map(one => ({...one, label: {show: true, position: "right", fontSize: 10, formatter: p => text(p.value)}})),
   };

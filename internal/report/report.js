@@ -47,7 +47,7 @@ function links(list) {
 }
 function go(c) { location.hash = "c" + c; }
 
-// ---- details, unpacked when they are looked at ----
+// ---- details, unpacked on first use ----
 const chunks = new Map();
 function details(c) {
   const n = Math.floor(c / data.perChunk);
@@ -145,7 +145,7 @@ function showCompiles() {
   refresh();
   drawDetail(detail);
 }
-// Nodes are drawn to start with until this many rows are there; the others when they are opened.
+// Number of rows that are drawn at first; the other nodes are drawn when they are opened.
 const FIRST_ROWS = 300;
 function drawTree(into, root) {
   let rows = 0;
@@ -155,7 +155,7 @@ function drawTree(into, root) {
     for (const kid of node.kids.values()) {
       const path = [kid];
       let last = kid;
-      while (last.kids.size === 1 && last.functions.size === 0 && last.frame) { // frames that only lead on are one entry
+      while (last.kids.size === 1 && last.functions.size === 0 && last.frame) { // frames with one callee share an entry
         const next = last.kids.values().next().value;
         path.push(last = next);
       }
@@ -169,7 +169,7 @@ function drawTree(into, root) {
       };
       const lines = path.map((n, i) => nodeLine(n, i === path.length - 1 ? mark : h("span.fold-mark"), i === path.length - 1 && n.count));
       for (const line of lines) { line.classList.add("fold"); line.addEventListener("click", () => open(kids.hidden)); }
-      if (lines.length > 5) { // the way through a framework: its ends say enough
+      if (lines.length > 5) { // a path through a framework: its ends are enough
         const between = lines.splice(1, lines.length - 3);
         const rest = h("div.line.fold", { onclick: () => rest.replaceWith(...between) }, h("span.fold-mark"), h("span.src", null, "… " + between.length + " frames"));
         lines.splice(1, 0, rest);
@@ -213,7 +213,7 @@ function functionRow(f) {
 function drawDetail(box) {
   const c = state.compile;
   if (c < 0 || c >= compiles.length) {
-    box.replaceChildren(h("div.empty", null, "Choose a translation on the left. Those with an arrow are the rest of a split frame."));
+    box.replaceChildren(h("div.empty", null, "Choose a translation on the left. An arrow marks the rest of a frame after a graph break."));
     return;
   }
   const x = compiles[c];
@@ -236,7 +236,7 @@ function more(c, t) {
   const failures = t.failures || [], breaks = t.breaks || [], calls = t.calls || [];
   if (failures.length) part("Why it was translated again", failureTable(failures));
   if (breaks.length) part("Graph breaks", breaks.map(breakBox));
-  part("Called from", x.stack.length ? frames(x.stack.map(i => data.frames[i])) : h("p.soft", null, "nothing of the program's"));
+  part("Called from", x.stack.length ? frames(x.stack.map(i => data.frames[i])) : h("p.soft", null, "no frame of the program"));
   part("Time", phaseBar(t.times || {}), calls.length > 1 && flame(calls.map(r => [r[0], null, r[5], r[4], r[1], r[2], r[3]])));
   if (t.graph) part("Graph", graphBlock(t.graph, t.sizes || {}));
   const parts = (t.guards || {}).parts || [];
@@ -244,7 +244,7 @@ function more(c, t) {
   const code = t.bytecode || {};
   if (code.original || code.transformed) {
     const lines = new Set(breaks.filter(b => b.stack && b.stack.length).map(b => b.stack[b.stack.length - 1]).filter(s => s[1] === t.function.file).map(s => s[2]));
-    part("Bytecode", h("div.two", null, h("div", null, h("b", null, "the user's"), listing(code.original, lines)),
+    part("Bytecode", h("div.two", null, h("div", null, h("b", null, "the user's code"), listing(code.original, lines)),
       h("div", null, h("b", null, "transformed"), code.transformed ? listing(code.transformed, lines) : h("p.soft", null, "none: the user's own code runs"))));
   }
   part("Facts", facts(c, t));
@@ -254,7 +254,7 @@ function facts(c, t) {
   const x = compiles[c], p = data.processes[x.p];
   const rows = [["function", t.function.file + ":" + t.function.line], ["backend", t.backend], ["thread", (t.thread_name || "") + " (" + t.thread + ")"],
     ["process", p.pid + ": " + p.command], ["at", new Date(t.time * 1000).toISOString()],
-    ["begun", t.attempts === 1 ? "once" : t.attempts + " times: each split begins the frame again"]];
+    ["begun", t.attempts === 1 ? "once" : t.attempts + " times: each graph break restarts the translation"]];
   if (x.parent !== null && x.parent !== undefined) rows.push(["led to by", [link(x.parent), " " + name(x.parent)]]);
   const below = [];
   for (let i = 0; i < compiles.length; i++) if (compiles[i].parent === c) below.push(i);
@@ -271,7 +271,7 @@ function failureTable(failures) {
       h("td.value.was", null, f.was ?? ""), h("td.value.found", null, f.found ?? (f.guard ? f.text.slice(f.guard.length + 2) : "")),
       h("td.asked", null, f.file ? [place(f.file, f.line), " ", h("code", null, f.source)] : "")))));
 }
-// A guard's executable text is long and for a debugger: it is shown when it is asked for.
+// A guard's executable text is long and meant for debugging: it is shown on request.
 const folded = (title, text) => h("details", null, h("summary.soft", null, title), h("div.mono.wrapped", null, text));
 function breakBox(b) {
   const stack = b.stack || [], top = stack[0];
@@ -279,7 +279,7 @@ function breakBox(b) {
     b.around ? source(b.around.first, b.around.lines, top[2]) : null,
     stack.length > 0 && frames(stack));
 }
-// A stack, innermost first; a long one's outer frames come when they are asked for.
+// A stack, innermost first; the outer frames of a long one are shown on request.
 function frames(stack) {
   const rows = stack.map(([fn, file, line, text]) => h("div", { title: file + ":" + line }, fn, " ", place(file, line), " ", h("span.soft", null, text)));
   const box = h("div.frames.mono", null, rows.slice(0, rows.length > 14 ? 10 : 14));
@@ -294,13 +294,13 @@ function source(first, lines, marked) {
     h("div" + (first + i === marked ? ".marked" : ""), null, h("span.no", null, String(first + i)), text)));
 }
 const block = text => h("div.code-block", null, text.replace(/\n$/, "").split("\n").map(line => h("div", null, line || " ")));
-// The graph as fx prints it, behind each value its sizes, dtype and device where they are known.
+// The graph as fx prints it, with the sizes, dtype and device after each value if known.
 function graphBlock(text, sizes) {
   const lines = text.replace(/\n$/, "").split("\n"), names = lines.map(l => /^\s*%?(\w+)\b/.exec(l)?.[1]);
   return h("div.code-block.graph", null, lines.map((line, i) =>
     h("div", null, line || " ", Object.hasOwn(sizes, names[i] ?? "") && h("span.soft.size", null, "  # " + sizes[names[i]]))));
 }
-// What dis lists, in narrower columns: line, mark of a jump's target, offset, instruction.
+// Output of dis in narrower columns: line, mark of a jump target, offset, instruction.
 function listing(text, marked) {
   let on = false;
   return h("div.code-block", null, (text || "").replace(/\n+$/, "").split("\n").map(line => {
@@ -312,7 +312,7 @@ function listing(text, marked) {
   }));
 }
 const FIRST_GUARDS = 20;
-// Guards in words, the first of them; all of them and the executable text when they are asked for.
+// The first guards in words; the others, and the executable text, are shown on request.
 function guardTable(words, parts) {
   const rows = (words.length ? words : parts).map(([text, file, line, src]) =>
     h("tr", null, h("td.value", null, text), h("td.asked", null, file ? [place(file, line), " ", h("code.soft", null, src)] : "")));
@@ -330,7 +330,7 @@ function phaseBar(times) {
 
 // ---- time by function ----
 const pen = document.createElement("canvas").getContext("2d");
-// The text, its end left out where it is wider than that; "" where next to nothing of it fits.
+// The text, cut to the width; "" if almost nothing fits.
 function fitting(text, width) {
   if (width < 20) return "";
   pen.font = "11px " + getComputedStyle(document.body).fontFamily;
@@ -339,7 +339,7 @@ function fitting(text, width) {
   while (n > 0 && pen.measureText(text.slice(0, n) + "…").width > width) n--;
   return n > 1 ? text.slice(0, n) + "…" : "";
 }
-// rows: [parent, function index or null, own time, count, name, file, line]; the outermost on top, wide is long.
+// rows: [parent, function index or null, own time, count, name, file, line]; the outermost on top; width is time.
 function flame(rows) {
   const n = rows.length, total = rows.map(r => r[2]), depth = new Array(n).fill(0), at = new Array(n).fill(0), kids = rows.map(() => []);
   const roots = [];
@@ -405,7 +405,7 @@ function showFunctions() {
   const rows = data.flame.map(([parent, f, self, count]) => [parent, f, self, count, data.functions[f].name, data.functions[f].file, data.functions[f].line]);
   const phases = {};
   add(view, [h("h2", null, "Where translating spent its time"),
-    rows.length ? [flame(rows), h("p.soft", null, "Functions at their paths of calls, the user's own on top; wide is long. A click shows one alone, another click all of them. What is in no function (decoding, guards, backend, new code) is in each translation's own time.")] : h("p.soft", null, "No times were recorded."),
+    rows.length ? [flame(rows), h("p.soft", null, "Functions by call path, the user's on top; width is time. A click shows one alone, another click all of them. What is in no function (decoding, guards, backend, new code) is in each translation's own time.")] : h("p.soft", null, "No times were recorded."),
     search("function or file", refresh), h("table", { id: "function-table" }, h("thead", null, head), body)]);
   refresh();
 }
@@ -456,7 +456,7 @@ function showProcesses() {
       h("td.soft", null, p.counters ? Object.entries(p.counters).map(([k, v]) => k + " " + v).join(", ") : "did not end in order")))))]);
 }
 
-// ---- the address says what is shown ----
+// ---- the address selects what is shown ----
 function fromAddress() {
   const hash = location.hash.slice(1), c = /^c(\d+)$/.exec(hash);
   if (c && +c[1] < compiles.length) {
@@ -476,7 +476,7 @@ function fromAddress() {
   show();
 }
 addEventListener("hashchange", fromAddress);
-if (!location.hash && compiles.length) { // something to look at: the first with a break, or the first
+if (!location.hash && compiles.length) { // start with the first translation that has a break, else with the first
   const first = compiles.findIndex(c => c.nbreaks > 0);
   state.compile = Math.max(first, 0);
 }

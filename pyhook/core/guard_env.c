@@ -626,7 +626,7 @@ static PyMethodDef functions[] = {
     {"guard_equals", guard_equals, METH_VARARGS, "guard_equals(a, b) -> bool\n\nEquality as guards mean it."},
     {"dict_keys", dict_keys, METH_O, "dict_keys(d) -> tuple\n\nThe keys in order."},
     {"dict_get", dict_get, METH_VARARGS,
-     "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user's."},
+     "dict_get(d, key)\n\nThe dict's own value; no __missing__, no __eq__ of the user runs."},
     {"instance_attr", instance_attr, METH_VARARGS, "instance_attr(object, name)\n\nWhat the instance itself has."},
     {"ends_in_code_at", ends_in_code_at, METH_VARARGS,
      "ends_in_code_at(owner, at, places, slot=False) -> bool\n\nWhether code may run when that many references "

@@ -450,9 +450,9 @@ failure_type(void)
                                      "field", "__module__", "godynamo._C", "__doc__",
                                      "Why an entry did not serve: a line of text, and what it is made of. part: the "
                                      "condition; found, was: the value now and when it was made (str, or None where "
-                                     "there is none); line: (file, line) of the user's that asked for it, or None; "
+                                     "there is none); line: the user's (file, line) that needed it, or None; "
                                      "place, field: of a tensor which one, in the condition's words, and what of it "
-                                     "differs (\"state\": a setting of torch's), else None.");
+                                     "differs (\"state\": a torch setting), else None.");
     }
     return type;
 }

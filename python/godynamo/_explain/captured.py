@@ -335,7 +335,7 @@ class Summary:
         rows = (*info.get("breaks", ()), *record["breaks"])
         if rows:
             break_code, reason, hint, stack = rows[-1]
-            why = f"; the frame cannot be split: {info['skipped']}" if info.get("skipped") else ""
+            why = f"; the whole frame runs in CPython: {info['skipped']}" if info.get("skipped") else ""
             return (break_code, reason + why, hint), stack[-1] if stack else None
         known = "GD0702" if info.get("nothing_to_capture") else record["left"]
         reason, hint = BREAK_CODES[known]

@@ -174,7 +174,7 @@ class Piece:
     @property
     def title(self) -> str:
         """Function and part of it, for a heading."""
-        place = f", behind line {self.behind}" if self.behind else ""
+        place = f", after line {self.behind}" if self.behind else ""
         return f"{self.function}{place}" + (", translated again" if self.again is not None else "")
 
     def _alone(self) -> Piece:

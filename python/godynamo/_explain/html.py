@@ -85,7 +85,7 @@ def _body(e: Explanation, most: int | None, heading: str) -> str:
         f"<{heading}>{escape(e.name or 'explanation')}</{heading}>" if e.name else "",
         _cards(e),
         _section("Graph breaks", "".join(map(_break, e.break_reasons))),
-        _section("How the function was split", _picture(e, most)),
+        _section("Pieces of the function", _picture(e, most)),
         _section("What CPython ran, and why", _kept_out(e)),
         _section("By function", _functions(e)),
         _section("Recompiles", _recompiles(e.recompiles)),

@@ -59,7 +59,7 @@ def break_lines(reason: BreakReason) -> Iterator[str]:
     if reason.hint:
         yield f"  hint: {reason.hint}"
     if reason.count > 1:
-        yield f"  splits {reason.count} translations"
+        yield f"  breaks {reason.count} translations"
     hidden = 0
     for i, (name, file, line) in reversed(list(enumerate(reason.user_stack))):
         if i and trace_rules.is_torchs(file):
@@ -75,7 +75,7 @@ def break_lines(reason: BreakReason) -> Iterator[str]:
 
 
 def _hidden(count: int) -> str:
-    return f"  ({count} frame{'s' if count > 1 else ''} of torch's)"
+    return f"  ({count} frame{'s' if count > 1 else ''} of torch)"
 
 
 def recompile_lines(recompile: Recompile) -> Iterator[str]:

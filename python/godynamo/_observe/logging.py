@@ -30,11 +30,11 @@ ARTIFACTS = {
     "graph_sizes": ("sizes and dtypes of the graph's values, as far as they are known without running it", False),
     "guards": ("what the translation rests on, as one Python expression", False),
     "verbose_guards": ("guards one by one, with the user's line that asked for each", True),
-    "graph_breaks": ("where a frame was split, why, and what to do", False),
+    "graph_breaks": ("where the graph broke, why, and what to do", False),
     "recompiles": ("why a function was translated again: the first guard of each entry that failed", False),
     "recompiles_verbose": ("all guards of each entry that fail", True),
     "bytecode": ("the user's bytecode and the transformed one", True),
-    "trace_source": ("each line of the user's as it is run through", False),
+    "trace_source": ("each line of the user's code as it is translated", False),
     "trace_call": ("each operation of the graph as it is added, with the place in the line", False),
     "trace_bytecode": ("each instruction as it is run through, with the stack", False),
 }
@@ -63,7 +63,7 @@ def _is_torchs(name: str) -> bool:
 
 def _unknown(name: str) -> str:
     if _is_torchs(name):
-        return f"{name!r} is torch's own: TORCH_LOGS={name} shows it, also behind godynamo with a backend of torch's"
+        return f"{name!r} is a torch artefact: set TORCH_LOGS={name}; it also works with torch's backends here"
     near = difflib.get_close_matches(name, [*ARTIFACTS, *COMPONENTS], n=3)
     hint = f"near it: {', '.join(near)}" if near else f"there are {', '.join(ARTIFACTS)}"
     return f"{name!r} is no artefact; {hint}"

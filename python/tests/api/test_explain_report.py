@@ -226,7 +226,7 @@ def test_a_break_inside_of_torchs_wrappers_is_told_once():
     [reason] = e.break_reasons
     assert reason.count == 3 and reason.function == "forward"
     text = "\n".join(_explain_text.break_lines(reason))
-    assert "(2 frames of torch's)" in text and "module.py" not in text
+    assert "(2 frames of torch)" in text and "module.py" not in text
     assert [p.function.rpartition(".")[2] for p in e.pieces] == ["forward", "forward"]
 
 

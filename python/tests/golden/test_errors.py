@@ -24,7 +24,7 @@ WHOLE = "nopython=True allows CPython to run a whole frame"
 # Codes that no chunk raises, with the reason.
 NO_ERROR = {
     "GD0003": "GODYNAMO_BISECT is read when the process starts",
-    "GD0601": "the error has no code: the frame cannot be split",
+    "GD0601": "the error has no code: the whole frame runs in CPython",
     "GD0602": "an object with a finalizer is made in CPython, which is an error before its end",
     "GD0701": "the error has the code of the value that is not modelled",
     "GD0702": WHOLE,
