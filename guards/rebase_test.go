@@ -22,7 +22,7 @@ func TestRebaseMovesWhatIsReadFromAPlace(t *testing.T) {
 	}
 }
 
-// TestRebaseKnowsEveryKindOfSource rebases each kind of source that is read from another one.
+// TestRebaseKnowsEveryKindOfSource checks that each kind of source that is read from another one can be rebased.
 func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 	from, to := NewLocalSource("a", 0), NewLocalSource("b", 1)
 	for _, s := range []Source{

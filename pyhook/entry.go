@@ -1,8 +1,8 @@
 // Package pyhook is the Go side of the boundary with CPython: the exported functions that the C core
 // calls, and the creation of code objects, functions and guarded entries from a translation's result.
 //
-// Each exported function opens a scope and defers a recover first. Between two calls only the facts in
-// package variables are kept; no goroutine is started.
+// Each exported function recovers from panics; gdTranslate opens the scope of its translation. Between two
+// calls only the facts in package variables are kept; no goroutine is started.
 package pyhook
 
 // #cgo CFLAGS: -I${SRCDIR}/py/compat -I${SRCDIR} -Wno-deprecated-declarations
@@ -25,8 +25,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// gdInit is the symbol that _C looks up. It stores the core's functions and returns ours in out. 0, or -1 on an ABI
-// mismatch.
+// gdInit is the symbol that _C looks up. It stores the core's functions and writes ours to out. It returns 0,
+// or -1 on an ABI mismatch.
 //
 //export gdInit
 func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {

@@ -19,7 +19,7 @@ import (
 
 // installer makes CPython objects from a translation's result, through the C core (translate.Installer).
 type installer struct {
-	owner             py.Object // the callable that receives the entry
+	owner             py.Object // the callable that receives the entry; for frames the hook serves, its root
 	globals, builtins py.Object // of the frame
 	trace             py.Object // the translation's number in the trace; null if there is none
 }

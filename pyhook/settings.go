@@ -79,7 +79,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		if out.Allowed, err = s.GetAttr(m, "allowed"); err != nil {
 			return nil, err
 		}
-		out.NoPython = false // excluded code must not end the program
+		out.NoPython = false // code that bisect leaves out must not end the program
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err

@@ -74,7 +74,7 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Instructions after and during which CPython 3.11 never checks for signals. Instructions that may end an
+/* Whether CPython 3.11 never checks for signals during or after the instruction. Instructions that may end an
  * object's life are not listed, since its __del__ would run. */
 static int
 is_quiet(int opcode)

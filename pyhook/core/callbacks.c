@@ -5,8 +5,8 @@
 #include "calls/other_hook.h"
 #include "interrupt.h"
 
-/* The module of each callback, unless set_callback replaces it. Callbacks are looked up at each use: none is
- * hot, and a module that is replaced or reloaded must not leave a stale function here. */
+/* The callbacks and the modules that define them; set_callback overrides a callback. They are looked up at each
+ * use: none is hot, and a module that is replaced or reloaded must not leave a stale function here. */
 static struct {
     const char *name, *module;
     PyObject *override; /* strong or NULL */

@@ -9,8 +9,8 @@
  * borrowed. new result, or NULL with an exception. Nothing is translated while it runs. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports an internal error: takes the pending exception, if any, counts it, and calls Python. There is no
- * further attempt to translate the code in question (gd_serve_miss). Leaves no exception. where: a short
+/* Reports an internal error: takes the pending exception, if any, counts the error, and calls Python. The code
+ * being translated is not attempted again (gd_serve_miss). Leaves no exception. where: a short
  * phrase; function: borrowed or NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 

@@ -73,7 +73,7 @@ typedef struct {
 enum {
     GD_TB_DROP = 1,
     GD_TB_GRAPH = 2, /* the call of a compiled graph */
-    GD_TB_PROTECTED = 4, /* the user's code handles this operation's exception: it runs instead of this code */
+    GD_TB_PROTECTED = 4, /* the user's code handles this operation's exception: if it raises, that code runs instead */
 };
 
 /* gd_entry_spec.flags */
@@ -109,8 +109,8 @@ typedef struct {
     const gd_tb_row *tb_rows;
     uint32_t ntb_rows;
     uint32_t reserved;
-    /* borrowed tuple of chains. A chain is a tuple of (code, globals, lasti, line), outermost first. The
-     * outermost one is the transformed frame itself and may have two more items. The fifth lists its
+    /* borrowed tuple of chains. A chain is a tuple of levels (code, globals, lasti, line), outermost first. The
+     * outermost level is the transformed frame itself and may have two more items. The fifth lists its
      * variables: a tuple of (index in localsplus, index of the transformed frame's variable that has the
      * value) and (index, -1, value). The sixth says how often the operation's instruction runs before
      * this run of it; it is complemented (~) if an exception from outside is raised in place of the
@@ -173,7 +173,7 @@ enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
  * A RESUME function takes everything as positional parameters, so some of its slots hold cells (see Go's
  * resume table). */
 typedef struct {
-    PyObject *owner; /* the Callable or Root that gets the entry */
+    PyObject *owner; /* the Callable, or with GD_FRAME_HOOK the Root, that owns `cache` */
     PyObject *options; /* godynamo._user.options.Options of the owner */
     PyObject *function; /* PyFunctionObject: code, globals, closure */
     PyObject *cache; /* gd_FrameCache (Python object) that will own the entry */

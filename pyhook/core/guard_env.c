@@ -116,8 +116,8 @@ guard_check(PyObject *module, PyObject *args)
     return Py_BuildValue("(Oi)", Py_False, (int)((gd_GuardedCode *)entry)->node_parts[failed]);
 }
 
-/* Returns nanoseconds per evaluation, averaged over `count` of them without the overhead of Python calls:
- * new, with the number of failures. */
+/* Returns the tuple (nanoseconds per evaluation, number of failures) of `count` evaluations, without the
+ * overhead of Python calls: new */
 static PyObject *
 guard_time(PyObject *module, PyObject *args)
 {

@@ -209,9 +209,9 @@ gd_interrupted(void)
     return gd_thread.interruption != NULL || gd_thread.no_memory;
 }
 
-/* Reports whether the exception of a call that the translator made came from outside. Unlike
- * gd_came_from_outside it allows for exceptions that come out of C without arguments, such as StopIteration,
- * since CPython computes much in such calls. */
+/* Reports whether the exception of a call that the translator made came from outside. The test is stricter than
+ * gd_came_from_outside's: in such calls C code raises builtin exceptions without arguments, such as
+ * StopIteration, as a normal result. */
 static int
 noteworthy(PyObject *type, PyObject *value, PyObject *traceback)
 {

@@ -53,7 +53,7 @@ PyCodeObject *gd_look_code(void);
  * must hold:
  *
  *   - A frame has its caller's frame as an argument, as only a signal handler has. If that argument has been dropped
- *     or replaced, a signal's number before it identifies the frame, if the frame's code is that signal's handler.
+ *     or replaced, the frame counts if a signal's number precedes it and the frame runs that signal's handler.
  *   - No frame raised it, so it came out of C, and operations do not raise its type or form: it is no Exception, it
  *     has no arguments, or its class is neither builtin nor a tensor library's.
  *

@@ -1,4 +1,5 @@
-/* The only header through which the C files of the core include CPython's headers.
+/* The only header through which the C files of the core include Python.h and CPython's internal headers. Besides
+ * it they include only public headers that Python.h leaves out (opcode.h, structmember.h, frameobject.h).
  *
  * Public headers come first, then the internal ones of the running minor version, through py3xx/internals.h.
  * That file also gives version-specific facts the names used elsewhere (gd_py_*). An unchecked version does

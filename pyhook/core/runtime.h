@@ -7,8 +7,8 @@
 
 #include "pycompat.h"
 
-/* Counters, by the names that _C.counters() shows. Those that start with hook_ are the reasons why the
- * eval-frame hook left a frame to CPython, in the order of its checks. */
+/* Counters, by the names that _C.counters() shows. Those from hook_no_extent on are the reasons why the
+ * eval-frame hook left a frame to CPython; so are `watched` and `cold`. */
 /* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
@@ -48,7 +48,7 @@ typedef struct {
      * GD_MODE_DISABLED. It is one word, so that the hot path has one test. */
     int special;
     int fork_generation; /* number of forks from the first process to this one; incremented by the atfork handler */
-    int broken; /* the max_internal_errors limit is reached: nothing more is translated */
+    int broken; /* the limit max_internal_errors, if set, is reached: nothing more is translated */
     /* settings; see the table in runtime.c */
     int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors, stance;
     int error_on_recompile, fail_on_recompile_limit_hit;

@@ -375,7 +375,8 @@ func AsInt(o Object) (int64, bool) {
 // Index calls operator.index in CPython.
 func (s *Scope) Index(o Object) (Object, error) { return s.result(C.gdpy_index(o.c())) }
 
-// TypeName returns type.__name__ without calling anything.
+// TypeName returns a type's tp_name without calling anything: its __name__, for some static types after the module's
+// name and a dot.
 func TypeName(typ Object) string {
 	return C.GoString((*C.PyTypeObject)(unsafe.Pointer(typ.p)).tp_name)
 }

@@ -35,7 +35,7 @@ func (s *Scope) Err() error {
 // pyhook/core/interrupt.h), and they end the translation at its boundary, whatever the caller does.
 func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
 
-// Restore sets an exception that was taken again, so that it reaches the caller of the exported function.
+// Restore makes a taken exception the current one again, so that it reaches the caller of the exported function.
 func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
 }

@@ -116,8 +116,7 @@ PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, P
                         const char *qualname, PyObject *module); /* new */
 PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
 PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
-/* A field of a function; new, or NULL if the function has none */
-PyObject *gdpy_function_field(PyObject *f, int field); /* field: a GDPY_FUNC_ number; new or NULL */
+PyObject *gdpy_function_field(PyObject *f, int field); /* field: a GDPY_FUNC_ number; new, NULL if it is NULL */
 PyObject *gdpy_method_field(PyObject *m, int field); /* field: a GDPY_METHOD_ number; new */
 long long gdpy_int(PyObject *o, int *overflow); /* value of an int */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */

@@ -2,7 +2,7 @@
 //
 // An Object is a handle that its Scope keeps alive. Every call that yields an object takes the scope, and
 // the scope owns the new reference; so results are never borrowed and arguments never stolen. A Scope
-// lives for one translation; whoever has one holds the GIL. Nothing here starts a goroutine or keeps a Go
+// lives for one translation; having one proves that the GIL is held. Nothing here starts a goroutine or keeps a Go
 // pointer in C.
 //
 // It is the only importer of go-python3 (handles, calls, errors). Work that takes several cgo calls (52

@@ -1,6 +1,6 @@
 /* Creates a GuardedCode from a gd_entry_spec. Every spec is verified here, since a wrong register or
- * operand would be read as an address. GuardedCode supports garbage collection, so a W that is reachable
- * from the objects it guards can be collected. */
+ * operand would be read as an address. GuardedCode supports garbage collection, so a Callable that is
+ * reachable from the objects it guards can be collected. */
 #include "cache/entry.h"
 
 #include "guards/memo.h"
@@ -254,7 +254,7 @@ copy_consts(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
         if (op_table[n->op].a == GD_OPERAND_NAME) {
-            /* Interned names are found by address. The list takes the reference. */
+            /* Interned names are found by address. The list keeps the name alive. */
             PyObject *name = Py_NewRef(e->consts[n->a]);
             PyUnicode_InternInPlace(&name);
             int failed = PyList_Append(k->strong, name);

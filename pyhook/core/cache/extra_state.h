@@ -12,7 +12,7 @@ struct gd_FrameCache;
 
 /* Frame action of a code object (gd_ExtraState.flags). */
 enum {
-    GD_CODE_SKIP = 1, /* can never be translated, or the user marked it */
+    GD_CODE_SKIP = 1, /* never translated: it cannot be, or skip_code or the user decided so */
     GD_CODE_OURS = 2, /* made by a translation: the hook never translates it again */
     GD_CODE_ASKED = 4, /* skip_code was called; the result is GD_CODE_SKIP */
     GD_CODE_SKIP_TREE = 8, /* with GD_CODE_SKIP: frames below this one are left alone as well */
@@ -23,10 +23,10 @@ enum {
 
 typedef struct {
     uint32_t flags;
-    uint32_t watched; /* frames left to CPython during GD_WATCHED_CALLS; core/calls/miss.h */
-    uint32_t calls; /* where everything is served: frames left to CPython, as too few so far; core/calls/heat.h */
-    uint16_t idle; /* how many of the latest of these in a row met no tensor below them */
-    uint16_t vain; /* how often it was hot and the translation gained nothing */
+    uint32_t watched; /* calls left to CPython by gd_watched_call (core/calls/miss.h), at most GD_WATCHED_CALLS */
+    uint32_t calls; /* where everything is served: cold calls, which ran in CPython; core/calls/heat.h */
+    uint16_t idle; /* how many of the latest cold calls in a row ran nothing worth serving below them */
+    uint16_t vain; /* how often a hot frame was not served, and no tensor had been met */
     uint32_t count, capacity;
     struct gd_FrameCache **caches; /* borrowed; a FrameCache unlinks itself before it dies */
 } gd_ExtraState;

@@ -435,7 +435,7 @@ static PyMemberDef root_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* Returns the family's resume callables, created on first use; new. All breaks of a frame at one place
+/* Returns the dict of the family's resume callables, created on first use: new. All breaks of a frame at one place
  * share a resume callable, even in a loop. */
 static PyObject *
 root_resumes(gd_Root *root, void *Py_UNUSED(closure))

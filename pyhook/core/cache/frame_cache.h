@@ -40,7 +40,7 @@ typedef struct gd_FrameCache {
     uint32_t nslots; /* the same and the closure's cells */
     char skip; /* never translated: run the user's own code */
     char warned; /* the limit has been reported */
-    uint16_t passes; /* translations that gained nothing; see GD_MAX_PASSES */
+    uint16_t passes; /* attempts to translate that left the frame to CPython; see GD_MAX_PASSES */
     uint16_t idle; /* calls in a row left to CPython that served no frame below them; see GD_IDLE_CALLS */
     uint64_t hits, misses;
     /* the other fields */

@@ -39,7 +39,8 @@ PyObject *gd_resume_new(PyObject *owner, PyObject *function);
  * anything else. */
 gd_Root *gd_root_of(PyObject *obj);
 
-/* Runs tail calls (calls/tail_call.h) until one returns a value. Steals `result`; new, or NULL with an exception. */
+/* Runs tail calls (calls/tail_call.h), starting with `result`, until one returns a value. Steals `result`; new, or
+ * NULL with an exception. */
 PyObject *gd_run_tail_calls(PyObject *result);
 
 /* Adds the types and resume_new to the module. Returns 0 or -1. */

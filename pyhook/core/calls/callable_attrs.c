@@ -28,7 +28,7 @@ get_name(PyObject *op, void *name)
             return Py_NewRef(own);
         }
     }
-    PyObject *of = Py_NewRef(wrapped_of(w)); /* its hooks may replace __wrapped__ */
+    PyObject *of = Py_NewRef(wrapped_of(w)); /* its attribute code may replace __wrapped__ */
     PyObject *value = PyObject_GetAttrString(of, name);
     Py_DECREF(of);
     return value;

@@ -67,8 +67,8 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
 }
 
 /* When a frame cannot be translated, the functions it calls may still be: they are served, as under
- * torch.compile. But CPython runs calls slower under a hook, so after this many calls that served nothing,
- * only one call in this many runs under the hook. */
+ * torch.compile. But CPython runs calls slower under a hook, so after GD_IDLE_CALLS calls that served
+ * nothing, only one call in GD_IDLE_CALLS runs under the hook. */
 #define GD_IDLE_CALLS 64
 
 /* Calls the user's own function for a frame that cannot be translated. new, or NULL with an exception */
@@ -224,7 +224,7 @@ take_kwargs(void)
     return dict != NULL ? dict : PyDict_New();
 }
 
-/* Takes back a dict from take_kwargs. Steals it. A dict that was ever used is freed, since its key table and
+/* Takes back a dict from take_kwargs. Steals it. A dict that was ever used is not kept, since its key table and
  * GC tracking would be visible. */
 static inline void
 give_kwargs(PyObject *dict)
@@ -285,7 +285,7 @@ call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject 
     return GD_LIKELY(how == GD_SERVED) ? result : finish(tstate, w, how, result, args, nargsf, NULL);
 }
 
-/* Serves a call that binds arguments, or whose register array does not fit the C stack frame: new, or NULL
+/* Serves a call whose arguments must be bound, or whose register array does not fit the C stack frame: new, or NULL
  * with an exception. Kept out of line to keep the hot path's stack frame small. */
 static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,

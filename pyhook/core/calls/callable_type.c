@@ -148,8 +148,8 @@ static void
 callable_dealloc(gd_Callable *w)
 {
     PyObject_GC_UnTrack(w);
-    /* In a chain of Callables, each is in the closure of the one before: freeing it must not recurse to the
-     * chain's length. */
+    /* Callables may form a long chain, each in the closure of the one before. Freeing it must not recurse
+     * once per Callable. */
     Py_TRASHCAN_BEGIN(w, callable_dealloc) if (w->weakreflist != NULL)
     {
         PyObject_ClearWeakRefs((PyObject *)w);
@@ -160,7 +160,8 @@ callable_dealloc(gd_Callable *w)
     Py_TRASHCAN_END
 }
 
-/* Binds as a function does: not in a class, to a method on an instance. new, or NULL with an exception */
+/* Implements tp_descr_get as for functions: itself for the class, a bound method for an instance. new, or NULL
+ * with an exception */
 static PyObject *
 callable_descr_get(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(owner))
 {

@@ -14,7 +14,7 @@ enum { OF_LIBRARY, OF_USER, HIDDEN };
 /* ... and about C functions: whether a call of it counts as a torch call. */
 enum { NOT_TORCH, TORCH, TORCH_WITH_TENSOR };
 
-/* Items of a list or tuple argument, as of sum(), that are searched for tensors. */
+/* How many items of a list or tuple argument, such as sum()'s, are searched for tensors. */
 #define MAX_SEARCHED 64
 
 /* What is known of one code object. */
@@ -29,7 +29,7 @@ typedef struct {
 } seen;
 
 /* Why CPython runs a frame: a reason noted by the core, or the instruction of the transformed function that
- * called it. For a transformed function itself: the instruction that called it. */
+ * called it, directly or not. For a transformed function itself: the instruction that called it. */
 typedef struct {
     seen *by;
     int unit;   /* code unit of the call in `by`, or -1 */
@@ -46,13 +46,14 @@ struct tally {
     uint32_t *runs, *torch; /* arrays of n */
 };
 
-/* A running frame. A library frame called by counted code counts for its site, the calling instruction there. */
+/* A running frame. A library frame below counted code has a site, the instruction of that code that led to the
+ * library. Its torch calls count there. */
 typedef struct {
     _PyInterpreterFrame *frame; /* compared only, never dereferenced */
     tally *tally; /* of library frames with a site: the site's; NULL: nothing is counted */
     int unit;     /* the current instruction; of library frames with a site: the site's */
     int counted;  /* not a library frame with a site */
-    int hidden;   /* neither this frame nor its callees count */
+    int hidden;   /* neither this frame nor its callees count, except transformed functions */
 } running;
 
 typedef struct gd_census {
@@ -65,7 +66,7 @@ typedef struct gd_census {
     int ncauses, max_causes;
     running *stack;
     int depth, max_depth;
-    PyCodeObject *noted; /* borrowed, compared only: code of which the next frame was left to CPython */
+    PyCodeObject *noted; /* borrowed, compared only: code whose next frame runs in CPython, for `reason` */
     int reason;
     PyObject *functions; /* strong dict: address of a PyMethodDef → answer */
     PyMethodDef *settrace; /* sys.settrace */
@@ -389,7 +390,8 @@ call_of(census *c, PyObject *callable)
     return answer;
 }
 
-/* Records the first callee of each call in a transformed function: the call may be a frame's native instruction. */
+/* Records the first callee of each call in a transformed function, since explain() names the callee of a native
+ * instruction (the one that a graph break leaves to CPython). */
 static void
 name_callee(census *c, seen *s, int unit, PyObject *callable)
 {
@@ -411,7 +413,7 @@ name_callee(census *c, seen *s, int unit, PyObject *callable)
     PyErr_Clear();
 }
 
-/* Reports whether the instruction is a torch call. sp points past the top of the stack. */
+/* Reports whether the instruction counts as a torch call. sp points past the top of the stack. */
 static int
 is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
 {
@@ -459,7 +461,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
 {
     running *r = c->depth > 0 ? &c->stack[c->depth - 1] : NULL;
     if (r == NULL || r->frame != frame || r->tally == NULL) {
-        return; /* the frame started before the census */
+        return; /* the frame started before the census, or is not counted */
     }
     seen *s = r->counted ? r->tally->of : look_up(c, frame->f_code);
     if (s == NULL) {

@@ -19,15 +19,15 @@ typedef struct gd_extent {
 typedef struct {
     int count; /* extents in force in the process */
     int generation; /* fork generation in which they were counted */
-    int suspended; /* the hook stays uninstalled until the outermost extent ends or gd_hook_put_back */
+    int suspended; /* the hook stays uninstalled until the last extent ends or gd_hook_put_back runs */
     gd_py_eval_function ours; /* our eval function; eval_frame.c sets it, once */
     gd_py_eval_function previous; /* runs the frames that we do not serve */
 } gd_hook_state;
 
 extern gd_hook_state gd_hook;
 
-/* Enters an extent: from now on the frames of this thread are served with root's family. Keeps a reference to
- * root until the extent is left, on the same thread. Extents may be left out of order, as when a `with`
+/* Enters an extent: from now on the frames of this thread are served with root's family. Borrows root and keeps
+ * its own reference until the extent is left, on the same thread. Extents may be left out of order, as when a `with`
  * statement ends inside a call of ours. Never fails. */
 void gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent);
 void gd_extent_leave(PyThreadState *tstate, gd_extent *extent);

@@ -21,7 +21,7 @@ int gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFun
             PyObject *const *slots);
 
 /* While translations have taken at most 1/GD_HEAT_BUDGET of the process's CPU time, code that meets tensors
- * is translated at once, so that short programs benefit too. After that it waits for hot_tensor_calls calls. */
+ * is translated at once, so that short programs benefit as well. Otherwise it waits for hot_tensor_calls calls. */
 enum { GD_HEAT_BUDGET = 8 };
 
 /* Returns the CPU time of this thread, in nanoseconds. */
@@ -31,7 +31,7 @@ void gd_heat_spent(uint64_t begun);
 
 /* Notes that a frame worth serving ran: the frames above keep the hook. */
 void gd_heat_met(void);
-/* Returns the count for gd_heat_below, before a cold frame runs. */
+/* Returns how many frames worth serving have run. Call it before a cold frame runs, for gd_heat_below. */
 uint64_t gd_heat_seen(void);
 /* Notes, after a cold frame has run, whether anything below it met a tensor. seen: what gd_heat_seen
  * returned. The caller holds code. */

@@ -18,7 +18,7 @@
 /* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16
 
-/* What the translator and the callbacks about it receive. */
+/* The miss being handled: what the translator and the callbacks receive, and its state. */
 typedef struct {
     gd_FrameCache *cache;
     gd_Root *root;
@@ -70,8 +70,8 @@ new_regs(const miss *m, gd_GuardedCode *entry)
     return regs;
 }
 
-/* Collects the reasons why the entries did not serve, newest entry first: new list or NULL. The FrameCache
- * keeps them too. */
+/* Collects the reasons why the entries did not serve, most recently used entry first: new list or NULL. The
+ * FrameCache keeps the reasons as well. */
 static PyObject *
 collect_failures(const miss *m)
 {
@@ -317,7 +317,7 @@ translate_marked(miss *m, gd_reply *reply)
     m->cache->in_progress = 0;
     PyObject *interruption = gd_take_interruption();
     gd_leave_modes();
-    if (gd_thread.no_memory) { /* the reply may depend on it */
+    if (gd_thread.no_memory) { /* an allocation failed, so the reply may be wrong */
         gd_thread.no_memory = 0;
         PyErr_Clear();
         Py_CLEAR(reply->entry);

@@ -18,11 +18,11 @@
 enum {
     GD_SERVED = 0, /* *result is new, or NULL with an exception set */
     GD_RUN_ORIGINAL = 1, /* the caller must run the user's own code */
-    GD_RUN_ORIGINAL_HOOKED = 2, /* the same inside an extent of the family, which serves its calls */
-    GD_RUN_ORIGINAL_WATCHING = 3, /* the same, with gd_thread.watching raised */
-    GD_RUN_ORIGINAL_ALONE = 4, /* the same with the hook uninstalled */
-    GD_RUN_ORIGINAL_AGAIN = 6, /* the same between gd_rerun_begin and gd_rerun_end */
-    GD_RUN_ORIGINAL_LEFT = 5, /* as HOOKED while that serves calls, else for few calls only */
+    GD_RUN_ORIGINAL_HOOKED = 2, /* as RUN_ORIGINAL, inside an extent of the family, so that its callees are served */
+    GD_RUN_ORIGINAL_WATCHING = 3, /* as HOOKED, with gd_thread.watching raised */
+    GD_RUN_ORIGINAL_ALONE = 4, /* as RUN_ORIGINAL, with the hook uninstalled */
+    GD_RUN_ORIGINAL_AGAIN = 6, /* as RUN_ORIGINAL, between gd_rerun_begin and gd_rerun_end */
+    GD_RUN_ORIGINAL_LEFT = 5, /* as HOOKED, but without the hook for most calls while it serves no callees */
 };
 
 /* While code that examines the interpreter itself runs, a frame that the hook could serve runs in CPython for

@@ -82,8 +82,8 @@ PyTypeObject gd_ModuleHandle_Type = {
 };
 
 /* Makes a heap class a handle class. Heap classes do not inherit vectorcall, since they may define __call__.
- * A handle class gets it here, with ModuleHandle's member as its __call__, which the two functions above
- * read. */
+ * A handle class gets it here, and as its __call__ ModuleHandle's member for the field `call`, which the two
+ * functions above call. */
 static PyObject *
 set_handle_class(PyObject *Py_UNUSED(module), PyObject *op)
 {

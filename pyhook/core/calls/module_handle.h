@@ -1,7 +1,7 @@
 /* The C part of an nn.Module handle: calling a handle finds the instance's callable without a lookup.
  *
- * A handle class (python/godynamo/_user/modules.py) has ModuleHandle among its bases, which has three object
- * fields and a vectorcall function. A call through the slots of a Python class would pack the arguments into
+ * A handle class (python/godynamo/_user/modules.py) has the base ModuleHandle, which has three object fields
+ * and a vectorcall function. A call through the slots of a Python class would pack the arguments into
  * a tuple, look `__call__` up in the class, bind it, and unpack the tuple again. That was a third of the time
  * of a call of an optimized nn.Identity.
  */

@@ -235,7 +235,7 @@ raise_now(gd_rerun *r)
 }
 
 /* The transformed code may have run long before it ended, and Ctrl-C should not take twice as long as the
- * program. After this time, the exception is raised anywhere in the block. */
+ * program. After this time, the exception is raised at any check for signals in the block. */
 #define LONGEST 100000000 /* ns */
 
 static int64_t
@@ -275,7 +275,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
         frame->f_trace_opcodes = r->throws;
         break;
     case PyTrace_RETURN:
-        frame->f_trace_lines = 1; /* a generator may run on */
+        frame->f_trace_lines = 1; /* a generator may resume later */
         frame->f_trace_opcodes = 0;
         break;
     case PyTrace_OPCODE:

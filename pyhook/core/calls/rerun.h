@@ -28,17 +28,17 @@ typedef struct gd_rerun {
     int offset; /* of the place's outermost instruction in that code; -1: unknown */
     long passes; /* how often the place's instruction still runs before the run that was ended */
     int done; /* the instruction's effect is permanent: raise the exception instead of running it again */
-    int reached; /* the instruction has been reached that often */
+    int reached; /* the instruction has been reached as often as `passes` required */
     int64_t begun; /* ns */
-    int throws;
+    int throws; /* the exception came from outside: raise it at the place */
     int body; /* offset of a resume function's body in its code; 0 for the user's own */
     int traced; /* our trace function is installed */
     Py_tracefunc previous;
     PyObject *previous_object; /* strong or NULL */
 } gd_rerun;
 
-/* Takes the pending exception from the error indicator for the next gd_rerun_begin of this thread. place,
- * throws: as in gd_rerun, borrowed. */
+/* Takes the pending exception from the error indicator for the next gd_rerun_begin of this thread. place
+ * (borrowed) and throws: as in gd_rerun. */
 void gd_rerun_prepare(PyObject *place, int throws);
 
 /* Begins and ends a call of the user's own code. code: of the frame that the call starts; borrowed, alive

@@ -13,8 +13,8 @@ drop_args(gd_TailCall *t)
     }
 }
 
-/* The eval-frame function for one frame, the rest of the user's function, which has its own references to its
- * arguments: drops the TailCall's. new, or NULL with an exception */
+/* Evaluates one frame, the rest of the user's function, as the eval-frame function installed for it. The frame
+ * has its own references to its arguments, so the TailCall's are dropped first. new, or NULL with an exception */
 static PyObject *
 eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {

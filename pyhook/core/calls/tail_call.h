@@ -36,7 +36,7 @@ PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObj
 /* Returns the last argument of a tail call, borrowed; NULL without an exception for anything else. */
 PyObject *gd_tail_call_last(PyObject *value);
 
-/* Returns what a transformed function returned, after running any tail calls. One comparison if there is
+/* Finishes the result of a transformed function: runs its tail calls, if any. Costs one comparison if there are
  * none. Steals `result`; new, or NULL with an exception. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)

@@ -32,7 +32,7 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
     return NULL;
 }
 
-/* The frame that ran, for the user's frame that a traceback shows. */
+/* The transformed frame, in whose place a traceback shows the user's frame. */
 typedef struct {
     PyFrameObject *frame; /* borrowed: the one that ran */
     int holds; /* its values are shown; otherwise only constants */
@@ -159,7 +159,7 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* Returns a new traceback with the entries of e's code replaced; NULL without an exception if there are none.
+/* Returns a new traceback with the entry of e's code replaced; NULL without an exception if there is none.
  * goes_on: the user's frame has not ended, so the traceback must not keep what it holds; constants are shown
  * all the same. */
 static PyObject *

@@ -1,7 +1,7 @@
 /* GuardedCode: one translation of one code object, and the guard program that decides when it applies.
  *
- * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by the gd_FrameCache of a W, visible
- * to the garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c,
+ * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by a gd_FrameCache, visible to the
+ * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c,
  * calls/eval_frame.c) read it.
  */
 #ifndef GD_GUARDED_CODE_H
@@ -11,7 +11,8 @@
 #include "golib.h"
 
 typedef struct {
-    uint64_t tag;    /* ma_version_tag of the dict when `value` was read; 0: never filled */
+    /* ma_version_tag of the dict when `value` was read; 0: never filled; with GD_INLINE_HINT: guards/access.h */
+    uint64_t tag;
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 

@@ -410,8 +410,8 @@ watch_node(learner *l, const gd_guard_node *n)
     }
 }
 
-/* Whether the node reads on from its register: only then is it worth remembering what a slot, the globals
- * or the builtins hold. */
+/* Whether the node reads from the object in its register. Only then is it worth making a slot, the globals or
+ * the builtins a root. */
 static int
 reads_on(const gd_guard_node *n)
 {
@@ -617,7 +617,8 @@ gd_memo_learn(gd_GuardedCode *e, PyObject **regs)
 void
 gd_memo_prepare(gd_GuardedCode *e)
 {
-    /* A check that calls Python always runs, and the memo is checked again after it, so such a program has no memo. */
+    /* A program has no memo if one of its tensors can only be read by Python. PY_CHECK nodes do not prevent one:
+     * they always run, and the memo is checked again after each. */
     int calls = 0;
     for (uint32_t i = 0; i < e->ntensors; i++) {
         calls |= e->tensors[i].state != NULL;

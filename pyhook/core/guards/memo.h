@@ -39,7 +39,7 @@ typedef struct gd_guard_memo {
     uint64_t born; /* the entry's hits when the memo was made */
     gd_memo_value *roots;
     gd_memo_word *words;
-    uint32_t *readers; /* per word: the register whose node read it, which is blamed when the word differs */
+    uint32_t *readers; /* per word: the register whose node read it; a differing word counts as its change */
     gd_memo_value *values;
     gd_guard_node *nodes;
     uint32_t *index; /* of each node in the whole program */
@@ -48,7 +48,7 @@ typedef struct gd_guard_memo {
 /* Successes of the whole program before a memo is made: an entry that serves once or twice pays nothing. */
 #define GD_MEMO_WAIT 2
 #define GD_MEMO_STALE_MAX 3
-/* A memo that served this many calls has paid for itself: no register is blamed for its end. */
+/* A memo that served this many calls has paid for itself: no change is counted for its end. */
 #define GD_MEMO_WORTH 256
 
 /* Whether roots and words hold; if so, stores the values in regs. regs as for gd_guard_eval. */

@@ -100,8 +100,8 @@ gd_py_has_requests(PyThreadState *tstate)
     return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }
 
-/* Does gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. CPython
- * reads each stored value as a whole. main_thread: its ident; interp: its interpreter */
+/* Does gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The stores
+ * are atomic. main_thread: its ident; interp: its interpreter */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
 {

@@ -239,7 +239,8 @@ follow_meta(PyObject *tensor, window *out)
     return meta != NULL && read_memory(meta, out->bytes, WINDOW);
 }
 
-/* Whether the autograd metadata of each tensor of a list has this byte at the offset, or a word that is zero or not. */
+/* Whether the autograd metadata of each tensor of a list has, at the offset, the byte `wanted`, or (not is_byte) a
+ * word that is nonzero exactly if `wanted`. */
 static int
 meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
 {

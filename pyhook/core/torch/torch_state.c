@@ -687,7 +687,7 @@ key_included(void)
     return (keys[0] & ~plain) != 0;
 }
 
-/* Whether torch.jit.trace is active, if the key cannot be read. */
+/* Whether torch.jit.trace is active. Used if the dispatch keys cannot be read. */
 static int
 jit_tracing(void)
 {

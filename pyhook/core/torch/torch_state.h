@@ -19,7 +19,7 @@ int gd_torch_state_equal(const void *snapshot);
  * as well. NULL without an exception when nothing differs. */
 PyObject *gd_torch_state_difference(const void *snapshot, PyObject **found, PyObject **was);
 
-/* torch.is_grad_enabled(). gd_torch_state_ensure must have succeeded. */
+/* Returns torch.is_grad_enabled(), or -1 if it cannot be read. gd_torch_state_ensure must have succeeded. */
 int gd_torch_grad_enabled(void);
 
 /* Whether something records or transforms the operators of this thread: a TorchFunctionMode, a
