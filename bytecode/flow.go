@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// endsFlow reports whether control never continues at the instruction after op.
+// endsFlow reports whether control never falls through from op to the next instruction.
 func endsFlow(op opcode.Op) bool {
 	switch op {
 	case opcode.RETURN_VALUE, opcode.RAISE_VARARGS, opcode.RERAISE, opcode.JUMP:

@@ -97,7 +97,8 @@ func FuzzExceptionTable(f *testing.F) {
 	})
 }
 
-// FuzzLineTable checks that a decoded table has the same normal positions after it is encoded and decoded again.
+// FuzzLineTable checks that a decoded table has the same entries, with normalPosition applied to their positions, after
+// it is encoded and decoded again.
 func FuzzLineTable(f *testing.F) {
 	for _, d := range sample(f) {
 		if len(d.LineTable) < 40 {

@@ -15,7 +15,7 @@
 // writes. (Only the stack size may be smaller: CPython also counts the handler of an empty `try`.)
 //
 // Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction: KW_NAMES and
-// its CALL, and YIELD_VALUE and its RESUME (by RESUME 2 or 3, gen.throw() finds the awaited object).
+// its CALL, and YIELD_VALUE and its RESUME (gen.throw() recognizes yield from and await by RESUME 2 or 3).
 package bytecode
 
 import (

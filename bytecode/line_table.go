@@ -9,9 +9,9 @@ import "math"
 //	10..12 two bytes: column, end column; line + (form-10), ends on it
 //	13     svarint line delta; no columns
 //	14     svarint line delta, varint lines to the end line, varint column+1, varint end column+1 (0: unknown)
-//	15     nothing: no location; the next line is relative to the same line as this entry
+//	15     nothing: no location; the entry does not change the line to which the next one is relative
 //
-// Each line is relative to that of the previous entry, the first one to co_firstlineno. A varint has six bits per byte,
+// Each line is relative to the previous entry's line, the first one to co_firstlineno. A varint has six bits per byte,
 // lowest first; bit 6 means that more bytes follow. An svarint has its sign in bit 0.
 const (
 	formShortLast = 9

@@ -92,7 +92,8 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, and so does StopIteration.
+// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, and so does StopIteration. The
+// function may also exhaust the iterator itself during the call.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false

@@ -170,8 +170,8 @@ func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) 
 	return o, nil
 }
 
-// object returns the stand-in of an instance. An instance whose class defines its comparison shares the stand-in of the
-// member it equals.
+// object returns the stand-in of an instance. It is the instance's own if its class hashes by identity. An instance
+// whose class defines its comparison shares the stand-in of the member it equals.
 func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if o.value != nil && o.unhashed(tx) {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))

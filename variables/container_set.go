@@ -118,8 +118,8 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	return k, err
 }
 
-// Items implements Sequence, in CPython's order. Several items, of which one may hash by its address, have no known
-// order. The order of a set of the frame depends on its history, so it is guarded.
+// Items implements Sequence, in CPython's order. The order of several items is unknown if one of them may hash by its
+// address. The order of a set of the frame depends on its history, so it is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {

@@ -35,7 +35,7 @@ func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	return l, !looked
 }
 
-// unseenMethod returns one of these methods bound to an unseen object; false for others.
+// unseenMethod returns one of unseenMethods, bound to an unseen object; false for other methods and objects.
 func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracker, bool) {
 	if !unseenMethods[name] {
 		return nil, false
@@ -47,7 +47,7 @@ func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: l, name: name}, true
 }
 
-// addUnseen calls one of these methods. It returns false if the object has been read, or must be read for the call.
+// addUnseen calls one of unseenMethods. It returns false if the object has been read, or must be read for the call.
 func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
 		return false, nil

@@ -25,7 +25,7 @@ type exceptionState struct {
 	native   py.Object         // first class of the MRO that is written in C
 	ownInit  bool              // __init__ is written in Python, and runs while translating
 	members  []VariableTracker // of an exception group
-	part     *ObjectVariable   // the group that this group was split from
+	part     *ObjectVariable   // the original group, if this group was split from one, even in several steps
 }
 
 // IsException reports whether v is an exception, made by the program or read from the frame.

@@ -40,7 +40,7 @@ type calling int
 
 const (
 	plainCalls calling = iota
-	quietCalls         // no check for signals after the call, where no handler of the user's would see the exception
+	quietCalls         // no check for signals after a call that cannot be repeated: no user handler would see it
 	heldCalls          // no check while the call runs either
 )
 
@@ -543,8 +543,9 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a backward jump, at which CPython checks for signals, and the jumps that lead to it and past
-// it. Without this check, a signal during the last operation of a block would be raised outside the block.
+// lookForSignals writes a backward jump, and the jumps that lead to it and past it. CPython checks for signals at
+// backward jumps and after calls of C functions. Without this check, a signal during the last operation of a block
+// would be raised outside the block.
 func (c *Codegen) lookForSignals() {
 	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
 	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
@@ -642,7 +643,7 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		kind = quietCalls // the restoring region starts after a switch; a second run must not repeat a lasting change
+		kind = quietCalls // nothing restores the mode right after a switch; a lasting change must not run twice
 	}
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {

@@ -287,9 +287,9 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes the code that follows the last operation after which a piece may run again from its start. From
-// there on only the frame of a resumed piece holds its variables. ch is the user's position; nil selects the position
-// of the last mark.
+// handOver writes the code that follows the last operation whose failure makes the piece run again from its start.
+// After it the piece does not run again, and only the frame of a resumed piece holds its variables. ch is the user's
+// position; nil selects the position of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
 	if ch == nil && len(c.marks) > 0 {

@@ -322,7 +322,8 @@ func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) er
 	return nil
 }
 
-// keptBuiltin reports whether calls of a builtin have no effect.
+// keptBuiltin reports whether a builtin keeps its meaning after a Python call: an exception class, a builtin that the
+// translator itself runs (except print), or one whose calls have no effect.
 func (tx *InstructionTranslator) keptBuiltin(name string, v py.Object) bool {
 	if name == "print" {
 		return false

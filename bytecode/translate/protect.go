@@ -12,9 +12,9 @@ import (
 // piece runs again in CPython from the start, where the exception reaches its handler, its context and its finally
 // blocks. That is correct as long as nothing that the piece did before is visible. So the piece's effects wait until
 // the last protected operation has finished, and the piece also runs again if the code between the first effect and
-// that operation raises. Changes to tensors and to random states cannot wait: after such a change, the graph breaks
-// before the next protected operation. It also breaks after an effect that operations may see, and at a Python
-// operation inside a block.
+// that operation raises. Changes to tensors and to random states cannot wait. Some are undone before the piece runs
+// again (put_back.go); after any other, the graph breaks before the next protected operation. It also breaks after an
+// effect that operations may see, and at a Python operation inside a block.
 
 // protect is called before an operation is added. It returns a graph break if the operation would need protection but
 // cannot have it.

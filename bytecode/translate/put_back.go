@@ -30,8 +30,8 @@ func shortName(n *fxgraph.Node) string {
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
 
-// statistics returns the running statistics among a normalization's operands. In torch.batch_norm they follow weight
-// and bias, in torch.nn.functional.batch_norm they precede them.
+// statistics returns the running statistics among a normalization's operands. They are consecutive: in torch.batch_norm
+// after weight and bias, in torch.nn.functional.batch_norm before them.
 func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	add := func(a fxgraph.Arg) {
 		if t, ok := a.(*fxgraph.Node); ok {
@@ -90,7 +90,7 @@ func tensorOperands(n *fxgraph.Node) int {
 	return count
 }
 
-// cheapToCopy reports whether a node is a tensor of the frame that is cheap to copy. It calls Python once a tensor.
+// cheapToCopy reports whether a node is a tensor of the frame that is cheap to copy. It calls Python once per tensor.
 func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	cheap, asked := o.cheap[n]
 	if asked {

@@ -532,10 +532,10 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 const resumeInBlock = 2
 
 // callResume writes: return resume(live locals, stack values). CPython does not check for signals between a visible
-// event and the next call, so after a visible event the call of the resume function is a quiet one. The core looks for
-// pending requests before it runs the resume function (core/calls/callable_call.c), and the user's code then raises
-// them at CPython's next check. Elsewhere one more check changes nothing, and a plain call is faster: five breaks take
-// 1.9 µs instead of 2.1 (bench/alternate.py).
+// event and the next call, so after a visible event the call of the resume function is a quiet one. Before the core
+// runs a resume function, it looks for pending signals and asynchronous exceptions (core/calls/callable_call.c). If
+// there is one, the resume function runs untranslated, and CPython's first check raises it. Elsewhere one more check
+// changes nothing, and a plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) error {
 	kind := plainCalls
@@ -728,7 +728,7 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
-			push(opcode.DELETE_FAST, k) // the frame shows no extra variable, which would also hold a reference
+			push(opcode.DELETE_FAST, k) // an extra variable would be visible and hold a reference
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)

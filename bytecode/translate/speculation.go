@@ -5,8 +5,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SpeculationLog records at which steps earlier attempts at this frame failed, and why. A step is a number of executed
-// instructions. Translation is deterministic, so the same step recurs.
+// SpeculationLog records at which steps earlier attempts at this frame failed, and why. A step is the number of
+// instructions executed since the frame's start, inlined ones included. Translation is deterministic, so the same step
+// recurs.
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry

@@ -39,7 +39,8 @@ type restoreRegion struct {
 	sealed     bool // the region does not grow any more
 }
 
-// sealRegion ends the last region. The next instructions get a region of their own, even if it restores the same state.
+// sealRegion ends the last region. The next instructions get a region of their own even if it restores the same state,
+// because other handlers surround them.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -366,9 +367,8 @@ func (c *Codegen) switchTo(state py.Object) error {
 }
 
 // switchedUnscoped reports whether a switch would be lost if a whole graph raises. The initial state is then restored,
-// which is correct if the user's code runs again. If it does not, this is wrong if in CPython the exception of an
-// operation leaves another state: after a switch without a manager, or after the exit of a manager that was entered
-// before the piece.
+// which is correct if the user's code runs again. Otherwise it is wrong if in CPython an operation's exception leaves
+// another state: after a switch without a manager, or after the exit of a manager that was entered before the piece.
 func (o *OutputGraph) switchedUnscoped() bool {
 	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
 		return false

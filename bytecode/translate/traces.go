@@ -14,7 +14,7 @@ const (
 	noTrace trace = iota
 	draws         // random numbers were drawn; torch's generators can be restored (Codegen.saveState)
 	copied        // tensors of the frame were changed that are cheap to copy: their values can be restored
-	lasts         // a tensor that others may hold was changed
+	lasts         // a tensor that others may hold was changed, or numbers were drawn from a given generator
 )
 
 // traceOf returns a node's trace.
@@ -134,8 +134,8 @@ func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	return ok && o.ownStorage(changed, 0)
 }
 
-// changedBy returns the tensor that an in-place operation changes, its first operand or out=. ok is false if it may
-// change more.
+// changedBy returns the only tensor that an in-place operation changes, its first operand or out=. ok is false if it is
+// unknown.
 func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
@@ -161,7 +161,7 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
-	if n.Inplace { // its result is its operand
+	if n.Inplace { // its result is its operand, which is not followed
 		return false
 	}
 	if hasOut(n) {

@@ -18,7 +18,7 @@ type hopForm struct {
 	twice     bool  // the slices are passed twice
 	behind    []int // lists of tensors that are passed unchanged, after the slices
 	outside   int   // the argument for the tensors that the functions read from outside
-	unused    bool  // tensors that no function reads are operands also
+	unused    bool  // tensors that no function reads are also operands
 }
 
 var hopForms = map[string]hopForm{
@@ -41,7 +41,7 @@ type hopCall struct {
 }
 
 // hop implements a call of a higher-order operator of torch (torch.cond, scan, ...) as an operation whose functions are
-// graphs, as torch.compile does. torch runs these operators through torch.compile in eager mode also. A call that
+// graphs, as torch.compile does. In eager mode, torch also runs these operators through torch.compile. A call that
 // torch.compile rejects breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
