@@ -15,11 +15,11 @@ import (
 
 // GuardedCode is one translation of one code object, with the guards that decide whether it serves a call.
 type GuardedCode struct {
-	Function py.Object       // of the transformed code; zero if nothing was captured and the user's code runs
+	Function py.Object       // has the transformed code; zero if nothing was captured and the user's code runs
 	OrigCode py.Object       // the user's code object
 	Program  *guards.Program // constants are indices into Pool
 	Pool     []py.Object
-	Extra    []uint32       // ascending registers whose values are passed to Function after the slots
+	Extra    []uint32       // registers, ascending, whose values are passed to Function after the slots
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // for each chain
@@ -30,9 +30,9 @@ type GuardedCode struct {
 	// traceback shows the frames of the failed operation.
 	Operations []Operation
 	// NeedsHook: the code calls Python functions that were not inlined. Rerun: the graph leaves no trace if it
-	// raises. HandsOver: a resumed frame, which takes over the references to its arguments. Catches: the code
-	// passes the exception of its native instruction to a resume function. Watches: the user's code itself inspects
-	// the interpreter.
+	// raises, so the user's code can run instead. HandsOver: a resumed frame, which takes over the references to its
+	// arguments. Catches: the code passes the exception of its native instruction to a resume function. Watches: the
+	// user's code runs, since it inspects the interpreter.
 	NeedsHook, Rerun, HandsOver, Catches, Watches bool
 	Info                                          py.Object // dict that explain() shows
 }
@@ -52,8 +52,8 @@ type Level struct {
 	Lasti, Line   int
 }
 
-// ShownLocal is a variable of a chain's outermost frame, as shown in a traceback. Index is the variable. Place is
-// the variable of the transformed function that has its value; if Place is -1, Value is the value.
+// ShownLocal is a variable of a chain's outermost frame, as shown in a traceback. Index is its index in localsplus.
+// Place is the index of the transformed function's variable that has its value, or -1 if the value is Value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object

@@ -135,8 +135,7 @@ func (p *printer) items(items []Arg, end byte) {
 	p.WriteByte(end)
 }
 
-// text prints the text of a constant or target. It is quoted if the parser would not find its end or would misread
-// it.
+// text prints the text of a constant or target, quoted if the parser would not find its end or would misread it.
 func (p *printer) text(s string, end byte) {
 	if !readsBack(s, end) {
 		p.WriteString("$" + strconv.Quote(s))

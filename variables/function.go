@@ -181,8 +181,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
-// reconstructForeign emits a function made in another module. MAKE_FUNCTION would give it the globals of this
-// module.
+// reconstructForeign emits a function made by an inlined function of another module. MAKE_FUNCTION would give it the
+// globals of the frame.
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)
@@ -433,7 +433,7 @@ func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) 
 			kwargs)
 	}
 	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
-		if _, own := readsItself(tx.Scope(), o.Class); own { // the override has already been called to read the method
+		if _, own := readsItself(tx.Scope(), o.Class); own { // __getattribute__ has already read the method
 			return o.callBound(tx, b.name, args, kwargs)
 		}
 	}

@@ -11,7 +11,8 @@ import (
 // the order of use match CPython's. A miss breaks the graph and CPython runs the function; that entry is valid
 // while the call would still miss (python/godynamo/_translator/caches.py).
 
-// cachedCall captures a call of such a function. It returns false if the contents of the cache are unknown.
+// cachedCall captures a call of such a function. It returns false for other objects, and if the contents of the cache
+// are unknown.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||

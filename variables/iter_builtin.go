@@ -8,7 +8,7 @@ import (
 // CallIterator is a zip, enumerate, map or filter object: each step advances other iterators.
 type CallIterator struct {
 	Base
-	fn   VariableTracker // the builtin; Reconstruct calls it again
+	fn   VariableTracker // the builtin, which Reconstruct calls
 	args []VariableTracker
 	subs []Iterator
 	kws  []Kw

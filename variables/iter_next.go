@@ -23,7 +23,7 @@ type indexed interface {
 type SequenceIterator struct {
 	Base
 	seq           Sequence
-	owner         VariableTracker // the tracker of the sequence; of some kinds, the iterator keeps it alive
+	owner         VariableTracker // the tracker of seq; Settle may replace both
 	index         int
 	size, version int
 	done          bool
@@ -109,7 +109,8 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 	return it.Type(), observed(err)
 }
 
-// Settle implements Settler: it checks that the iterator can be made real at this point.
+// Settle implements Settler: it checks that the iterator can be made real at this point. An iterator over
+// anything but a builtin container becomes one over a tuple of its remaining items.
 func (s *SequenceIterator) Settle(tx Translator) error {
 	if err := madeBy(tx, s.owner, "__iter__"); err != nil {
 		return err
@@ -247,7 +248,7 @@ func step(tx Translator, run func() (VariableTracker, error), ends ...string) (V
 	return v, err == nil, err
 }
 
-// raises reports whether o is an exception of the builtin class name or of a subclass.
+// raises reports whether o is an exception of the builtin class with this name, or of a subclass.
 func raises(tx Translator, o *exc.Observed, name string) bool {
 	if o.TypeName == name {
 		return true
@@ -333,8 +334,8 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return out, err
 }
 
-// UnpackSome returns the items of a sequence, or at most n items of another iterable. The rest stays in its
-// iterator.
+// UnpackSome returns all items of a sequence, or at most n items of another iterable. The remaining items of an
+// iterator stay in it.
 func UnpackSome(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

@@ -37,10 +37,10 @@ func (l *LazyVariable) Guards() guards.Set {
 // Peek returns the real object of a lazy value. It does not count as a read by the program, so no guard is added.
 func (l *LazyVariable) Peek() py.Object { return l.obj }
 
-// Realized reports whether the value has been realized.
+// Realized reports whether Realize has determined the value's kind.
 func (l *LazyVariable) Realized() bool { return l.real != nil }
 
-// Real returns the tracker of the realized value, or nil before that.
+// Real returns the tracker that Realize chose for the value, or nil before that.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
 // Realize realizes a lazy value: it determines its kind and guards it. Other trackers are returned unchanged.

@@ -378,8 +378,9 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls the class's __getattr__. nn.Module's __getattr__ is not called: parameters, buffers and
-// submodules are read directly from the module's three dicts, in its order.
+// missingAttr calls the class's __getattr__. For an existing module, nn.Module's __getattr__ is not called: parameters,
+// buffers and submodules are read directly from the module's three dicts, in the order in which __getattr__ reads
+// them.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -588,9 +589,9 @@ func (o *ObjectVariable) StoreThrough(tx Translator, name string, value Variable
 	return o.storeEffect(tx, name, value)
 }
 
-// setModuleAttr returns an error unless nn.Module.__setattr__ does only a plain store here. It does for a plain
-// value whose name is not a parameter, buffer or submodule. A tensor stored under a buffer's name also goes into
-// _buffers.
+// setModuleAttr rejects stores for which nn.Module.__setattr__ does more than a plain store. It accepts a plain value
+// under a name that is not a parameter, buffer or submodule, and a tensor under a buffer's name, which it also stores
+// in _buffers.
 func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")

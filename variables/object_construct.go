@@ -672,8 +672,8 @@ func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	return false
 }
 
-// loadClass loads the class. A class from the caller's frame is loaded from its argument, so that no translation
-// keeps it alive.
+// loadClass loads the class. A class read from a slot of the frame is loaded from there, so that no translation keeps
+// it alive.
 func (o *ObjectVariable) loadClass(e Emitter) error {
 	if o.made != nil {
 		return e.Load(o.made)
@@ -766,7 +766,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		if v.factory != nil {
 			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__",
 				[]VariableTracker{v.factory}); err != nil {
-				return err // an attribute store would go to a default_factory that the class defines
+				return err // a store would go to a default_factory that the class defines
 			}
 		}
 		for i := range v.keys {

@@ -25,7 +25,7 @@ var heldSpecials = []string{
 }
 
 // plainValue reports whether C code may use the instance's contents, that is, whether its class overrides none of
-// these methods.
+// heldSpecials.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 
 // realInstance returns an instance of o's class, without attributes, that holds the same immutable value. ok is
@@ -130,8 +130,8 @@ func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (Va
 	return t.items[at], nil
 }
 
-// heldError replaces an error of an operation on o's contents by a graph break if CPython's message would name o's
-// class instead of the builtin type.
+// heldError replaces a TypeError or AttributeError of an operation on o's contents by a graph break: CPython's message
+// would name o's class instead of the builtin type.
 func heldError(o *ObjectVariable, err error) error {
 	if e, ok := err.(*exc.Observed); ok && (e.TypeName == "TypeError" || e.TypeName == "AttributeError") {
 		return unsupported(exc.CallUnsupported, "%s of an instance of %s", e.TypeName, py.TypeName(o.Class))

@@ -220,7 +220,7 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	return s.Dict(pairs...)
 }
 
-// onlyStored is the number of leading arguments that a builtin reads. It passes on or stores the others.
+// onlyStored maps a builtin to the number of leading arguments that it reads. It passes on or stores the others.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
 // looksAtOpaque reports whether a builtin reads an opaque argument, so that the call becomes a Python operation.

@@ -109,7 +109,7 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			}
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
-		if d.factory != nil && o.overrides(tx, "__setitem__") { // it stores the factory's result
+		if d.factory != nil && o.overrides(tx, "__setitem__") { // __setitem__ stores the factory's result
 			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__",
 				py.TypeName(o.Class))
 		}
@@ -260,8 +260,8 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	return o.storeEffectAs(tx, name, value, module)
 }
 
-// holdsAlready reports whether value is a tensor that the attribute already holds, as at the end of `self.steps +=
-// 1`. Such a store changes nothing.
+// holdsAlready reports whether value is a tensor that the attribute already holds, as in `self.steps += 1`. Such a
+// store changes nothing.
 func (o *ObjectVariable) holdsAlready(tx Translator, name string, value VariableTracker, module bool) (bool, error) {
 	if _, stored := o.attrs[name]; value == nil || stored || o.Obj.IsNull() || o.dict != nil || o.gone[name] {
 		return false, nil
@@ -387,8 +387,8 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
 		}
 		if len(o.attrs) > 0 && Materialized(o) {
-			// attributes that the program stored since: the real dict has them too, since the stores are replayed
-			// before this point
+			// the real dict also has the attributes that the program has stored: the stores are replayed before
+			// this point
 			if err := o.overlay(tx, found); err != nil {
 				return nil, err
 			}

@@ -73,7 +73,7 @@ func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 		return nil, false, nil
 	}
 	for _, v := range []VariableTracker{a, b} {
-		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // its class has no such methods: guarded
+		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // guard that its class gets no such methods
 			looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
 		}
 	}

@@ -36,7 +36,8 @@ func PythonType(tx Translator, v VariableTracker) (py.Object, error) {
 	return py.Object{}, unsupported(exc.CallUnsupported, "type of %s", Describe(tx, v))
 }
 
-// Truth returns bool(v) if it is known. For a tensor it returns a graph break with DataDependent set.
+// Truth returns bool(v) if it is known. For a tensor whose value cannot be precomputed, it returns a graph break with
+// DataDependent set.
 func Truth(tx Translator, v VariableTracker) (bool, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -238,8 +239,8 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return immutableResult(tx, r)
 }
 
-// foldPure is foldCall for a function that only reads its arguments. Containers of known values are passed as
-// copies, if the result is a plain value that cannot be or contain one of them.
+// foldPure is foldCall for a function that only reads its arguments. Containers of known values are passed as copies.
+// The result must then be a plain value, which cannot be or contain one of them.
 func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	r, err := foldCall(tx, fn, args, kwargs)
 	if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -274,8 +275,8 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return nil, err
 }
 
-// PlainCopy returns a real object equal to v if v is plain data that is wholly known. It does not copy sets, since
-// the copy would have another order.
+// PlainCopy returns a real object equal to v if v is plain data that is wholly known. It does not copy sets, since the
+// copy would have another order.
 func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {

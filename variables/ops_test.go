@@ -190,7 +190,7 @@ func TestSubscriptsAreCPythons(t *testing.T) {
 	})
 }
 
-// Calls each method of the builtin containers, texts and numbers with these arguments.
+// TestMethodsAreCPythons calls each method of the builtin containers, texts and numbers with these arguments.
 func TestMethodsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, a := range samples {
@@ -224,7 +224,7 @@ func methodsOf(c *cases, text string) []string {
 	return out
 }
 
-// Calls each builtin function with each sample, alone and with a second argument.
+// TestBuiltinsAreCPythons calls each builtin function with each sample, alone and with a second argument.
 func TestBuiltinsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, name := range textsOf(t, c.tx, c.ns, "builtins") {

@@ -22,7 +22,7 @@ type TensorVariable struct {
 	Changed bool                       // changed in place: Example no longer has its metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
 	known   map[string]VariableTracker // Python attributes that the program has read
-	made    *TensorVariable            // the argument of torch_function.as_subclass, which may have returned it
+	made    *TensorVariable            // argument of _translator/torch_function.as_subclass, which may return it
 }
 
 // TensorMeta is the metadata of a tensor: everything but its data that a program may read. Sizes are in elements.
@@ -80,7 +80,7 @@ func (t *TensorVariable) class(tx Translator) py.Object {
 	return tx.World().TensorType
 }
 
-// Truth implements Truther. It breaks the graph, since the value depends on data, unless it can be precomputed.
+// Truth implements Truther. The value depends on data, so it breaks the graph unless the value can be precomputed.
 func (t *TensorVariable) Truth(tx Translator) (bool, error) {
 	if v, ok, err := tx.Output().Foresee(tx, t, "bool"); ok || err != nil {
 		return v == py.True(), err

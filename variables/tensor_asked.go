@@ -107,7 +107,7 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
 		equal = a == b
 	default:
-		equal = a == b && a.Source() != nil // and the program has changed nothing of the frame, see World.Own
+		equal = a == b && a.Source() != nil // if the program has changed nothing of the frame, see World.Own
 	}
 	if equal {
 		p.values[a] = b

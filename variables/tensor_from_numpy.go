@@ -8,9 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// arrayTensor returns torch.from_numpy of an array of the frame: a tensor that shares the array's memory. Each call
-// makes it before the graph, as an input of the graph. The array's layout is guarded, its contents are not. Making
-// the tensor reads no data, so the position of the call does not matter.
+// arrayTensor returns torch.from_numpy of an array of the frame: a tensor that shares the array's memory. The
+// transformed function makes it before it runs the graph, as an input of the graph. The array's layout is guarded, its
+// contents are not. Making the tensor reads no data, so the position of the call does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)

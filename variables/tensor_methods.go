@@ -15,7 +15,7 @@ var tensorToPython = map[string]bool{
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
-// foreseen lists the methods whose result Output.Foresee may predict.
+// foreseen maps the methods whose result Output.Foresee may predict to its name for the result.
 var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
 
 // CallMethod implements MethodCaller.
@@ -196,7 +196,7 @@ func KwNames(kwargs []Kw) []string {
 	return out
 }
 
-// ofDtype lists methods that read an attribute of the dtype.
+// ofDtype maps methods to the attribute of the dtype that they read.
 var ofDtype = map[string]string{
 	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
 	"element_size": "itemsize",
@@ -302,7 +302,7 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// plainItem is Tensor.__getitem__ without a handler.
+// plainItem is Tensor.__getitem__ without calling a handler.
 func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	fn, name := tx.World().Operator("getitem"), "operator.getitem"
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
@@ -311,7 +311,7 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, result{kind: givesTensor})
 }
 
-// plainStore is Tensor.__setitem__ without a handler.
+// plainStore is Tensor.__setitem__ without calling a handler.
 func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) error {
 	fn, name := tx.World().Operator("setitem"), "operator.setitem"
 	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {

@@ -95,8 +95,8 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 	return NewTensor(node), nil
 }
 
-// plainNumber returns the number that an instance of a subclass of int or float holds, as torch reads it. It
-// includes members of IntEnum and numpy scalars.
+// plainNumber returns the number that torch reads from an instance of a subclass of int or float, from such a member of
+// an enum, or from a numpy scalar.
 func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	v = valueOf(v)
 	c, ok := v.(*ConstantVariable)

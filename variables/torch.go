@@ -19,7 +19,7 @@ type classified struct {
 func (c classified) own() bool { return c.kind == "" }
 
 // TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating.
-// python/godynamo/_translator/callables.py classifies each callable, once per process.
+// python/godynamo/_translator/callables.py classifies the callables.
 type TorchVariable struct {
 	Base
 	Fn py.Object
@@ -212,7 +212,7 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, chosen, args, kwargs)
 }
 
-// callOp adds an operation to the graph.
+// callOp adds an operation to the graph, or inlines it if it is a Python function whose result is unknown.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
@@ -223,7 +223,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		// the usual place of a tensor: torch's error names the class
+		// usually in place of a tensor: torch's error names the member's class
 		if _, member := enumMember(tx, first); member {
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}

@@ -39,7 +39,7 @@ func withoutKeywords(call func(tx Translator, t *TorchVariable, name string, arg
 // torchCalls are the handlers for each kind of callable.
 var torchCalls map[callableKind]torchCall
 
-func init() { // set here since the handlers refer to Call
+func init() { // set here since the handlers refer to Call, which reads torchCalls
 	torchCalls = map[callableKind]torchCall{
 		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
 			error) {

@@ -186,10 +186,10 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	return len(classes) > 0, err
 }
 
-// dispatchTorch runs fn(*args, **kwargs) if an argument's class has a handler: the handlers are called as torch
-// would call them, and inlined. ok is false if there is no handler, or handlers are switched off. again runs the
-// operation itself, for classes with torch.Tensor's own handler. If again is nil, that handler is inlined like any
-// other.
+// dispatchTorch runs fn(*args, **kwargs) if a mode is active or an argument's class has a handler: the handlers are
+// called as torch would call them, and inlined. ok is false if there is no handler, or handlers are switched off. again
+// runs the operation itself, for classes with torch.Tensor's own handler. If again is nil, that handler is inlined like
+// any other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
 	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
@@ -212,7 +212,8 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	if len(calls) == 0 {
 		return nil, true, unsupported(exc.TensorSubclass, "%s, which calls no handler", tx.Scope().Repr(fn))
 	}
-	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction { // an inner function does
+	// A function inside fn calls the handlers: fn is inlined.
+	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction {
 		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
 		return v, true, err
 	}
@@ -404,7 +405,7 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	var node *fxgraph.Node
 	var err error
 	switch {
-	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // it stays an operand if it is one
+	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // no alias: t may itself be an operand
 		node = t.Node
 	case tx.Output().WholeGraph():
 		node, err = tx.Output().CallFunction(tx, tx.World().alias, "as_subclass", operands[:1], nil)

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// torchQuestion is a call with stand-ins for the arguments. It shows how torch calls handlers.
+// torchQuestion is a call of a torch function with stand-ins for the arguments, to see how torch calls handlers.
 type torchQuestion struct {
 	tx      Translator
 	classes []py.Object                   // classes of the arguments that have handlers

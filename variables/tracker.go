@@ -28,7 +28,7 @@ type VariableTracker interface {
 	Source() guards.Source
 	// Guards returns the guards that the value depends on.
 	Guards() guards.Set
-	// Kind returns the name of the Go type, as messages print it.
+	// Kind returns the name of the kind, as messages print it: that of Dynamo's tracker class, if there is one.
 	Kind() string
 	base() *Base
 }
@@ -246,7 +246,8 @@ type Emitter interface {
 type Output interface {
 	// AddGuards adds guards to the entry.
 	AddGuards(gs ...guards.Guard)
-	// MadeHere reports, in a resumed frame, whether the frame itself made the value before the graph break.
+	// MadeHere reports whether the frame, if it is a resumed one, may itself have made the value at src before the
+	// graph break.
 	MadeHere(src guards.Source) bool
 	// LetGoOf reports whether the program has released an object that was passed to it. The object may be gone.
 	LetGoOf() bool
@@ -280,8 +281,8 @@ type Output interface {
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
 	// InputOf returns the frame's tensor for a placeholder, or nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
-	// Sizes returns only a tensor's shape, dtype, device and layout, if shape rules determine them, else false. It
-	// guards what they depend on.
+	// Sizes returns metadata with a tensor's shape, dtype, device and layout alone, if shape rules determine them,
+	// else false. It adds no guard: the caller requests one with NeedField.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
 	// Sample returns a tensor with this one's metadata: the frame's own, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)
@@ -298,20 +299,20 @@ type Output interface {
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// ComputedInput returns the graph input for a tensor that Compute computes. example is a tensor like it.
 	ComputedInput(slot *Slot, example py.Object) *TensorVariable
-	// OfClass records that a node's result leaves the graph as a tensor of class. In a graph that is one call, the
-	// result itself is a plain tensor or a sequence of plain tensors.
+	// OfClass records that a node's result must leave the graph as a tensor of class, or as a sequence of such
+	// tensors. In a graph that is one call, the node itself yields plain tensors.
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph reports whether the graph is one call of a backend's function.
 	WholeGraph() bool
 	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: the frame is
 	// translated again if the backend turns out to do so.
 	TakesApart() bool
-	// Tentative runs a translation for its result and removes the operations that it captured from the graph. seen
-	// is true if some could not be removed.
+	// Tentative runs a translation for its guards and removes the operations that it captured from the graph. seen
+	// is true if the translation cannot be undone, or has added an input to a whole graph.
 	Tentative(run func() error) (seen bool, err error)
 	// Body captures a function given to an operation as a graph of its own. samples makes the tensors that
 	// represent its arguments. run calls the function on them and returns the tensors among its results. If fresh
-	// is true, these share no memory with others.
+	// is true, it is a graph break if these share memory with one another or with an outer tensor.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
 	// GradFlagMayDiffer reports whether an in-place operation on another tensor may have changed whether t requires
 	// gradients, since one of the two may be a view of the other. requires is the flag without such a change.
@@ -344,7 +345,8 @@ type Output interface {
 	PythonOp(tx Translator, op string, args []VariableTracker, kwargs []Kw) (*OpaqueVariable, error)
 	// ObjectNode returns the node that represents a real object of the frame, or one that the program made.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
-	// NeedField adds a field of gd_tensor_spec to the guard on a graph input.
+	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor it adds the fields
+	// that the result depends on to the guards on all inputs.
 	NeedField(v *TensorVariable, field uint16)
 }
 
@@ -375,7 +377,8 @@ type Translator interface {
 	Place(depth int) (Place, bool)
 	// InUse reports whether a running frame has this object in a variable or on its stack.
 	InUse(obj py.Object) bool
-	// InsideTry reports whether an active frame has a handler for an exception raised here.
+	// InsideTry reports whether an active frame has a handler for an exception raised here, or the exception would
+	// get a handled one as its context.
 	InsideTry() bool
 	// BeginRegion begins a region of the frame that is up levels further out. errors selects whether a graph break
 	// in the region is an error.

@@ -40,7 +40,7 @@ type World struct {
 	sorted   py.Object                // the class of the items being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	kinds    py.Object                // _translator/alike.Kinds, once needed
-	// Kept is the number of functions being translated that an operation keeps and calls again later
+	// Kept is the number of functions being translated that an operation keeps and calls again later.
 	Kept int
 }
 
@@ -508,7 +508,7 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 	return ok && r == py.True()
 }
 
-// VariableEndsInCode reports whether freeing the value runs user code when a variable drops it.
+// VariableEndsInCode reports whether user code may run when a variable's value is freed.
 func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.endMayRunCode, obj, py.False())
 }

@@ -39,7 +39,7 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	// DICT_MERGE reads the callable two below the dict, for its error message
+	// DICT_MERGE reads the callable two below the dict, for its error messages
 	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err
@@ -82,7 +82,7 @@ func init() {
 	}
 }
 
-// display writes a new container and adds all operands to it.
+// display writes the instructions that build an empty container and extend it with the items of each operand.
 func display(build func(e translate.NodeEmitter, n int),
 	add func(e translate.NodeEmitter, i int)) func(translate.NodeEmitter, *fxgraph.Node) error {
 	return func(e translate.NodeEmitter, node *fxgraph.Node) error {

@@ -137,8 +137,8 @@ func (c *call) dtype(v Value, otherwise Dtype) Dtype {
 	return otherwise
 }
 
-// device returns the common device of the tensor operands. A tensor without dimensions may be on another device,
-// unless all tensors are without dimensions.
+// device returns the common device of the tensor operands. Tensors without dimensions may be on the CPU instead, if
+// another tensor has dimensions.
 func (c *call) device(operands ...Value) Device {
 	var found, zero Device
 	for _, v := range operands {

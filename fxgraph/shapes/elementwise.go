@@ -22,8 +22,8 @@ func init() {
 	}
 }
 
-// Elementwise reports whether an operation, given by its printed name, treats a batch of tensors of one rank like
-// each tensor alone.
+// Elementwise reports whether an operation, given by its printed name, has the same result for a batch as for each
+// tensor of the batch alone. It holds for operands of equal rank.
 func Elementwise(method bool, name string) bool {
 	if method {
 		name = "." + name

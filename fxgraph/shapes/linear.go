@@ -53,7 +53,8 @@ func matmul(c *call) Value {
 	return a.with(out)
 }
 
-// product returns the result of mm or bmm: two tensors of n dimensions whose first n-2 are equal.
+// product returns the result of mm (n = 2) or bmm (n = 3) for tensors of n dimensions. The first n-2 sizes must be
+// equal.
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
@@ -123,7 +124,7 @@ func attention(c *call) Value {
 	return q.with(append(out, q.Shape[n-2], v.Shape[n-1]))
 }
 
-// einsum is the rule of torch.einsum. The equation consists of letters and an arrow, without an ellipsis.
+// einsum is the rule of torch.einsum. An equation without an arrow, or with an ellipsis, has no answer.
 func einsum(c *call) Value {
 	equation, ok := c.at(0, "equation").(Str)
 	operands := List(c.args[min(1, len(c.args)):])

@@ -139,7 +139,7 @@ func arithmetic(names ...string) rule {
 	}
 }
 
-// power is binary with a second operand named exponent.
+// power is arithmetic with a second operand named exponent.
 func power(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "exponent")

@@ -1,6 +1,7 @@
 package shapes
 
-// reduced returns the shape without the given dimensions, or without all of them if dims is absent, None or empty.
+// reduced returns the shape without the given dimensions, or without all of them if dims is absent, None or empty. If
+// keep is true, these dimensions stay with size 1.
 func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 	gone := map[int]bool{}
 	switch v := dims.(type) {
@@ -94,7 +95,7 @@ func nonEmpty(inner rule) rule {
 	}
 }
 
-// argReduction is the rule of argmax, over one dimension or over all elements. keepdim keeps the dimensions.
+// argReduction is the rule of argmax and argmin, over one dimension or over all elements.
 func argReduction(c *call) Value {
 	if v, ok := c.at(1, "dim").(List); ok && v != nil {
 		return c.fail()

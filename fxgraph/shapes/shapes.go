@@ -1,6 +1,6 @@
 // Package shapes infers an operation's result by rule: its sizes, dtype and device follow from those of its
-// operands. It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation (121
-// µs, MEASUREMENTS.md).
+// operands. It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation
+// (121 µs, MEASUREMENTS.md).
 //
 // A rule has an answer only for the operands it supports. Strides, requires_grad and unusual operands are left to
 // FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
@@ -12,7 +12,7 @@ package shapes
 
 import "strings"
 
-// Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Type, Device, Slice, Ellipsis or
+// Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Dtype, Device, Slice, Ellipsis or
 // Unknown.
 type Value interface{}
 

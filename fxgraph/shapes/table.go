@@ -1,6 +1,6 @@
 package shapes
 
-// functions and methods are the rules, by name as in graphs.
+// functions and methods are the rules, by the name that graphs print.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
 // inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device.

@@ -343,7 +343,7 @@ func cat(c *call) Value {
 	return &Tensor{out, c.resultType(list...), c.oneDeviceOf(list)}
 }
 
-// repeatInterleave repeats each slice along a dimension.
+// repeatInterleave repeats each slice along a dimension a number of times.
 func repeatInterleave(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

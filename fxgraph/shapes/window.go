@@ -142,8 +142,8 @@ func pad(c *call) Value {
 	return x.with(out)
 }
 
-// im2col is the rule of F.unfold: (N, C, H, W) to (N, C times the window, number of windows), or the same without
-// N.
+// im2col is the rule of F.unfold: (N, C, H, W) becomes (N, C times the window's size, number of windows). N may be
+// missing.
 func im2col(c *call) Value {
 	c.only(5)
 	x := c.tensor(0, "input")
