@@ -55,8 +55,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
-    """Return the largest difference relative to the largest element: 0 if bitwise equal, inf for other shapes or a
-    None."""
+    """Return the largest difference relative to the largest element (0: bitwise equal; inf: other shapes or None)."""
     if len(a) != len(b):
         return math.inf
     worst = 0.0

@@ -9,10 +9,11 @@ import (
 
 // A process is one sample, represented by its best round.
 //
-// Rounds are not samples: those of one process share its memory layout, its hash seeds and the minute it ran in, and
-// differ only because other programs slow the machine down. The best round excludes that (bench/report.py has the same
-// figure). The processes of one run differ as much as two runs do. The figure is the median of the processes, with its
-// interval by order statistics, which assumes nothing about the distribution.
+// Rounds are not samples: those of one process share its memory layout, its hash seeds and the minute it
+// ran in, and differ only because other programs slow the machine down. The best round excludes that
+// (bench/report.py has the same figure). All processes of a run start in the same way, so they are
+// comparable samples. The figure is the median of the processes, with its interval by order statistics,
+// which assumes nothing about the distribution.
 
 const confidence = 0.95
 

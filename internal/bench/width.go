@@ -18,8 +18,8 @@ const (
 )
 
 // inParts renders rows, in groups separated by lines, as tables that fit the width. Columns that do not fit
-// beside the first two go to another table below, which repeats the first two. Columns from right on,
-// counted from 1, are aligned to the right.
+// go to another table below, which repeats the first two columns. Columns from right
+// on, counted from 1, are aligned to the right.
 func inParts(head []string, groups [][]table.Row, right int) []string {
 	widths := make([]int, len(head))
 	for i, name := range head {

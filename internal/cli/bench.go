@@ -135,7 +135,7 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	return f.verdict(app, result, threshold)
 }
 
-// before makes all checks that are possible before minutes of measuring.
+// before makes all checks that are possible before measuring, which takes minutes.
 func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err error) {
 	threshold = -1
 	if margin, err = bench.Share("--margin", f.margin); err != nil {

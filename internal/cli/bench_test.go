@@ -17,7 +17,8 @@ import (
 // recorded is a result with one wrong and one dead workload (internal/bench writes it).
 const recorded = "../bench/testdata/result.json"
 
-// healthy writes a result in which every workload takes that many microseconds in each of eight processes.
+// healthy writes a result in which its one workload takes about this many microseconds in each of eight
+// processes.
 func healthy(t *testing.T, microseconds float64) string {
 	t.Helper()
 	var samples [][]float64

@@ -29,8 +29,8 @@ func (app *App) Python() (*Python, error) {
 		return python(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		// Links are not resolved: pip's script directory counts, and the Python of a virtual environment is
-		// itself a link.
+		// Symbolic links are not resolved: the Python wanted is the one in pip's script directory, and in a
+		// virtual environment that is a link.
 		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
 			return python(beside)
 		}
@@ -55,8 +55,8 @@ func isExecutable(path string) bool {
 	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }
 
-// entry is the command line that runs one of our commands in Python. It has no -P: the user's script determines
-// sys.path.
+// entry returns the command line that runs one of our commands in Python. It has no -P: the user's script
+// determines sys.path.
 func (p *Python) entry(args []string) []string {
 	line := []string{p.Path}
 	if args[0] != "run" { // run keeps all output of the script, even torch's warning about NumPy

@@ -63,8 +63,9 @@ func list(dir string, tags string) ([]*Package, error) {
 	}
 }
 
-// arrows lists the allowed imports. A package may import the packages in its row, the row with the longest
-// prefix of its path, and everything below that prefix. Every package may import those in everyones.
+// arrows lists the allowed imports. The row of a package is the one whose key is the longest prefix of its
+// path. The package may import the packages in that row and everything below the prefix. Every package may
+// import those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
 	// The command line tool does not use CPython or the translator: a Python process does that work.

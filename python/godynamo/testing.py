@@ -120,10 +120,9 @@ def reset_rng_state() -> None:
 
 
 def same(a: Any, b: Any, *, tol: float = 1e-4, equal_nan: bool = True) -> bool:
-    """Return whether two results are the same: equal types and structure; tensors of equal dtype, shape and device,
-    close by ``tol``.
+    """Return whether two results have equal types and structure, and tensors of equal dtype, shape and device.
 
-    ``tol=0`` compares tensors bit by bit (NaN equal to NaN).
+    The values of tensors must be close by ``tol``; ``tol=0`` compares them bit by bit (NaN equal to NaN).
     """
     import torch
 

@@ -167,8 +167,7 @@ class CompileProfiler:
         pass
 
     def get_metrics(self) -> dict[str, Any]:
-        """Return ``graphs``, ``operations``, ``graph_break`` (reason to count) and ``guard_failures`` (function to
-        reasons)."""
+        """Return a dict: graphs, operations, graph_break (count by reason), guard_failures (reasons by function)."""
         return {
             "graphs": self.frame_count,
             "operations": self.op_count,

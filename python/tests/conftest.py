@@ -119,8 +119,7 @@ def pytest_collection_finish():
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item):
-    """End the process if a test hangs in C, where no signal handler runs; pytest-xdist then replaces the
-    worker."""
+    """End the process if a test hangs in C, where no signal handler runs; pytest-xdist replaces the worker."""
     copy = getattr(sys, "__stderr__", None)
     armed = copy is not None and "PYTEST_CURRENT_TEST" not in os.environ
     if armed:

@@ -106,8 +106,7 @@ def with_fakes(error: BaseException | None) -> bool:
 
 
 def of_a_leaf(t: torch.Tensor) -> bool:
-    """Return whether an in-place change raises in grad mode because ``t`` is a leaf that requires gradients, or a view
-    of one.
+    """Return whether an in-place change raises in grad mode: ``t`` is a leaf that requires gradients, or a view of one.
 
     A graph traced by AOTAutograd makes the change instead. A view that must not be changed for another reason (created
     in no_grad mode, or one of several outputs) raises during the trace.

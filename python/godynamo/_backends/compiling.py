@@ -227,8 +227,7 @@ class _HeldBack(logging.Filter):
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Return whether the graph itself raises, forward or backward, so that no backend is to blame; it is run on
-    copies."""
+    """Run the graph on copies; return whether it raises, forward or backward, so that no backend is to blame."""
     gm = build_graph_module(rows, example_inputs)
     if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these must run only once
         return False

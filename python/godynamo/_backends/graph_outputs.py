@@ -177,6 +177,5 @@ def like(example_inputs: Sequence[Any]) -> Callable[[Any], list[Any]]:
 
 
 def of_python(target: Any) -> bool:
-    """Return whether a node's target is a Python operation (python_ops), which must run only once, in the program's
-    order."""
+    """Return whether a target is a Python operation (python_ops), which must run only once, in the program's order."""
     return getattr(target, "__module__", None) == python_ops.__name__

@@ -60,8 +60,7 @@ def _hashable(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _plain_tensor(cls: type) -> bool:
-    """Return whether a tensor class behaves like torch.Tensor, since a value that passes the check is captured as
-    one."""
+    """Return whether a tensor class behaves like torch.Tensor: a value that passes the check is captured as one."""
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return True
     added = {name for base in cls.__mro__[: cls.__mro__.index(torch.Tensor)] for name in vars(base)}

@@ -37,8 +37,7 @@ _put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
-    """Return whether in-place operations change only a tensor's values, and those are few, as in batch norm's
-    statistics."""
+    """Return whether a tensor has few values, and in-place operations change nothing else (batch norm's statistics)."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided

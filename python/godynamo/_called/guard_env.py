@@ -321,8 +321,7 @@ def _plain_keys() -> int:
 
 
 def layout_samples() -> dict[str, Any] | None:
-    """Return tensors of known metadata for the layout probe; None while dispatch modes are active, which would replace
-    them.
+    """Return tensors of known metadata for the layout probe; None under dispatch modes, which might replace them.
 
     Draws no random number and leaves every mode unchanged.
     """
@@ -436,8 +435,7 @@ def slot_names(entry: Any) -> list[str]:
 def environment(
     entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the names that the entry's text uses in addition to the frame's variables: the helpers, ``L``, ``G``,
-    ``___cells``.
+    """Return the names that the entry's text uses besides the frame's variables: helpers, ``L``, ``G``, ``___cells``.
 
     `slots` maps the frame's variables to the contents of their slots (a cell for a free variable).
     """

@@ -259,8 +259,7 @@ def internal_error(info: dict[str, Any]) -> None:
 
 
 def watched() -> int:
-    """Return which receivers want translations reported, as the bits of pyhook/settings.go; checked once per
-    translation."""
+    """Return the receivers of reports, as the bits of pyhook/settings.go; checked once per translation."""
     bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
     if recorders.lists:
         bits |= 2
@@ -301,11 +300,10 @@ def graph_failed(info: dict[str, Any]) -> None:
 
 
 def may_run_again(error: BaseException | None) -> bool | None:
-    """Return whether a graph that raised left no trace outside: the user's saved-tensor hooks may have seen its
-    operations.
+    """Return whether a call whose graph raised may run again: not if saved-tensor hooks may have seen its operations.
 
-    Checkpointing even ends its second forward pass with an exception from such a hook. None: the backend is at fault,
-    and its error is raised (not with ``config.suppress_errors``).
+    Checkpointing even ends its second forward pass with an exception from such a hook. Returns None if the backend is
+    at fault, so that its error is raised, unless ``config.suppress_errors`` is set.
     """
     from . import saved_tensors
 

@@ -19,8 +19,10 @@ _innermost: Callable[[bool], Any] | None = getattr(_autograd, "_top_saved_tensor
 
 
 def hooks_active() -> bool:
-    """Return whether saved-tensor hooks may be active on this thread; if torch cannot report it, whether grad mode is
-    on."""
+    """Return whether saved-tensor hooks may be active on this thread.
+
+    If torch cannot report it, return whether grad mode is on.
+    """
     if _innermost is None:
         return torch.is_grad_enabled()
     return _innermost(True) is not None

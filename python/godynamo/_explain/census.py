@@ -68,7 +68,7 @@ PROPERTIES = frozenset(
 
 
 def _torch_call(fn: Any) -> int:
-    """Return whether a call of this C function is a torch call."""
+    """Return whether calls of this C function are torch calls: never, always, or only with a tensor argument."""
     if _is(fn, torch._ops.OpOverload):
         return _NOT_TORCH if fn.namespace == "profiler" else _TORCH
     if _is(fn, torch._ops.OpOverloadPacket):

@@ -8,8 +8,7 @@ from .explain import cache_entries
 
 
 def decompile(fn: Any) -> str:
-    """Return the transformed code of each entry of an optimized callable as Python source: for reading, not for
-    running.
+    """Return the transformed code of an optimized callable's entries as Python source, for reading only.
 
     >>> print(godynamo.decompile(f))  # doctest: +SKIP
     # f, file.py:3: 1 of 1, 2 hits

@@ -95,7 +95,7 @@ def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
 
 
 def asked(fn: Any) -> dict[str, Any]:
-    """Return the optimize() arguments of an optimized callable, that affect what is captured."""
+    """Return the optimize() arguments of an optimized callable that affect what is captured."""
     options = getattr(getattr(fn, "root", None), "options", None)
     if options is None:
         return {"backend": "eager"}
@@ -115,8 +115,7 @@ def _optimized(fn: Any) -> bool:
 
 
 def _caches(fn: Any) -> list[Any]:
-    """Return the FrameCaches of an optimized callable: its own, its resume functions', and those the hook made for
-    it."""
+    """Return an optimized callable's FrameCaches: its own, its resume functions', and those the hook made for it."""
     if not available:
         return []
     if _modules.is_module(fn) and _modules.original(fn) is not fn:
@@ -128,8 +127,7 @@ def _caches(fn: Any) -> list[Any]:
 
 
 def guards(fn: Any) -> list[GuardText]:
-    """Return the guards of an optimized callable's translations, including its resume functions', most recently used
-    first.
+    """Return the guards of an optimized callable and its resume functions, by entry, most recently used first.
 
     Each prints as executable Python with the user's line after each condition; ``.guards`` has them as objects
     (:class:`Guard`: name, kind, source, words, line), ``.tree()`` groups them by place:

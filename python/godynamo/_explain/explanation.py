@@ -243,8 +243,7 @@ class Explanation:
         return self.captured_frames / self.frame_count if self.frame_count else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as plain dicts, lists, strings and numbers, including the shares; the result as its type's
-        name.
+        """Return all data, including the shares, as dicts, lists, strings and numbers; the result as its type's name.
 
         The keys are those of docs/explain.md; ``version`` is raised when one is removed or changes its meaning.
         """
@@ -263,7 +262,7 @@ class Explanation:
         return dot.pieces(self.pieces, self.break_reasons)
 
     def to_svg(self) -> str:
-        """Return the same as a picture."""
+        """Return the function's pieces as an SVG picture, with a note per break."""
         from . import svg
 
         return svg.picture(self.pieces, self.break_reasons)

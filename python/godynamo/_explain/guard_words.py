@@ -215,7 +215,7 @@ def _grad_mode(_s: _Speaker, _args: list[ast.expr], wanted: bool) -> str:
 
 
 def _form(yes: str, no: str = "") -> Callable[[_Speaker, list[ast.expr], bool], str]:
-    """Return a form with placeholders: {0} is the first argument, {1} the second as a constant."""
+    """Return a function that fills in the text for a condition: {0} is its first argument in words, {1} its second."""
 
     def said(s: _Speaker, args: list[ast.expr], wanted: bool) -> str:
         filled = [s.place(a) for a in args]
@@ -246,8 +246,7 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
 
 
 def on_stack(name: str) -> str:
-    """Return the name of a resume function's parameter taken from the stack at the break: ``___stack0`` is
-    ``stack[0]``."""
+    """Return the readable name of a resume function's stack parameter: ``stack[0]`` for ``___stack0``."""
     number = name.removeprefix("___stack")
     return f"stack[{number}]" if name.startswith("___stack") and number.isdecimal() else name
 

@@ -133,7 +133,7 @@ def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]
 
 
 def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], below: list[list[int]]) -> None:
-    """Compute x: starting side by side, then pulled towards the neighbours, keeping order and gaps."""
+    """Set each x: boxes start side by side and are pulled towards their neighbours, keeping order and gaps."""
     for row in rows:
         x = 0.0
         for node in row:

@@ -129,8 +129,7 @@ class _Pieces:
         self.made.append((record, piece))
 
     def _inlined(self, record: Record) -> CodeType | None:
-        """Return the code inlined by a frame of nn.Module.__call__: the user's function, or forward() of a torch
-        module."""
+        """Return the code inlined by a frame of nn.Module.__call__: the user's function or a torch module's forward."""
         calls = (record["info"].get("account") or {}).get("calls", ())
         codes = [code for levels in calls for code, _ in levels]
         users = (code for code in codes if self.summary.census.kind(code) == USER)

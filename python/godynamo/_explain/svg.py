@@ -42,8 +42,7 @@ DARK = """
 
 
 def picture(pieces: Sequence[Piece], breaks: Sequence[BreakReason], most: int | None = None) -> str:
-    """Return the whole picture, or a note if there is nothing to draw. Graphs of more than ``most`` nodes are
-    omitted."""
+    """Return the picture, with a note if there is nothing to draw. Graphs of more than ``most`` nodes are omitted."""
     return _Picture(pieces, breaks, most).text()
 
 

@@ -53,8 +53,7 @@ def report(e: Explanation) -> str:
 
 
 def break_lines(reason: BreakReason) -> Iterator[str]:
-    """Yield the lines of one break: code, reason, hint; the user's stack, with the source around the innermost
-    frame."""
+    """Yield a break's lines: code, reason, hint; the user's stack, with the source around the innermost frame."""
     yield f"{reason.code}: {reason.reason}" if reason.code else reason.reason
     if reason.hint:
         yield f"  hint: {reason.hint}"
@@ -79,8 +78,7 @@ def _hidden(count: int) -> str:
 
 
 def recompile_lines(recompile: Recompile) -> Iterator[str]:
-    """Yield the lines of one recompile: for each entry that did not serve, its guard, both values and the user's
-    line."""
+    """Yield a recompile's lines: for each entry that did not serve, its guard, both values and the user's line."""
     before = ", before this call" if recompile.before else ""
     yield f"{recompile.function} ({source_lines.short(recompile.file)}:{recompile.line}){before}"
     for failure in recompile.failures:

@@ -22,8 +22,7 @@ LINE_LIMIT = 8 << 20
 
 
 def start_time() -> float:
-    """Return when this process started, in seconds since the epoch; the current time if the system does not report
-    it."""
+    """Return when this process started, in seconds since the epoch; the current time if that is unknown."""
     try:
         with open("/proc/self/stat", "rb") as stat:
             ticks = int(stat.read().rsplit(b")", 1)[1].split()[19])
@@ -68,7 +67,7 @@ class TraceFiles:
                 self._file = -1
 
     def forked(self) -> None:
-        """Release the parent's file in a child, which gets its own series."""
+        """Release the parent's file in a forked child; the child starts its own series of files."""
         self._lock = threading.RLock()
         self.close()
 

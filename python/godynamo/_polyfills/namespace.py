@@ -13,7 +13,7 @@ _TYPE: Any = SimpleNamespace
 
 
 def _dict(namespace: Any) -> Any:
-    """Read the dict from the C field, as C does: no __getattribute__ runs."""
+    """Return the instance's dict without running a __getattribute__ of its class, since C reads the field directly."""
     return object.__getattribute__(namespace, "__dict__")
 
 

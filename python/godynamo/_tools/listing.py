@@ -75,8 +75,7 @@ def named(value: object) -> str:
 
 
 def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width: int = 46) -> list[str]:
-    """Return both listings as two columns, with the instructions of a source line side by side and the line's text
-    above."""
+    """Return both listings in two columns, the instructions of a source line side by side, below the line's text."""
     lines: list[str] = []
 
     def put(line: int, a: Sequence[Row], b: Sequence[Row]) -> None:

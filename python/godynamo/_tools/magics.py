@@ -151,8 +151,7 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """Return one line on a cell's translations, and one per reason and place of a graph break, without IPython's
-    own."""
+    """Return a line on a cell's translations, and one per reason and place of a break; IPython's own are left out."""
     heard = [info for info in heard if not runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(

@@ -19,8 +19,7 @@ from .script import Target, Wrap, run_script
 
 
 def backend_named(name: str) -> Any:
-    """Return a backend by its registered name, or "module:name" for a callable. Raises Problem with the nearest
-    names."""
+    """Return a backend by its registered name, or "module:name" of a callable. Raises Problem with near names."""
     module, found, attribute = name.partition(":")
     if found:
         sys.path.insert(0, os.getcwd())

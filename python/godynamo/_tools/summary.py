@@ -145,8 +145,7 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """Return the summary as text: up to ``most`` breaks, the most frequent first; functions of no interest are only
-    counted."""
+    """Return the summary as text: up to ``most`` breaks, by frequency; functions without interest are only counted."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])

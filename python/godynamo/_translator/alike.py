@@ -11,8 +11,9 @@ _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class Kinds:
-    """Numbers the modules that look alike: same class, same plain attributes, tensors with the same metadata, and parts
-    that look alike. Of integers (such as an unused layer number) and of other attributes, only the type counts.
+    """Assigns one number to all modules that look alike: same class, same plain attributes, tensors with the same
+    metadata, and parts that look alike. Of integers (such as an unused layer number) and of other attributes, only the
+    type counts.
 
     One object serves one translation and checks each module once. It runs no user code.
     """
@@ -23,8 +24,7 @@ class Kinds:
         self._modules: list[Any] = []  # keeps their ids valid
 
     def of(self, module: Any) -> int:
-        """Return the number of a module's kind, from 0; -1 if its attributes cannot be compared (a cycle, an unusual
-        ``__dict__``)."""
+        """Return the number of a module's kind, or -1 if it cannot be compared (a cycle, an unusual ``__dict__``)."""
         known = self._of.get(id(module))
         if known is not None:
             return known

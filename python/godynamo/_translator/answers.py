@@ -21,16 +21,14 @@ def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
 
 
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
-    """Return (the wrapped function, the text for an object within itself, the guard predicate that none is being
-    printed)."""
+    """Return (the wrapped function, the text for an object inside itself, a guard: no object is being printed)."""
     cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}
     running: set[Any] = cells["repr_running"]
     return cells["user_function"], cells.get("fillvalue", "..."), lambda _: not running
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
-    """Return the function that a singledispatch function calls for a first argument of this class, and the guard that
-    it still does."""
+    """Return the function to which singledispatch sends this class, and the guard predicate that it still does."""
     chosen = fn.dispatch(cls)
     return chosen, lambda other: other.dispatch(cls) is chosen
 
@@ -60,8 +58,7 @@ def _weakly(cls: Any) -> Any:
 
 
 def _strongly(asked: Any) -> Any:
-    """Return the argument of ``_weakly``, with an empty tuple, which has no subclasses, instead of a class that
-    died."""
+    """Undo ``_weakly``; a class that has died becomes an empty tuple, which has no subclasses."""
     if isinstance(asked, tuple):
         return tuple(map(_strongly, asked))
     if isinstance(asked, weakref.ref):
@@ -71,8 +68,7 @@ def _strongly(asked: Any) -> Any:
 
 
 def fact_is(name: str, value: Any) -> Callable[[type], bool]:
-    """Return a guard predicate on the ``__module__``, ``__qualname__`` or ``__doc__`` of a class, read without its
-    metaclass."""
+    """Return a guard predicate on ``__module__``, ``__qualname__`` or ``__doc__`` of a class; no metaclass runs."""
     read = type.__dict__[name].__get__
     return lambda cls: bool(read(cls) == value)
 
@@ -110,8 +106,7 @@ def mode_active() -> bool:
 
 
 def default_device() -> torch.device | None:
-    """Return the device for constructors from torch.set_default_device and ``with torch.device``, if no other mode is
-    entered.
+    """Return constructors' device from torch.set_default_device or ``with torch.device``; None under any other mode.
 
     These modes only give constructors their device. Operations captured under them also run under them.
     """

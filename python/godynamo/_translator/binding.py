@@ -13,8 +13,10 @@ def _nothing() -> None:
 def binding_error(
     code: types.CodeType, name: str, defaults: int, keywords: tuple[str, ...], nargs: int, kwnames: tuple[str, ...]
 ) -> str:
-    """Return the text of the TypeError for a call of a function with this code; parameters in ``keywords`` have
-    defaults as well."""
+    """Return the text of the TypeError for a call of a function with this code.
+
+    defaults: the number of positional defaults. keywords: keyword-only parameters with a default.
+    """
     bare = _nothing.__code__
     flags = bare.co_flags | code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS)
     count = (

@@ -45,8 +45,7 @@ _state: _Bisect | None = None
 
 
 def allowed(code: CodeType) -> bool:
-    """Return whether a frame of this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT,
-    OSError."""
+    """Return whether this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT, OSError."""
     global _state
     if _state is None:
         _state = _Bisect(os.environ[VARIABLE])

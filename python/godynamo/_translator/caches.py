@@ -1,5 +1,4 @@
-"""functools caches: the result that a call of a function wrapped by lru_cache would find, looked up without a
-trace."""
+"""Looks up the result that a call of a function wrapped by functools.lru_cache would find, without a trace."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ _TAIL = 6
 
 
 def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
-    """Return (the wrapper's dict, its keys and the results and types of its links in order), or None if the layout
-    differs."""
+    """Return (the wrapper's dict, the keys, results and types of its links in order); None if the layout differs."""
     parts = gc.get_referents(wrapper)
     if len(parts) < _TAIL + 1 or parts[1 - _TAIL] is not wrapper.__wrapped__ or type(parts[-_TAIL]) is not dict:
         return None
@@ -33,8 +31,7 @@ def _key(args: tuple[Any, ...]) -> Any:
 
 
 def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
-    """Return (whether a call with these plain constants is a hit, its result, the guard predicate that this is
-    unchanged).
+    """Return (whether a call with these plain constants is a hit, its result, the guard predicate for both).
 
     None if that is unknown. Counts neither a hit nor a miss.
     """

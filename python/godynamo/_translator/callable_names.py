@@ -72,8 +72,7 @@ _type_name: Any = type.__dict__["__qualname__"].__get__
 
 
 def builtin_name(obj: Any) -> str:
-    """Return the name of a function or type of builtins or operator; dotted name of another C function; "" for
-    classes."""
+    """Return the name of a function or type of builtins or operator, "" of another class, else a dotted name."""
     known = _NAMES_BY_ID.get(id(obj))
     if known:
         return known

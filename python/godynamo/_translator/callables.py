@@ -150,8 +150,8 @@ _OPAQUE_MODULES = tuple(
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
-# Parts of torch.fx with which torch's functions (torch._check) check numbers that may be symbolic; Python's numbers are
-# not symbolic.
+# Exceptions to _OPAQUE_MODULES. torch._check and the like call the last one to check numbers that may be symbolic;
+# Python's numbers are not symbolic.
 _INLINED_MODULES = (
     "torch.nn.modules",
     "torch.backends.mha",

@@ -1,4 +1,4 @@
-"""The argument of godynamo.comptime's functions: a picture of frames, graph and guards at the call's place.
+"""The argument of godynamo.comptime's functions: frames, graph and guards at the call, as the translation knows them.
 
 The Go side (bytecode/translate/comptime.go) takes the picture without realizing a value, and queries on it add no
 guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor, in a separate session.
@@ -76,8 +76,7 @@ class ComptimeVar:
         return self._known
 
     def as_python_constant(self) -> Any:
-        """Return the value, if it is known; the entry being made may have no guard on it. Otherwise raises
-        ValueError."""
+        """Return the value, on which the entry may have no guard. Raises ValueError if the value is unknown."""
         if not self._known:
             raise ValueError(f"{self!r} is not known while translating")
         return self._value
@@ -94,8 +93,7 @@ class ComptimeVar:
         return nodes[self._picture.rows[self._node][1]]
 
     def as_fake(self) -> Any:
-        """Return a tensor without data and with this one's metadata: do not change it. Raises TypeError if it is not a
-        tensor."""
+        """Return a fake tensor with this one's metadata; do not change it. Raises TypeError if this is not a tensor."""
         if self._example is not None:
             from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -153,8 +151,7 @@ class ComptimeContext:
         return frames[level]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
-        """Return a variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none of
-        this name."""
+        """Return a variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none."""
         values = dict(self._frame(stacklevel)[3])
         if name not in values:
             raise KeyError(f"{name!r}; variables here: {', '.join(values) or 'none'}")

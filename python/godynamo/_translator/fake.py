@@ -27,16 +27,14 @@ _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """The result of an operation whose metadata depend on data or can only be guessed, and every value computed from
-    it."""
+    """A result whose metadata depend on data or can only be guessed, and every value computed from it."""
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: the operation's index
         self._kind, self._args = type(error), error.args
 
     def error(self) -> Exception:
-        """Return a new copy of the operation's exception: keeping the original would keep the user's frames alive
-        through its traceback."""
+        """Return a copy of the operation's exception: the original's traceback would keep the user's frames alive."""
         return self._kind(*self._args)
 
 
@@ -176,14 +174,13 @@ class Session:
         return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
-        """Return the result of a user's function (allow_in_graph) at this node, and whether it changed a tensor
-        argument.
+        """Run a user's function (allow_in_graph) at this node; return a description of its result.
 
-        (changed, description), a description being ("tensor",); ("value", v), the same v for all calls that look like
-        this one; ("list" | "tuple", class, (descriptions)); ("dict", class, (keys), (descriptions)); ("function",);
-        ("unknown", what). It runs on fake tensors. A function that reads its tensors' data runs on copies of the
-        inputs, and on ones for all other values: then only the kinds of its results are trusted, and its tensors'
-        metadata are unknown. Raises the function's exceptions there.
+        Returns (whether it changed a tensor argument, description). A description is ("tensor",); ("value", v), the
+        same v for all calls that look like this one; ("list" | "tuple", class, (descriptions)); ("dict", class, (keys),
+        (descriptions)); ("function",); ("unknown", what). The function runs on fake tensors. A function that reads its
+        tensors' data runs on copies of the inputs, and on ones for all other values: then only the kinds of its results
+        are trusted, and its tensors' metadata are unknown. Raises the function's exceptions there.
         """
         if any(isinstance(x, _Unknown) for x in torch.utils._pytree.tree_leaves(self._resolve((row[3], row[4])))):
             raise vague.VagueMetadata("an operand whose metadata are unknown")
@@ -246,8 +243,7 @@ class Session:
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
-    """Return the result of torch.while_loop, whose own rule for fake tensors makes symbols. Raises if an iteration
-    changes metadata."""
+    """Run torch.while_loop once, since its own rule for fake tensors makes symbols. Raises if metadata changes."""
     results = body(*carried, *outside)
     for before, after in zip(carried, results, strict=True):
         if (before.shape, before.stride(), before.dtype, before.device) != (

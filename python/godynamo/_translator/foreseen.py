@@ -1,5 +1,4 @@
-"""Python values that torch's own code reads from the frame's tensors, computed during translation and again by a
-guard."""
+"""Python values that torch's code reads from the frame's tensors, computed while translating and again by a guard."""
 
 from __future__ import annotations
 
@@ -74,8 +73,7 @@ def _plain(x: Any) -> Any:
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
-    """Return a function from the tensor for node ``start`` (-1: any) to the value read from node ``end``, as source: a
-    guard calls it."""
+    """Compile a function from the tensor of node ``start`` (-1: any) to the value read from node ``end``."""
     scope: dict[str, Any] = {"ask": _ASK[ask]}
 
     def text(arg: Any) -> str:
@@ -107,9 +105,12 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
-    """Return (value, guard predicate, its text): the value of node ``end`` of ``rows`` (see _backends/rows.py) for the
-    tensor ``x``, which represents node ``start`` (None: the rows need none). None if it raises, is not a Python value,
-    or has changed too often: ``question`` identifies the value in the frame of ``code``."""
+    """Return (value, guard predicate, its text) of the value that ``ask`` reads from node ``end``, or None.
+
+    The nodes of ``rows`` (see _backends/rows.py) are computed from the tensor ``x`` of node ``start`` (None: they need
+    no tensor). None if ``x`` is not a plain CPU tensor, if this raises, if the value is neither a number nor a tensor,
+    or if it has changed too often: ``question`` identifies it in the frame of ``code``.
+    """
     x = torch.empty(0) if x is None else x
     if not _servable(x):
         return None

@@ -12,8 +12,7 @@ _PERCENT = re.compile(
 
 
 def percent_fields(text: str) -> list[Any]:
-    """Return the keys (None: the next operand) and conversions of a % format, flat. Raises ValueError if the pattern
-    does not match."""
+    """Return keys (None: the next operand) and conversions of a % format, flat. Raises ValueError for a bad format."""
     out: list[Any] = []
     at = 0
     while (at := text.find("%", at)) >= 0:

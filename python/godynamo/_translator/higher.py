@@ -1,5 +1,4 @@
-"""Operations that take functions (torch.vmap, torch.func.grad, torch.cond, ...) as one graph operation: see
-variables/higher.
+"""Operations that take functions (torch.vmap, torch.func.grad, ...) as one graph operation: see variables/higher.
 
 Each function operand has been captured as a separate graph. Outer tensors that it reads are operands of the operation;
 each call makes a new function that runs the graph with them, and torch does the rest.
@@ -37,7 +36,7 @@ def operand(index: int) -> Template:
 
 
 def together(cls: type, items: tuple[Template, ...]) -> Template:
-    """Return a list, a tuple, or an instance of a namedtuple class."""
+    """Return a template of a list, a tuple, or an instance of a namedtuple class."""
     if hasattr(cls, "_make"):
         return lambda operands: cls._make(item(operands) for item in items)
     return lambda operands: cls(item(operands) for item in items)
@@ -140,8 +139,7 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
 
 
 class _Recomputed:
-    """A function that a checkpoint keeps: it runs its graph in the forward pass, and the program's own function
-    afterwards."""
+    """A function that a checkpoint keeps: it runs its graph in the forward pass, later the program's own function."""
 
     __slots__ = ("__weakref__", "_places", "_run", "_values")
 
@@ -163,8 +161,7 @@ class _Recomputed:
 def checkpointed(
     name: str, body: Template, args: Template, kwargs: Template, taker: Any, places: tuple[int | str, ...]
 ) -> tuple[Callable[..., Any], Callable[..., None]]:
-    """Return (the operation of ``direct``, a function that supplies the program's own function once the operation has
-    run).
+    """Return (the operation of ``direct``, a function that gives it the program's own function once it has run).
 
     A checkpoint calls its function again in backward, when the program may have changed what the function reads: a
     module's training flag, a closure variable, a list argument. So the second run calls the program's function, as in
@@ -281,8 +278,7 @@ def is_made(fn: types.FunctionType) -> bool:
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """Return, for such a function, (its maker, the maker's name, the cells, the names of cells with an argument of the
-    maker)."""
+    """Return (maker, maker's name, cells, for each cell its name if it holds an argument of the maker, else None)."""
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters
     return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

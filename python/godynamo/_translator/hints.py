@@ -46,8 +46,7 @@ def _harmless(annotation: Any) -> bool:
 
 
 def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
-    """Return the hints of a class or function and a guard predicate that they are unchanged; None if CPython must
-    compute them."""
+    """Return the hints of a class or function and the guard predicate for them; None if CPython must compute them."""
     if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
         return None
     if not all(map(_harmless, _annotations(obj))):

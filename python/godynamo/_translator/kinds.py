@@ -218,11 +218,10 @@ def _return_kind(schema: Any) -> str:
 
 
 def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
-    """Return whether Python's binding could pick this overload. ``letters`` ("", or one per positional argument) narrow
-    it further."""
+    """Return whether Python's binding could pick this overload; letters: one per positional argument, "" if unknown."""
     arguments = overload.arguments
     names = {a.name for a in arguments}
-    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has its own axis
+    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has a parameter named axis
     if overload.has_out and "out" not in kwnames and not any(a.name in kwnames for a in arguments if a.is_out):
         return False
     if overload.by_dimname and letters and "o" not in letters:
@@ -286,8 +285,7 @@ def result_kind(fn: Callable[..., Any]) -> str:
 
 
 def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argkinds: str = "") -> str:
-    """Return the result kind of a call with ``nargs`` positional arguments of these kinds (letters of _TAKES) and these
-    keywords."""
+    """Return the result kind of a call with these keywords and ``nargs`` positional arguments (letters of _TAKES)."""
     if isinstance(fn, torch._ops.OpOverload):
         return _return_kind(fn._schema)
     return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
@@ -344,8 +342,9 @@ _UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
 
 @functools.cache
 def makes_new(target: str, views: bool = False) -> bool:
-    """Return whether an operation, given by its printed name, always returns a new tensor: never an operand and, unless
-    ``views`` is set, never a view of one.
+    """Return whether an operation, given by its printed name, always returns a new tensor.
+
+    It never returns an operand and, unless ``views`` is set, never a view of one.
 
     Decided by torch's schemas: no result is annotated as an alias. A composite operator may return its operand without
     such an annotation (dropout in evaluation mode does), so composite operators are listed by name.
@@ -467,8 +466,7 @@ def _inplace(name: str) -> bool:
 
 
 def is_pure_call(fn: Any) -> bool:
-    """Return whether calling ``fn`` with constants while translating equals calling it later: it has no effect and
-    depends on neither state nor identity."""
+    """Return whether ``fn`` may be called with constants while translating: no effect, no use of state or identity."""
     if id(fn) in _pure():
         return True
     if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):

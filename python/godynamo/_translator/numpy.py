@@ -1,5 +1,4 @@
-"""numpy's scalars as constants, on which CPython computes while translating, in numpy's own types; numpy's arrays as
-tensors.
+"""numpy's scalars as constants, computed by CPython while translating in numpy's types; numpy's arrays as tensors.
 
 An operation that would warn (overflow, division by zero, an invalid value) is left to the program's own run. Complex
 scalars are excluded: their conversions warn.
@@ -61,8 +60,7 @@ ARRAY: type = np.ndarray if np is not None else type(None)
 
 
 def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
-    """Return (torch.from_numpy(array), a guard predicate for arrays with the same layout); None if from_numpy raises or
-    warns."""
+    """Return (torch.from_numpy(array), a guard predicate for its layout); None if from_numpy raises or warns."""
     if not array.flags.writeable:
         return None
     try:
@@ -74,8 +72,7 @@ def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
 
 
 def index_method(array: Any) -> str | None:
-    """Return the method that converts a tensor sharing the array's memory to an index, as torch converts an array in a
-    subscript.
+    """Return the method that turns a tensor sharing the array's memory into an index, as torch does in a subscript.
 
     The method copies. None if torch takes the array apart or reads its numbers differently.
     """

@@ -57,8 +57,7 @@ def recipe(value: Any) -> tuple[Any, ...]:
 
 
 def called(value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return (result, the object afterwards) of a method called on a copy; None if it raises after it has changed the
-    copy."""
+    """Call a method on a copy; return (result, the copy afterwards), or None if it raises and has changed the copy."""
     after = copied(value)
     try:
         return getattr(after, name)(*args, **kwargs), after

@@ -1,5 +1,4 @@
-"""isinstance and the method ``type`` for a plain tensor that the graph computes: torch answers for an example
-tensor."""
+"""isinstance and ``Tensor.type`` for plain tensors that the graph computes: torch answers for an example tensor."""
 
 from __future__ import annotations
 
@@ -26,8 +25,10 @@ def classes_in(cls: Any) -> list[Any]:
 
 
 def decides_itself(cls: Any) -> bool:
-    """Return whether isinstance(tensor, cls) calls a metaclass: torch.FloatTensor's checks the dtype, Variable's
-    accepts all."""
+    """Return whether a metaclass decides isinstance(tensor, cls).
+
+    torch.FloatTensor's checks the dtype, Variable's accepts all tensors.
+    """
     plain = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))
 

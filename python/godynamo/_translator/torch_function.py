@@ -62,8 +62,7 @@ def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
 
 
 def converted(result: Any, cls: type) -> Any:
-    """Convert a result as torch.Tensor's own handler does: tensors become tensors of the subclass, also in tuples and
-    lists."""
+    """Convert tensors, also in tuples and lists, to the subclass, as torch.Tensor's own handler does with a result."""
     if isinstance(result, torch.Tensor):
         return as_subclass(result, cls)
     if isinstance(result, (tuple, list)):
@@ -98,7 +97,7 @@ def new_tensor(cls: type, data: torch.Tensor) -> torch.Tensor:
     return torch.Tensor.__new__(cls, data)
 
 
-#: functions that make the same tensors, but of class torch.Tensor
+#: function above -> function that makes the same tensor, but of class torch.Tensor
 PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
     make_subclass: lambda data, require_grad=False: data.detach().requires_grad_(require_grad),
     new_tensor: lambda data: torch.ops.aten.alias(data),
@@ -137,8 +136,7 @@ def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ..
 
 
 def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
-    """Return our own classes with the inheritance of these, since torch calls subclasses first; each refuses every
-    function."""
+    """Return stand-in classes that inherit like these (torch calls subclasses first); each refuses every function."""
     return _mirrored(
         tuple(
             (issubclass(c, torch.Tensor), tuple(j for j, d in enumerate(classes) if d is not c and d in c.__mro__))

@@ -68,7 +68,7 @@ def skip_reason(code: CodeType) -> str:
     if code.co_qualname.startswith("__create_fn__.<locals>."):
         return "method that dataclasses made"
     if path.startswith("<eval_with_key>"):
-        return "FX's generated code"  # from a graph that a backend got; translating it would return it to the backend
+        return "FX's generated code"  # of a graph that a backend got: do not pass it to one again
     if path.startswith("<"):
         return ""
     if f"{os.sep}torchinductor_" in path or path.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0"):
@@ -115,8 +115,7 @@ TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
 
 
 def names_torch(function: FunctionType) -> bool:
-    """Return whether a function's code reads a global or closure variable that is torch's, a tensor, a module or a
-    class of these.
+    """Return whether a function reads a global or cell that is torch's, a tensor, a module or a class of these.
 
     The core calls this once per code object. It runs no user code.
     """
@@ -149,8 +148,7 @@ _OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "in
 
 
 def skip_code(code: CodeType) -> int:
-    """Return 0, or 1 to leave the code alone, or 2 to leave its callees alone as well; called by the core
-    (eval_frame.c)."""
+    """Return 0, 1 to leave the code alone, or 2 to leave its callees alone too; called by the core (eval_frame.c)."""
     if code.co_filename.startswith("<frozen importlib"):
         return 2  # an import is not part of the call: the code below it only makes definitions
     if any(getattr(callback, "__code__", None) is code for callback in gc.callbacks):

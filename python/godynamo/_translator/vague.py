@@ -36,8 +36,7 @@ class VagueMetadata(RuntimeError):
 
 
 class Watch:
-    """Records the first operator whose result a mode can only guess: one on sparse, quantized, nested or mkldnn
-    tensors.
+    """Records the first operator with a guessed result: one on sparse, quantized, nested or mkldnn tensors.
 
     It wraps the mode's own dispatch. A subclass would not work: higher-order operators look up their rule by the mode's
     exact type.

@@ -1,5 +1,4 @@
-"""Values as guards compare them, by content and type, regardless of their classes; and values made while
-translating."""
+"""Values as guards compare them, by content and type, not by their classes' __eq__; values made while translating."""
 
 from __future__ import annotations
 
@@ -14,8 +13,7 @@ from . import numpy as _numpy
 
 
 def equal_to(value: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate for values equal to ``value``: a set of plain constants, a generic alias or another
-    constant."""
+    """Return a guard predicate for values equal to a set of plain constants, a generic alias or another constant."""
     if isinstance(value, (set, frozenset)):
         typed = _typed(value)
         return lambda other: _typed(other) == typed
@@ -38,8 +36,7 @@ def _alias_parts(value: Any) -> Any:
 
 
 def _typed(value: Any) -> Any:
-    """Return a key that includes a plain constant's types: without them 1, 1.0 and True are equal, and so are both
-    zeros."""
+    """Return a key of a plain constant or set of them in which 1, 1.0 and True differ, and so do 0.0 and -0.0."""
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
     if isinstance(value, (set, frozenset)):
@@ -57,8 +54,7 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """Return a guard predicate: a set with equal members of the same types, all plain constants. Calls no method of a
-    subclass."""
+    """Return a guard predicate: a set of the same plain constants, with equal types. Calls no method of a subclass."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
         return lambda other: set.__eq__(other, value) is True and all(type(v) is str for v in set.__iter__(other))
@@ -66,8 +62,7 @@ def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
 
 
 def layout_is(members: set[Any]) -> Callable[[Any], bool]:
-    """Return a guard predicate: a set whose table has the same layout, so that its order is the same after any
-    change."""
+    """Return a guard predicate: a set whose table has the same layout, so its order is the same after any change."""
     layout = _C.set_layout(members)
     return lambda other: bool(_C.set_layout(other) == layout)
 
@@ -93,8 +88,7 @@ def factory_is(factory: Any) -> Callable[[Any], bool]:
 
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate: an instance of a subclass of ``base`` with this value, regardless of the subclass's
-    equality."""
+    """Return a guard predicate: an instance of a subclass of ``base`` with this value, as ``base`` compares values."""
     if base in (float, complex):  # repr treats nan as equal to itself and distinguishes the zeros
         text, known = base.__repr__, base.__repr__(value)
         return lambda other: text(other) == known
@@ -103,8 +97,7 @@ def value_is(base: type, value: Any) -> Callable[[Any], bool]:
 
 
 def plain_value(base: type, value: Any) -> Any:
-    """Return the value of an instance of an immutable builtin type's subclass, as that type; no code of the subclass
-    runs."""
+    """Return an instance of a subclass of ``base`` as a plain ``base`` (immutable); no code of the subclass runs."""
     if base is str:
         return str.__str__(value) if type(value) is str else "".join(str.__iter__(value))
     if base is bytes:

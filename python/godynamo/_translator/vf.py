@@ -10,8 +10,7 @@ import torch
 
 
 def __getattr__(name: str) -> Any:
-    """Return the function ``name`` of torch's C namespace as a Python function of this module; AttributeError for
-    others."""
+    """Return ``name`` of torch's C namespace as a Python function of this module; AttributeError for others."""
     builtin = getattr(torch._C._VariableFunctions, name, None)
     if builtin is None or name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

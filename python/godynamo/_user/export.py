@@ -138,8 +138,7 @@ class _Assembly:
         return made
 
     def _input(self, value: Any, name: str) -> torch.fx.Node:
-        """Return the node of an input of the captured graph: an argument, or a parameter, buffer or other tensor from
-        outside."""
+        """Return the node of a graph input: an argument, a parameter, a buffer or another tensor from outside."""
         known = self._known.get(id(value))
         return known if known is not None else self._attribute(name, value)
 

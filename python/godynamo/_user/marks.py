@@ -43,8 +43,7 @@ def disallow_in_graph(fn: F) -> F:
 
 
 def forbid_in_graph(fn: F) -> F:
-    """Make calls of ``fn`` (or of each in a list) graph breaks with that reason, errors under ``nopython=True``.
-    Returns ``fn``."""
+    """Make calls of ``fn`` (or of each in a list) graph breaks whose reason names this mark. Returns ``fn``."""
     return _each(fn, lambda f: registry.register(f, "forbidden"))  # type: ignore[no-any-return]
 
 
@@ -99,8 +98,7 @@ _FUNCTION_TYPES = (
 
 
 def _same_parameters(original: Any, replacement: Any) -> None:
-    """Raise TypeError if the two take different parameters. Functions without a signature, as many C functions, are not
-    compared."""
+    """Raise TypeError for different parameters. Functions without a signature (many C functions) are not compared."""
     import inspect  # not when the package is imported
 
     try:

@@ -58,7 +58,7 @@ def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
     names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
     for name in names:
         found = getattr(cls, name)
-        if isinstance(found, types.FunctionType):  # object's counts its arguments by the class's methods
+        if isinstance(found, types.FunctionType):  # object.__init__ checks its arguments by the class's methods
             setattr(cls, name, _wrap(found, mode, kind))
     return cls
 
@@ -96,8 +96,7 @@ def disable(fn: None = None, *, recursive: Literal[False], reason: str | None = 
 @overload
 def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: ...
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Never translate ``fn`` or, with ``recursive``, anything that it calls; a call of it in captured code is a graph
-    break.
+    """Never translate ``fn`` or, with ``recursive``, its callees; a call of it in captured code is a graph break.
 
     ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Returns a wrapper; for a class, the class
     itself. With ``recursive=False`` it is :func:`skip`. ``optimize`` returns a disabled module unchanged. ``reason`` is
@@ -174,8 +173,8 @@ def graph_break(msg: str = "") -> None:
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the current call to CPython; the functions that it calls are translated. ``msg`` is shown as the reason.
-    Without effect in code that is not translated."""
+    """Leave the whole current call to CPython; the functions that it calls are translated. ``msg`` is shown as the
+    reason. Without effect in code that is not translated."""
 
 
 def reset_code_caches() -> None:

@@ -87,8 +87,7 @@ class _Signature:
 
 
 class _OriginalModule:
-    """``_orig_mod`` of a handle, as on torch.compile's modules: the handle's module, or the module's own child of that
-    name."""
+    """``_orig_mod`` of a handle, as on torch.compile's modules: the module, or the module's own child of that name."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         if obj is None:
@@ -105,7 +104,7 @@ class _Handle:
     _orig_mod = _OriginalModule()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
-        """Do nothing: the user's own must not run for a class that the user did not write."""
+        """Do nothing: the user's __init_subclass__ must not run for a class that the user did not write."""
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
         """Pickle as (module, how to optimize it)."""
@@ -141,8 +140,7 @@ def _handle_class(cls: type) -> type | None:
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
 
     def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
-        """Return an instance of the module's class: type(handle)(...) makes a module, as Sequential does when it is
-        sliced."""
+        """Return an instance of the module's class: Sequential calls its own class to make a slice of itself."""
         return cls(*args, **kwargs)
 
     namespace = {

@@ -21,8 +21,10 @@ def innermost_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def cache_size(fn: Any) -> int:
-    """Return the number of entries of an optimized callable and its resume functions. Raises TypeError for other
-    objects."""
+    """Return the number of entries of an optimized callable and its resume functions.
+
+    Raises TypeError for other objects.
+    """
     return len(cache_entries(fn))
 
 
@@ -51,8 +53,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compiler.wrap_numpy: make a function of numpy arrays a function of tensors. Its calls in captured code
-    break the graph."""
+    """torch.compiler.wrap_numpy: make a function of arrays one of tensors. Calls in captured code break the graph."""
     import torch.compiler
 
     return torch.compiler.wrap_numpy(fn)  # type: ignore[no-any-return, no-untyped-call]

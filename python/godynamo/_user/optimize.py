@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
     class MarkedBackend(Protocol):
-        """A backend marked by its class. A type checker takes any other callable given alone to be the function to
-        optimize."""
+        """A backend marked by its class: a type checker takes any other callable given alone for the function."""
 
         __godynamo_backend__: bool
 
@@ -101,8 +100,7 @@ class Optimizer:
         self._threads = threading.local()
 
     def everywhere(self, calls: int = HOT_CALLS, tensor_calls: int = 0) -> Optimizer:
-        """Return a context manager that serves a whole program: frames without tensors are translated only if called
-        often.
+        """Return a context manager for a whole program: code without tensors is translated only if called often.
 
         calls: after so many calls a function is translated; tensor_calls: the same for one whose arguments or code
         involve tensors.
@@ -154,8 +152,7 @@ class Optimizer:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
     def _class(self, cls: type) -> type:
-        """Return the class itself, as torch.compile(cls) does: calls of its instances, and of its subclasses', are
-        optimized."""
+        """Optimize calls of instances of a class and its subclasses; return the class, as torch.compile(cls) does."""
         if getattr(cls, "__godynamo_backend__", False):
             raise TypeError(f"optimize() takes an instance of the backend {cls.__qualname__}, not the class")
         if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
@@ -303,7 +300,7 @@ def optimize(
         first: a function, method, module, class or callable object to optimize, or a backend (a name or a callable).
         nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's name
             for it.
-        dynamic: True: sizes are symbols from the start; False: never; None: sizes that change.
+        dynamic: True: sizes are symbols from the start; False: never; None: only sizes that change.
         disable: return the function unchanged.
         backend: compiles the graphs: "eager" (the default unless set_default_backend() sets another: graphs are
             written inline, as bytecode), another name (list_backends()), or a callable
@@ -322,7 +319,7 @@ def optimize(
     and one of these holds: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
     second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
     the function to optimize. To be explicit, write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``. Type
-    checkers recognize a backend only in the first form, or by a class that sets ``__godynamo_backend__``.
+    checkers recognize a callable backend only in the first form, or by a class that sets ``__godynamo_backend__``.
 
     Returns:
         With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and
@@ -368,8 +365,7 @@ def optimize(
 
 
 def transparent(optimizer: Optimizer) -> Optimizer:
-    """Do the same as optimize(), for programs that did not request it (``godynamo run``, the pytest plugin, IPython's
-    magics).
+    """Return the optimizer for programs that did not request it (``godynamo run``, pytest plugin, IPython's magics).
 
     torch.compiler.is_compiling() and its like are False in captured code, so results are those of the program alone.
     """

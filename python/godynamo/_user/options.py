@@ -25,7 +25,7 @@ class Options:
     inline: bool = True
     #: a graph break raises exc.Unsupported
     nopython: bool = False
-    #: True: sizes are symbols from the start; False: never; None: sizes that change
+    #: True: sizes are symbols from the start; False: never; None: only sizes that change
     dynamic: bool | None = None
     #: name of this call in logs and reports
     name: str | None = None

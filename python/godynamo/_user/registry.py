@@ -54,8 +54,7 @@ def kind_of(obj: Any) -> Classified:
 
 
 def _torch_mark(fn: types.FunctionType) -> Classified:
-    """Return the mark that torch.compiler.disable, allow_in_graph, disallow_in_graph or assume_constant_result has set
-    on a function."""
+    """Return the mark set by torch.compiler's disable, allow_in_graph, disallow_in_graph or assume_constant_result."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # nothing is marked without torch._dynamo
         return OWN

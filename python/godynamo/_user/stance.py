@@ -96,7 +96,7 @@ class set_stance:
         _take(self._before)
 
     def __call__(self, fn: F) -> F:
-        """Wrap a function: the stance applies while it runs, and is undone now."""
+        """Wrap a function: the stance applies while it runs, not from now on."""
         if not callable(fn):
             raise TypeError(f"set_stance() decorates a function, not {fn!r}")
         _take(self._before)

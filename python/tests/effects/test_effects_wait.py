@@ -152,7 +152,7 @@ def own_mask(x, y, box):
 
 @cases(args=right)
 def callers_tensor(x, y, box):
-    """An operation on the caller's tensor cannot wait: its change is undone instead."""
+    """A change of the caller's tensor cannot wait: it is undone if a later operation raises."""
     x.add_(1)
     try:
         z = x + y

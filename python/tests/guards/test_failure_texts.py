@@ -93,7 +93,7 @@ CASES = {
 def test_both_values_are_told(name, x):
     fn, before, after, found, was = CASES[name]
     failures = second_call(fn, (x, before), (x, after))
-    if found is None:  # the first of several guards may fail
+    if found is None:  # any of several guards may be the one that is reported
         assert all((f.found is None) == (f.was is None) for f in failures)
         return
     [failure] = failures

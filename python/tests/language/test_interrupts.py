@@ -507,7 +507,7 @@ def test_an_exception_of_another_thread_arrives_once():
 
 
 def test_ctrl_c_on_a_hit_in_a_lock():
-    """A lock is held across a graph break; the signal arrives after the resume function has its arguments."""
+    """A lock is held across a graph break; a signal also arrives after the resume function has taken its arguments."""
     lock = threading.Lock()
 
     def program(x, log):

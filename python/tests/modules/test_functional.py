@@ -37,7 +37,7 @@ def _pool(name, dims, *args):
     return {n: (getattr(F, n), (x(1, 2, *(6,) * d), *args)) for n, d in zip(found, dims)}
 
 
-#: pooling functions, which torch's table has under other names
+#: pooling functions that torch's table has under other names -> the suffix of their names in torch.nn.functional
 _SUFFIX = dict.fromkeys(("adaptive_max_pool", "max_pool", "fractional_max_pool"), "_with_indices")
 #: functions that torch's table of operators lacks: the callable and its arguments
 OWN = {

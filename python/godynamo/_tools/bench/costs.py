@@ -40,7 +40,7 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluations: int = 200) -> float:
-    """Measure nanoseconds of one evaluation of an entry's guards in C, best of 20 times `evaluations`.
+    """Return the nanoseconds of one evaluation of an entry's guards in C: the best of 20 means over `evaluations`.
 
     Raises AssertionError if they do not hold.
     """
@@ -53,8 +53,7 @@ def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluat
 
 
 def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any] | None:
-    """Return the code, slots and globals of the frame that a call of target starts; None if it is no function or
-    module."""
+    """Return code, slots and globals of the frame that a call of target starts; None if it is no function or module."""
     if isinstance(target, torch.nn.Module):
         call = torch.nn.Module._wrapped_call_impl
         return call.__code__, (target, args, kwargs), call.__globals__

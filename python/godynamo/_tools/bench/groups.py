@@ -64,7 +64,7 @@ def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
 
 
 def guards(rounds: int) -> dict[str, Any]:
-    """Measure nanoseconds of one guard evaluation in C, without the call around it."""
+    """Measure one guard evaluation in C, in nanoseconds, without the call around it."""
     import torch
 
     import godynamo
@@ -99,7 +99,7 @@ def _two_tensors(a: Any, b: Any) -> Any:
 
 
 def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
-    """Measure seconds of the first call of a function of `ops` operations, with a new function in each round."""
+    """Measure the first call of a function of `ops` operations, in milliseconds, with a new function in each round."""
     import torch
 
     import godynamo_workloads as workloads
@@ -142,8 +142,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
 
 
 def layers(rounds: int, count: int = 24) -> dict[str, Any]:
-    """Measure milliseconds of the first call of a transformer of `count` equal layers, with a new model each time, in
-    turn.
+    """Measure the first call of a transformer of `count` equal layers, in milliseconds, with a new model each time.
 
     "alone" is godynamo running the code of every layer (config.reuse_layers off).
     """
@@ -237,7 +236,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
 
 
 def imports(rounds: int) -> dict[str, Any]:
-    """Measure milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
+    """Measure the milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
     modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
     samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
     for i in range(max(2, min(rounds // 6, 8))):
@@ -254,7 +253,7 @@ def imports(rounds: int) -> dict[str, Any]:
 
 
 def unrelated(rounds: int) -> dict[str, Any]:
-    """Time of Python code without tensors, with godynamo imported and used, and its ratio to the time without."""
+    """Measure Python code without tensors, with godynamo imported and used, and the ratio to the time without it."""
     best: dict[str, dict[str, float]] = {}
     for i in range(max(2, min(rounds // 6, 8))):
         progress(f"unrelated code, round {i + 1}")

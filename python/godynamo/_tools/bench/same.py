@@ -21,8 +21,10 @@ def limit_of(backend: str) -> float:
 
 
 def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
-    """Return the largest difference as a share of y's largest element: 0 if bitwise equal, inf for other shapes or
-    dtypes."""
+    """Return the largest difference as a share of y's largest element, or of 1 if that is larger.
+
+    It is 0 if x and y are bitwise equal, and inf for other shapes or dtypes.
+    """
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return math.inf
     x, y = x.detach(), y.detach()

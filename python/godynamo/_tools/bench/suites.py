@@ -42,8 +42,7 @@ def load(suites: Sequence[str]) -> list[Workload]:
 
 
 def choose(known: Sequence[Workload], patterns: Sequence[str]) -> list[Workload]:
-    """Return the workloads whose name matches one of the patterns (with wildcards), in their order; all without a
-    pattern.
+    """Return the workloads whose name matches a pattern (with wildcards), in their order; all without a pattern.
 
     Raises Problem for a pattern without a match.
     """
@@ -62,7 +61,7 @@ def _models(library: str) -> list[Workload]:
 
 
 def _model(name: str, make: Any) -> Workload:
-    """Return a model of the zoo in evaluation mode without gradients; the same weights for every engine."""
+    """Return the workload of a zoo model, in evaluation mode without gradients; all engines get the same weights."""
 
     def prepare(transform: Transform) -> Prepared:
         with torch.random.fork_rng():

@@ -52,7 +52,7 @@ _SMALL = {
 def _transformers(
     model: str, config: str, takes: str = "ids", without: str = "num_key_value_heads", **changes: Any
 ) -> Maker:
-    """Return a maker. without: names of _SMALL that this configuration lacks; takes: which inputs."""
+    """Return a maker of a model. without: names of _SMALL that its configuration lacks; takes: the kind of inputs."""
 
     def make() -> Made:
         import transformers
@@ -72,7 +72,7 @@ def _transformers(
 
 
 def _decoder(name: str, **changes: Any) -> Maker:
-    """Return a causal language model with grouped-query attention."""
+    """Return a maker of a causal language model with grouped-query attention."""
     return _transformers(f"{name}ForCausalLM", f"{name}Config", without="", **changes)
 
 
