@@ -28,15 +28,15 @@ ARTIFACTS = {
     "graph": ("the captured graph as a table", False),
     "graph_code": ("the captured graph as Python code", False),
     "graph_sizes": ("sizes and dtypes of the graph's values, as far as they are known without running it", False),
-    "guards": ("what the translation rests on, as one Python expression", False),
-    "verbose_guards": ("guards one by one, with the user's line that asked for each", True),
-    "graph_breaks": ("where the graph broke, why, and what to do", False),
+    "guards": ("the translation's guards, as one Python expression", False),
+    "verbose_guards": ("guards one by one, with the user's line that caused each", True),
+    "graph_breaks": ("where the graph breaks, why, and the remedy", False),
     "recompiles": ("why a function was translated again: the first guard of each entry that failed", False),
     "recompiles_verbose": ("all guards of each entry that fail", True),
     "bytecode": ("the user's bytecode and the transformed one", True),
     "trace_source": ("each line of the user's code as it is translated", False),
     "trace_call": ("each operation of the graph as it is added, with the place in the line", False),
-    "trace_bytecode": ("each instruction as it is run through, with the stack", False),
+    "trace_bytecode": ("each instruction as it is translated, with the stack", False),
 }
 COMPONENTS = ("all", "dynamo", "godynamo")
 
