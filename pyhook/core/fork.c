@@ -6,9 +6,11 @@
  * So such a child jumps from C to C, over the Go frames between, and leaks the memory of one translation.
  *
  * The atfork handler only counts. State with an older count is stale in the child: the loaded library
- * (golib_load.c), and the translation marks of threads that do not exist there (calls/miss.c).
+ * (golib_load.c), and the translation marks of threads that do not exist there (calls/miss.c). Full garbage
+ * collections no longer wait for the translations of such threads (full_collections.c).
  */
 #include "callbacks.h"
+#include "full_collections.h"
 #include "golib_load.h"
 #include "interrupt.h"
 #include "runtime.h"
@@ -27,6 +29,7 @@ static void
 in_child(void)
 {
     gd_runtime.fork_generation++;
+    gd_full_collections_forked(gd_thread.holds_collections);
 }
 
 void

@@ -80,6 +80,7 @@ typedef struct {
     PyCodeObject *skip_once; /* borrowed: the next frame of this code is deliberately run in CPython */
     struct _PyInterpreterFrame *passing; /* passed to a foreign eval function; CPython runs it if it comes back */
     struct gd_py_extent *extents; /* extents of this thread entered from Python, the last one first */
+    int holds_collections; /* 1 while this thread translates and full garbage collections wait for it */
     PyObject
         *graph_error; /* strong or NULL: raised by a compiled graph; the user's own code runs before it is reported */
     int holds; /* signals are held back on this thread; see interrupt.h */

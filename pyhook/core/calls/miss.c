@@ -7,6 +7,7 @@
 #include "calls/other_hook.h"
 #include "calls/rerun.h"
 #include "calls/tail_call.h"
+#include "full_collections.h"
 #include "golib_load.h"
 #include "guards/eval.h"
 #include "guards/failure.h"
@@ -304,13 +305,17 @@ translate(const miss *m, gd_reply *reply)
 /* Translates with the code marked as in translation. The mark holds the fork generation, so a child ignores
  * the marks of threads that it does not have. */
 static void
-translate_marked(miss *m, gd_reply *reply)
+translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
 {
     m->cache->in_progress = gd_runtime.fork_generation + 1;
     gd_thread.translating++;
     PyObject *torch_callback = gd_torch_quiet();
     uint64_t begun = gd_heat_clock();
+    gd_thread.holds_collections = 1;
+    gd_hold_full_collections(tstate);
     translate(m, reply);
+    gd_release_full_collections();
+    gd_thread.holds_collections = 0;
     gd_heat_spent(begun);
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
@@ -419,7 +424,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         Py_XDECREF(m->failures);
         return raising(m, result);
     }
-    translate_marked(m, &reply);
+    translate_marked(tstate, m, &reply);
     if (GD_UNLIKELY(gd_runtime.tells)) {
         PyObject *type, *value, *traceback;
         PyErr_Fetch(&type, &value, &traceback);

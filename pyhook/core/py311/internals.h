@@ -14,6 +14,7 @@
 #include <internal/pycore_code.h>
 #include <internal/pycore_dict.h>
 #include <internal/pycore_frame.h>
+#include <internal/pycore_gc.h>
 #include <internal/pycore_interp.h>
 #include <internal/pycore_object.h>
 #include <internal/pycore_pystate.h>
@@ -89,6 +90,34 @@ gd_py_release_signals(PyThreadState *tstate)
     if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending)
         || _Py_atomic_load_relaxed(&tstate->interp->ceval.pending.calls_to_do)) {
         _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, 1);
+    }
+}
+
+/* What gd_py_hold_full_collections replaced. */
+typedef struct {
+    struct _gc_runtime_state *collector;
+    Py_ssize_t total, held;
+} gd_py_collections;
+
+/* Delays full collections: gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at least
+ * a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there are now, and
+ * two million more, have survived a younger collection. gc.get_threshold() and gc.collect() are as before. */
+static inline gd_py_collections
+gd_py_hold_full_collections(PyInterpreterState *interp)
+{
+    struct _gc_runtime_state *gc = &interp->gc;
+    gd_py_collections was = {gc, gc->long_lived_total, 4 * (gc->long_lived_total + 2000000)};
+    gc->long_lived_total = was.held;
+    return was;
+}
+
+/* Undoes gd_py_hold_full_collections. A full collection that ran meanwhile has counted the objects itself: its total
+ * stays. */
+static inline void
+gd_py_release_full_collections(gd_py_collections was)
+{
+    if (was.collector->long_lived_total == was.held) {
+        was.collector->long_lived_total = was.total;
     }
 }
 
