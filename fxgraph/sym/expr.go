@@ -1,0 +1,220 @@
+package sym
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+	"sort"
+)
+
+// Bounds of a normal form; beyond them arithmetic yields Unknown.
+const (
+	maxTerms  = 48
+	maxDegree = 12
+	maxDepth  = 24
+)
+
+// poly is a sum of terms without a constant part, interned: equal polys of an Env are the same pointer. Never empty,
+// but for unknown.
+type poly struct {
+	id    int
+	terms []term // by the id of their mono
+
+	// Facts about the value, under the sign that makes the first coefficient positive.
+	known    interval
+	not      []int64 // values it does not have
+	mod, rem int64   // its value is rem modulo mod; mod 1: not known
+
+	simple     Size // Env.Simplify's answer
+	simplified int  // the generation it is of, plus one
+}
+
+type term struct {
+	coef int64 // never 0
+	m    *mono
+}
+
+// mono is a product of atoms by id, one of them perhaps several times; interned.
+type mono struct {
+	id    int
+	atoms []*atom
+}
+
+type operation byte
+
+const (
+	opSymbol operation = iota
+	opFloorDiv
+	opMod
+	opMax
+	opMin
+)
+
+// atom is a factor that the normal form does not look into; interned but for symbols.
+type atom struct {
+	id   int
+	op   operation
+	sym  Symbol // of opSymbol
+	a, b Size   // arguments of the other operations
+
+	own      interval // facts about this very atom
+	mod, rem int64    // its value is rem modulo mod; mod 1: not known
+	to       *Size    // equal by a fact: replaces the atom
+}
+
+// occursIn reports whether x is an atom of s, or inside one.
+func (x *atom) occursIn(s Size) bool {
+	if s.t == nil {
+		return false
+	}
+	for _, t := range s.t.terms {
+		for _, y := range t.m.atoms {
+			if x == y || y.op != opSymbol && (x.occursIn(y.a) || x.occursIn(y.b)) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (env *Env) fromAtom(a *atom) Size {
+	return env.intern([]term{{1, env.mono([]*atom{a})}}, 0)
+}
+
+// mono interns the product of atoms, which are sorted by id; it keeps a copy.
+func (env *Env) mono(atoms []*atom) *mono {
+	key := env.key[:0]
+	for _, a := range atoms {
+		key = binary.AppendUvarint(key, uint64(a.id))
+	}
+	env.key = key
+	m := env.monos[string(key)]
+	if m == nil {
+		m = &mono{id: len(env.monos), atoms: slices.Clone(atoms)}
+		env.monos[string(key)] = m
+	}
+	return m
+}
+
+// intern returns the Size of terms + c. terms are sorted, without two of one mono and without a zero coefficient; a
+// copy is kept.
+func (env *Env) intern(terms []term, c int64) Size {
+	if len(terms) == 0 {
+		return Const(c)
+	}
+	if len(terms) > maxTerms {
+		return Unknown()
+	}
+	key := env.key[:0]
+	for _, t := range terms {
+		key = binary.AppendUvarint(binary.AppendVarint(key, t.coef), uint64(t.m.id))
+	}
+	env.key = key
+	p := env.polys[string(key)]
+	if p == nil {
+		p = &poly{id: len(env.polys) + 1, terms: slices.Clone(terms), known: everything, mod: 1}
+		env.polys[string(key)] = p
+	}
+	return Size{t: p, c: c}
+}
+
+// operand interns the atom op(a, b).
+func (env *Env) operand(op operation, a, b Size) Size {
+	key := append(env.key[:0], byte(op))
+	for _, s := range [...]Size{a, b} {
+		id := 0
+		if s.t != nil {
+			id = s.t.id
+		}
+		key = binary.AppendVarint(binary.AppendUvarint(key, uint64(id)), s.c)
+	}
+	env.key = key
+	x := env.atoms[string(key)]
+	if x == nil {
+		x = &atom{id: env.natom, op: op, a: a, b: b, own: everything, mod: 1}
+		env.natom++
+		env.atoms[string(key)] = x
+	}
+	if x.to != nil {
+		return *x.to
+	}
+	return env.fromAtom(x)
+}
+
+// sum adds c, the terms of p times k, and more terms. false where a coefficient leaves int64.
+func (env *Env) collect(terms []term, c int64) Size {
+	sort.Slice(terms, func(i, j int) bool { return terms[i].m.id < terms[j].m.id })
+	out := terms[:0]
+	for _, t := range terms {
+		if n := len(out); n > 0 && out[n-1].m == t.m {
+			coef, ok := addInt(out[n-1].coef, t.coef)
+			if !ok {
+				return Unknown()
+			}
+			if out[n-1].coef = coef; coef == 0 {
+				out = out[:n-1]
+			}
+			continue
+		}
+		if t.coef != 0 {
+			out = append(out, t)
+		}
+	}
+	return env.intern(out, c)
+}
+
+// canonical returns p or -p, whichever has a positive first coefficient, and the sign.
+func (env *Env) canonical(p *poly) (*poly, int64) {
+	if p.terms[0].coef > 0 {
+		return p, 1
+	}
+	n := env.Neg(Size{t: p})
+	if n.IsUnknown() {
+		return p, 0
+	}
+	return n.t, -1
+}
+
+// ---- int64, checked ----
+
+func addInt(a, b int64) (int64, bool) {
+	c := a + b
+	return c, (c > a) == (b > 0)
+}
+
+func mulInt(a, b int64) (int64, bool) {
+	if a == 0 || b == 0 {
+		return 0, true
+	}
+	if a == math.MinInt64 || b == math.MinInt64 {
+		return 0, false
+	}
+	c := a * b
+	return c, c/b == a
+}
+
+// floorDivMod is Python's divmod; b is not 0.
+func floorDivMod(a, b int64) (q, r int64, ok bool) {
+	if a == math.MinInt64 && b == -1 {
+		return 0, 0, false
+	}
+	q, r = a/b, a%b
+	if r != 0 && (r < 0) != (b < 0) {
+		q, r = q-1, r+b
+	}
+	return q, r, true
+}
+
+// gcd is never negative; gcd(0, b) is |b|. 1 where that leaves int64.
+func gcd(a, b int64) int64 {
+	if a == math.MinInt64 || b == math.MinInt64 {
+		return 1
+	}
+	for b != 0 {
+		a, b = b, a%b
+	}
+	if a < 0 {
+		return -a
+	}
+	return a
+}

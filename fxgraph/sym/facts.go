@@ -1,0 +1,380 @@
+package sym
+
+import "slices"
+
+// Record is a condition that a translation rests on, in the order in which they were asked.
+type Record struct {
+	Cond Cond
+	Why  any // of the caller's: where the condition was asked
+}
+
+// Mark is a state of an Env to which Undo returns.
+type Mark struct{ trail, recorded, facts int }
+
+// Mark returns the present state.
+func (env *Env) Mark() Mark { return Mark{len(env.trail), len(env.recorded), len(env.facts)} }
+
+// Undo forgets all facts and records since the mark. Symbols and expressions stay valid.
+func (env *Env) Undo(m Mark) {
+	for i := len(env.trail) - 1; i >= m.trail; i-- {
+		env.trail[i]()
+	}
+	if len(env.trail) > m.trail {
+		env.generation++
+	}
+	env.trail = env.trail[:m.trail]
+	env.recorded = env.recorded[:m.recorded]
+	env.facts = env.facts[:m.facts]
+}
+
+// Records returns the conditions that Decide recorded. The slice belongs to the Env.
+func (env *Env) Records() []Record { return env.recorded }
+
+// Decide reports whether c holds for the call that is translated. Where the facts do not decide it the hints do; the
+// condition, or its opposite, is then recorded and becomes a fact. ok is false where hints are missing too: for values
+// known only at run time, and for Unknown.
+func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
+	switch env.Ask(c) {
+	case True:
+		return true, true
+	case False:
+		return false, true
+	}
+	holds, ok = env.EvalCond(c, func(s Symbol) (int64, bool) { return env.symbols[s].Hint, env.symbols[s].Hinted })
+	if !ok {
+		return false, false
+	}
+	if !holds {
+		c = env.Not(c)
+	}
+	env.recorded = append(env.recorded, Record{c, why})
+	env.Assume(c)
+	return holds, true
+}
+
+// Assume makes c a fact, without a record: for what something else guarantees, such as torch._check. A fact that
+// contradicts the others makes later answers arbitrary.
+func (env *Env) Assume(c Cond) {
+	e := env.Simplify(c.e)
+	if e.IsUnknown() || e.t == nil {
+		return
+	}
+	switch c.rel {
+	case relNotNegative:
+		env.assumeBounds(e, interval{0, plusInf})
+	case relZero:
+		env.assumeZero(e)
+	case relNotZero:
+		env.assumeNot(e)
+	}
+}
+
+// fact returns the canonical poly of e, listed as one with facts, and e's form under it: e = sign*p + e.c.
+func (env *Env) fact(e Size) (p *poly, sign int64) {
+	p, sign = env.canonical(e.t)
+	if sign != 0 && !slices.Contains(env.facts, p) {
+		env.facts = append(env.facts, p)
+	}
+	return p, sign
+}
+
+// setKnown narrows what is known of p, and what an atom that p consists of is known to be.
+func (env *Env) setKnown(p *poly, v interval) {
+	for slices.Contains(p.not, v.lo) && v.lo < v.hi {
+		v.lo++
+	}
+	for slices.Contains(p.not, v.hi) && v.lo < v.hi {
+		v.hi--
+	}
+	old := p.known
+	if v == old {
+		return
+	}
+	p.known = v
+	env.trail = append(env.trail, func() { p.known = old })
+	if len(p.terms) != 1 {
+		return
+	}
+	if x := p.terms[0].m.atoms[0]; len(p.terms[0].m.atoms) == 1 {
+		was := x.own
+		x.own = x.own.intersect(divided(v, p.terms[0].coef))
+		env.trail = append(env.trail, func() { x.own = was })
+	}
+}
+
+// divided is the interval of x for k*x in v; k > 0.
+func divided(v interval, k int64) interval {
+	if v.lo != minusInf {
+		q, r, _ := floorDivMod(v.lo, k)
+		if r != 0 {
+			q++
+		}
+		v.lo = q
+	}
+	if v.hi != plusInf {
+		v.hi, _, _ = floorDivMod(v.hi, k)
+	}
+	return v
+}
+
+// assumeBounds makes it a fact that e lies in v.
+func (env *Env) assumeBounds(e Size, v interval) {
+	if e.t == nil {
+		return
+	}
+	p, sign := env.fact(e)
+	if sign == 0 {
+		return
+	}
+	v = v.add(interval{e.c, e.c}.neg()).scale(sign)
+	v = v.intersect(p.known)
+	env.setKnown(p, v)
+	if v.lo == v.hi {
+		env.assumeZero(env.Simplify(env.Sub(Size{t: p}, Const(v.lo))))
+		return
+	}
+	// Common factors: coef*x in v says x in v/coef of the sum without its divisor too.
+	if g := content(p); g > 1 {
+		env.assumeBounds(env.quotient(p, g), divided(v, g))
+	}
+}
+
+// content is the greatest common divisor of p's coefficients.
+func content(p *poly) int64 {
+	g := int64(0)
+	for _, t := range p.terms {
+		g = gcd(g, t.coef)
+	}
+	return g
+}
+
+func (env *Env) quotient(p *poly, g int64) Size {
+	terms := slices.Clone(p.terms)
+	for i := range terms {
+		terms[i].coef /= g
+	}
+	return env.intern(terms, 0)
+}
+
+func (env *Env) assumeNot(e Size) {
+	p, sign := env.fact(e)
+	n, ok := mulInt(sign, -e.c)
+	if sign == 0 || !ok || slices.Contains(p.not, n) {
+		return
+	}
+	old := p.not
+	p.not = append(slices.Clone(old), n)
+	env.trail = append(env.trail, func() { p.not = old })
+	env.setKnown(p, p.known.intersect(env.simpleBounds(Size{t: p})))
+}
+
+// assumeZero makes e == 0 a fact. If e has an atom alone, by itself or negated, the rest replaces it; else the value of
+// the sum is known.
+func (env *Env) assumeZero(e Size) {
+	if e.t == nil || e.IsUnknown() {
+		return
+	}
+	p, sign := env.fact(e)
+	n, ok := mulInt(sign, -e.c)
+	if sign == 0 || !ok {
+		return
+	}
+	env.setKnown(p, interval{n, n})
+	if g := content(p); g > 1 && n%g == 0 {
+		env.assumeZero(env.Simplify(env.Sub(env.quotient(p, g), Const(n/g))))
+		return
+	}
+	if x := e.atom(); x != nil && x.op == opMod && x.b.t == nil && x.b.c > 1 {
+		env.setResidue(x.a, x.b.c, -e.c)
+	}
+	env.divisible(p, n)
+	if x, value := env.solve(e); x != nil {
+		env.substitute(x, value)
+	}
+}
+
+// divisible draws from p == n, where all coefficients but one share a divisor g, that the other term has a residue
+// modulo g: 8*a + b == 3 says b = 3 modulo 8.
+func (env *Env) divisible(p *poly, n int64) {
+	for i, t := range p.terms {
+		g := int64(0)
+		for j, u := range p.terms {
+			if i != j {
+				g = gcd(g, u.coef)
+			}
+		}
+		if g > 1 && (t.coef == 1 || t.coef == -1) {
+			if r, ok := mulInt(t.coef, n); ok {
+				env.setResidue(env.intern([]term{{1, t.m}}, 0), g, r)
+			}
+		}
+	}
+}
+
+// setResidue makes it a fact that s is rem modulo mod.
+func (env *Env) setResidue(s Size, mod, rem int64) {
+	if s.t == nil || s.IsUnknown() {
+		return
+	}
+	p, sign := env.fact(s)
+	r, ok := addInt(rem, -s.c)
+	r, ok2 := mulInt(sign, r)
+	if sign == 0 || !ok || !ok2 {
+		return
+	}
+	_, r, _ = floorDivMod(r, mod)
+	oldMod, oldRem := p.mod, p.rem
+	if p.mod, p.rem, ok = joinResidues(p.mod, p.rem, mod, r); !ok {
+		p.mod, p.rem = oldMod, oldRem
+		return
+	}
+	env.trail = append(env.trail, func() { p.mod, p.rem = oldMod, oldRem })
+	env.generation++ // a % mod of what was built before is a constant now
+	if x := (Size{t: p}).atom(); x != nil {
+		oldMod, oldRem := x.mod, x.rem
+		x.mod, x.rem = p.mod, p.rem
+		env.trail = append(env.trail, func() { x.mod, x.rem = oldMod, oldRem })
+	}
+}
+
+// joinResidues returns the residue of a value that is r1 modulo m1 and r2 modulo m2, where one modulus divides the
+// other or both have no common divisor; ok is false elsewhere.
+func joinResidues(m1, r1, m2, r2 int64) (mod, rem int64, ok bool) {
+	if m1 < m2 {
+		m1, r1, m2, r2 = m2, r2, m1, r1
+	}
+	if m2 < 1 || m2 > 4096 {
+		return m1, r1, m2 >= 1 && m1%m2 == 0
+	}
+	if m1%m2 == 0 {
+		return m1, r1, true
+	}
+	if gcd(m1, m2) != 1 {
+		return 0, 0, false
+	}
+	mod, ok = mulInt(m1, m2)
+	for r := r1; ok; {
+		if _, s, _ := floorDivMod(r, m2); s == r2 {
+			return mod, r, true
+		}
+		if r, ok = addInt(r, m1); r >= mod {
+			break
+		}
+	}
+	return 0, 0, false
+}
+
+// solve finds an atom that e == 0 determines and the expression it equals: the newest symbol, else the newest other
+// atom.
+func (env *Env) solve(e Size) (x *atom, value Size) {
+	var coef int64
+	for i, t := range e.t.terms {
+		y := t.m.atoms[0]
+		if len(t.m.atoms) != 1 || t.coef != 1 && t.coef != -1 {
+			continue
+		}
+		rest := env.intern(slices.Delete(slices.Clone(e.t.terms), i, i+1), e.c)
+		if y.occursIn(rest) {
+			continue
+		}
+		if x == nil || y.op == opSymbol && x.op != opSymbol || (y.op == opSymbol) == (x.op == opSymbol) && y.id > x.id {
+			x, coef, value = y, t.coef, rest
+		}
+	}
+	if x == nil {
+		return nil, Size{}
+	}
+	return x, env.addScaled(Size{}, -coef, value)
+}
+
+// substitute makes value replace x. What is known of x, and of sums with x, becomes known of what they turn into.
+func (env *Env) substitute(x *atom, value Size) {
+	if value.IsUnknown() || x.to != nil {
+		return
+	}
+	bounds, mod, rem := env.atomBounds(x), x.mod, x.rem
+	x.to = &value
+	env.generation++
+	env.trail = append(env.trail, func() { x.to = nil })
+	env.assumeBounds(env.Simplify(value), bounds)
+	if mod > 1 {
+		env.setResidue(env.Simplify(value), mod, rem)
+	}
+	for _, p := range slices.Clone(env.facts) {
+		if !x.occursIn(Size{t: p}) {
+			continue
+		}
+		now := env.Simplify(Size{t: p})
+		if now.IsUnknown() || now.t == nil || now.t == p {
+			continue
+		}
+		if p.known != everything {
+			env.assumeBounds(now, p.known)
+		}
+		for _, n := range p.not {
+			if d := env.Sub(now, Const(n)); d.t != nil && !d.IsUnknown() {
+				env.assumeNot(d)
+			}
+		}
+		if p.mod > 1 {
+			env.setResidue(now, p.mod, p.rem)
+		}
+	}
+}
+
+// Simplify rewrites s by the equalities that are known.
+func (env *Env) Simplify(s Size) Size {
+	if s.t == nil || s.t == unknown || env.generation == 0 {
+		return s
+	}
+	if s.t.simplified != env.generation+1 {
+		s.t.simple, s.t.simplified = env.rewrite(s.t), env.generation+1
+	}
+	return env.Add(s.t.simple, Const(s.c))
+}
+
+// rewrite is Simplify of the terms.
+func (env *Env) rewrite(p *poly) Size {
+	if env.depth > maxDepth {
+		return Size{t: p}
+	}
+	env.depth++
+	defer func() { env.depth-- }()
+	out := Size{}
+	for _, t := range p.terms {
+		product := Const(t.coef)
+		for _, x := range t.m.atoms {
+			product = env.Mul(product, env.rewriteAtom(x))
+		}
+		out = env.Add(out, product)
+	}
+	if out.IsUnknown() { // beyond the bounds of a normal form: what it was is as true
+		return Size{t: p}
+	}
+	return out
+}
+
+func (env *Env) rewriteAtom(x *atom) Size {
+	if x.to != nil {
+		return env.Simplify(*x.to)
+	}
+	if x.op == opSymbol {
+		return env.fromAtom(x)
+	}
+	a, b := env.Simplify(x.a), env.Simplify(x.b)
+	var s Size
+	switch x.op {
+	case opFloorDiv:
+		s = env.FloorDiv(a, b)
+	case opMod:
+		s = env.Mod(a, b)
+	case opMax:
+		s = env.Max(a, b)
+	case opMin:
+		s = env.Min(a, b)
+	}
+	if s.IsUnknown() {
+		return env.fromAtom(x)
+	}
+	return s
+}

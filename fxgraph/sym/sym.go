@@ -1,0 +1,116 @@
+// Package sym computes with sizes that are not known while translating: integers made of symbols, what is known of
+// them, and whether a condition follows from that.
+//
+// All values are mathematical integers. A conclusion is drawn only if it is proved, and every proof is bounded: interval
+// and residue arithmetic, and the difference to a known fact. Nothing is searched. The package is pure Go and knows
+// neither tensors nor Python; an Env belongs to one translation and to one goroutine.
+package sym
+
+import "math"
+
+// Symbol numbers the symbols of an Env from 0.
+type Symbol int32
+
+// Size is an integer: a constant, or an expression over the symbols of one Env. The zero value is the constant 0. Two
+// Sizes are equal in Go if their normal forms are the same; Env.Ask also sees what follows from facts.
+type Size struct {
+	t *poly // nil: a constant
+	c int64 // added to t
+}
+
+// Const is the constant n.
+func Const(n int64) Size { return Size{c: n} }
+
+// Unknown is the result of arithmetic that leaves int64, divides by what may be 0, or grows beyond the bounds of a
+// normal form. Arithmetic on it yields Unknown, and no condition on it is ever decided.
+func Unknown() Size { return Size{t: unknown} }
+
+var unknown = &poly{}
+
+// Const returns the value of a constant; ok is false for any other Size.
+func (s Size) Const() (n int64, ok bool) { return s.c, s.t == nil }
+
+// IsUnknown reports whether s is Unknown.
+func (s Size) IsUnknown() bool { return s.t == unknown }
+
+// Is reports whether s is the constant n.
+func (s Size) Is(n int64) bool { return s.t == nil && s.c == n }
+
+// Symbol returns the symbol that s is; ok is false for any other Size.
+func (s Size) Symbol() (sym Symbol, ok bool) {
+	if a := s.atom(); a != nil && s.c == 0 && a.op == opSymbol {
+		return a.sym, true
+	}
+	return 0, false
+}
+
+// atom returns x if the terms of s are just 1 * x.
+func (s Size) atom() *atom {
+	if s.t == nil || len(s.t.terms) != 1 || s.t.terms[0].coef != 1 || len(s.t.terms[0].m.atoms) != 1 {
+		return nil
+	}
+	return s.t.terms[0].m.atoms[0]
+}
+
+// Info describes a new symbol.
+type Info struct {
+	Name   string // of the text form, such as "s0"
+	Hint   int64  // its value in the call that is translated
+	Hinted bool   // false for a value known only at run time
+	Lo, Hi int64  // bounds that hold for each value, both included; math.MinInt64 and math.MaxInt64 are none
+}
+
+// Env owns the symbols and expressions of a translation, and what is known of them.
+type Env struct {
+	symbols []Info
+	leaves  []*atom // of the symbols
+
+	polys map[string]*poly
+	monos map[string]*mono
+	atoms map[string]*atom
+	key   []byte
+	natom int
+
+	facts      []*poly // those with bounds, exclusions or a residue of their own
+	recorded   []Record
+	trail      []func() // undoes facts, newest last
+	generation int      // counts substitutions: what was simplified before may not be simple any more
+	depth      int
+}
+
+// NewEnv returns an Env without symbols.
+func NewEnv() *Env {
+	return &Env{polys: map[string]*poly{}, monos: map[string]*mono{}, atoms: map[string]*atom{}}
+}
+
+// NewSymbol returns a new symbol as a Size.
+func (env *Env) NewSymbol(info Info) Size {
+	a := &atom{id: env.natom, op: opSymbol, sym: Symbol(len(env.symbols)), own: interval{info.Lo, info.Hi}, mod: 1}
+	env.natom++
+	env.symbols = append(env.symbols, info)
+	env.leaves = append(env.leaves, a)
+	return env.fromAtom(a)
+}
+
+// Len returns the number of symbols.
+func (env *Env) Len() int { return len(env.symbols) }
+
+// Info returns the description with which the symbol was made.
+func (env *Env) Info(s Symbol) Info { return env.symbols[s] }
+
+// Bounds returns the smallest and the largest value that s may have, as far as known; math.MinInt64 and math.MaxInt64
+// are no bounds.
+func (env *Env) Bounds(s Size) (lo, hi int64) {
+	s = env.Simplify(s)
+	if s.IsUnknown() {
+		return math.MinInt64, math.MaxInt64
+	}
+	v := env.bounds(s)
+	return v.lo, v.hi
+}
+
+// Hint returns the value of s in the call that is translated. ok is false if s depends on a symbol without a hint, or
+// leaves int64.
+func (env *Env) Hint(s Size) (n int64, ok bool) {
+	return env.Eval(s, func(sym Symbol) (int64, bool) { return env.symbols[sym].Hint, env.symbols[sym].Hinted })
+}
