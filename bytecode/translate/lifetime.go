@@ -23,8 +23,8 @@ import (
 // than in CPython. A tensor from the previous piece is freed before the next operation once the user's code has
 // released it.
 
-// maxLifetimeSteps bounds the trackers visited for one frame; beyond it, objects live until the function
-// returns.
+// maxLifetimeSteps bounds the trackers visited for one frame. Beyond it, objects live until the function returns if
+// freeing them runs no code, which is guarded (quietAll); for others the graph breaks (finalizerDue).
 const maxLifetimeSteps = 100_000
 
 // keepAlive adds the variables whose objects CPython would still hold although the rest of the frame never
@@ -94,8 +94,16 @@ type holders struct {
 	slots  map[int]bool // materialized values
 	// finalizers are the params whose destruction runs Python code.
 	finalizers map[int]bool
-	tensors    int // params that are tensors
-	steps      int
+	at         map[int]variablePlace // a variable that held the finalizer at an earlier step
+	tensors    int                   // params that are tensors
+	steps      int                   // trackers visited
+	allQuiet   bool                  // quietAll has run
+}
+
+// variablePlace is a variable of a running frame.
+type variablePlace struct {
+	tx    *InstructionTranslator
+	local int
 }
 
 // addHolder records a parameter of a resume function.
@@ -127,21 +135,62 @@ func (o *OutputGraph) findLoud() {
 }
 
 // finalizerDue returns the break for a step before which the user's code has released an object with a
-// finalizer. The finalizer may change anything that is read later, so nothing is translated past it.
+// finalizer. The finalizer may change anything that is read later, so nothing is translated past it. The graph also
+// breaks if it takes too long to find out.
 func (o *OutputGraph) finalizerDue() error {
 	h := &o.holders
-	if len(h.finalizers) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+	if len(h.finalizers) == 0 || o.current == nil {
 		return nil
 	}
-	r := o.reached(nil)
+	var r *reach
 	for i := range h.finalizers {
-		if !r.params[i] {
+		if o.inVariable(i) {
+			continue
+		}
+		if r == nil && h.steps <= maxLifetimeSteps {
+			r = o.reached(nil)
+		}
+		if r == nil || !r.params[i] {
 			u := exc.Break(exc.Finalizer, "%s", py.TypeName(o.frame.Slots[i].Type()))
 			u.(*exc.Unsupported).Before = true
 			return u
 		}
 	}
 	return nil
+}
+
+// inVariable reports whether a variable of a running frame holds the parameter. It looks at the variable that held it
+// at an earlier step first: a loop of 500 steps over a model's modules visited 100,000 trackers without that.
+func (o *OutputGraph) inVariable(param int) bool {
+	h := &o.holders
+	holds := func(tx *InstructionTranslator, local int) bool {
+		v := tx.locals[local]
+		if v == nil {
+			return false
+		}
+		src, ok := v.Source().(*guards.LocalSource)
+		return ok && src.Slot == param
+	}
+	if at, ok := h.at[param]; ok {
+		for tx := o.current; tx != nil; tx = tx.parent {
+			if tx == at.tx && holds(tx, at.local) {
+				return true
+			}
+		}
+	}
+	for tx := o.current; tx != nil; tx = tx.parent {
+		for i := range tx.locals {
+			if holds(tx, i) {
+				if h.at == nil {
+					h.at = map[int]variablePlace{}
+				}
+				h.at[param] = variablePlace{tx, i}
+				return true
+			}
+		}
+	}
+	delete(h.at, param)
+	return false
 }
 
 // reached collects everything reachable from the running frames and from values.
@@ -181,7 +230,11 @@ func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 // effect, which are kept.
 func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	h := &o.holders
-	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || o.current == nil {
+		return
+	}
+	if h.steps > maxLifetimeSteps {
+		o.quietAll()
 		return
 	}
 	r := o.reached(values)
@@ -254,6 +307,20 @@ func (o *OutputGraph) quiet(param int) {
 	}
 }
 
+// quietAll guards the same of all parameters, where it is not known which ones the user's code has dropped.
+func (o *OutputGraph) quietAll() {
+	h := &o.holders
+	if h.allQuiet {
+		return
+	}
+	h.allQuiet = true
+	for i := range o.frame.Slots {
+		if h.params[i] {
+			o.quiet(i)
+		}
+	}
+}
+
 // LetGoOf implements variables.Output.
 func (o *OutputGraph) LetGoOf() bool {
 	h := &o.holders
@@ -276,7 +343,11 @@ func (o *OutputGraph) LetGoOf() bool {
 // code: in CPython they died before the piece had read everything.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders
-	if len(h.params) == 0 || h.steps > maxLifetimeSteps || o.current == nil {
+	if len(h.params) == 0 || o.current == nil {
+		return
+	}
+	if h.steps > maxLifetimeSteps {
+		o.quietAll()
 		return
 	}
 	r := o.reached(values)
@@ -317,7 +388,7 @@ func (c *Codegen) handOver(ch *chain) error {
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	o := tx.out
 	h := &o.holders
-	if len(h.finalizers)+len(h.slots) < 2 || h.steps > maxLifetimeSteps {
+	if len(h.finalizers)+len(h.slots) < 2 {
 		return
 	}
 	last := map[drop]int{} // index of the last variable that holds the object

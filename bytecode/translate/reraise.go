@@ -3,6 +3,7 @@ package translate
 import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
@@ -82,4 +83,37 @@ func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Inst
 	})
 	c.PopTop()
 	return err
+}
+
+// dropRaised drops the slots of an exception that leaves the frame, and of its cause, which are on the stack now. The
+// exception's traceback keeps the frame alive, so a slot that held the exception would be a reference cycle, and only
+// the garbage collector would free the frame's variables.
+func (tx *InstructionTranslator) dropRaised(c *Codegen, inst *bytecode.Instruction,
+	operands []variables.VariableTracker) {
+	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
+		return
+	}
+	o := tx.out
+	r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
+	r.all(tx.locals)
+	r.all(tx.stack)
+	r.all(tx.handled)
+	dropped := map[drop]bool{}
+	for _, v := range operands {
+		if v == nil || r.seen[v] {
+			continue
+		}
+		var d drop
+		if s := variables.SlotOf(v); s != nil && !r.slots[s.Index] {
+			d = drop{index: s.Index}
+		} else if src, ok := v.Source().(*guards.LocalSource); ok && o.frame.Origin != nil && !r.params[src.Slot] {
+			d = drop{param: true, index: src.Slot}
+		} else {
+			continue
+		}
+		if !dropped[d] {
+			dropped[d] = true
+			c.drop(d)
+		}
+	}
 }

@@ -106,6 +106,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 			return err
 		}
 	}
+	tx.dropRaised(c, inst, operands)
 	if o.runsPython(inst, operands) {
 		c.needsHook = true
 	}

@@ -178,7 +178,8 @@ static PyMethodDef functions[] = {
      "(make_entry), None (run this call in CPython) or 'skip' (never translate this code). None takes it out again. "
      "Returns the one before."},
     {"report_internal_error", report_internal_error, METH_VARARGS,
-     "report_internal_error(where, function=None, error=None): count an internal error; True once translation has ended."},
+     "report_internal_error(where, function=None, error=None): count an internal error; True once translation has "
+     "ended."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -275,6 +275,38 @@ def opened_in_a_callee(x):
     return y + 1
 
 
+DEEP = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(80)))
+
+
+def rebound_after_a_long_loop(x):
+    """The loop visits more values than the translator follows to the end of one frame."""
+    thing = make("a")
+    modules = list(DEEP.modules())
+    thing = None
+    return x + 1, len(LOG), len(modules)
+
+
+def taken_out_of_a_list_after_a_long_loop(x):
+    """As above, but no variable holds the object itself."""
+    things = [make("a"), make("b")]
+    note("made")
+    modules = [list(DEEP.modules()) for _ in range(2)]
+    things.pop()
+    return x + 1, len(LOG), len(modules)
+
+
+def released_or_not_after_a_long_loop(x):
+    """Only some calls release an object with a finalizer."""
+    CALLS.append(1)
+    thing = make_plain() if len(CALLS) % 3 else make("a")
+    modules = list(DEEP.modules())
+    LOG.append("listed")
+    thing = None
+    return x + 1, len(LOG), len(modules)
+
+
+CALLS: list[int] = []
+
 FUNCTIONS: list[Callable[..., Any]] = [
     kept_though_never_read, kept_for_a_weak_reference, made_here_for_a_weak_reference, a_directory_is_there,
     kept_in_a_tuple,
@@ -284,6 +316,7 @@ FUNCTIONS: list[Callable[..., Any]] = [
     held_by_a_list_that_a_split_makes_real, a_class_of_the_function,
     a_finalizer_changes_what_is_read_next,
     opened_in_a_callee,
+    rebound_after_a_long_loop, taken_out_of_a_list_after_a_long_loop, released_or_not_after_a_long_loop,
 ]  # fmt: skip
 
 
@@ -304,12 +337,86 @@ def seen(fn: Callable[..., Any]) -> tuple[Any, ...]:
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
 @pytest.mark.parametrize("backend", ["eager", "whole graphs"])
 def test_lifetimes(fn: Callable[..., Any], backend: str) -> None:
-    expected = seen(fn)
+    CALLS.clear()
+    expected = [seen(fn) for _ in range(3)]
+    CALLS.clear()
     counter = CompileCounter()
     compiled = godynamo.optimize(fn, backend=backend if backend == "eager" else counter)
     for call in range(3):
-        assert seen(compiled) == expected, f"call {call}"
+        assert seen(compiled) == expected[call], f"call {call}"
     assert backend == "eager" or counter.op_count > 0
+
+
+def raised_after_an_operation(x):
+    thing = make("a")
+    y = x + 1
+    raise KeyError(y)
+
+
+def raised_with_a_cause(x):
+    thing = make("a")
+    y = x + 1
+    print(len(LOG))
+    raise KeyError(y) from ValueError(y)
+
+
+@godynamo.disable
+def make_error(value: Any) -> Exception:
+    return KeyError(value)
+
+
+def raised_from_a_call(x):
+    thing = make("a")
+    raise make_error(x + 1)
+
+
+def raised_in_a_callee(x):
+    def inner(y):
+        raise KeyError(y + 1)
+
+    thing = make("a")
+    inner(x)
+
+
+def raised_in_a_handler(x):
+    thing = make("a")
+    try:
+        raise KeyError(x + 1)
+    except KeyError as error:
+        note("handled")
+        raise ValueError(x) from error
+
+
+def raised_in_a_block(x):
+    thing = make("a")
+    with torch.no_grad():
+        raise KeyError(x + 1)
+
+
+@pytest.mark.parametrize(
+    "fn",
+    [raised_after_an_operation, raised_with_a_cause, raised_from_a_call, raised_in_a_callee, raised_in_a_handler,
+     raised_in_a_block],
+    ids=lambda f: f.__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("backend", ["eager", "whole graphs"])
+def test_an_exception_that_leaves_the_frame_is_freed(fn: Callable[..., Any], backend: str) -> None:
+    """Its traceback holds the frame, and the frame does not hold it: no collector is needed."""
+
+    def caught(run: Callable[..., Any]) -> tuple[Any, ...]:
+        def call(x):
+            try:
+                return run(x)
+            except Exception as error:
+                return type(error).__name__, type(error.__cause__).__name__
+
+        return seen(call)
+
+    expected = caught(fn)
+    assert "del a" in expected[1][: expected[1].index("returned")], "CPython frees the object at once"
+    compiled = godynamo.optimize(fn, backend=backend if backend == "eager" else CompileCounter())
+    for _ in range(3):
+        assert caught(compiled) == expected
 
 
 def test_the_collector_s_counts() -> None:
@@ -344,11 +451,13 @@ def test_frames_that_cannot_be_translated_are_not_tried_for_ever() -> None:
 @pytest.mark.parametrize("fn", FUNCTIONS, ids=lambda f: f.__name__)
 def test_lifetimes_when_the_cache_is_full(fn: Callable[..., Any]) -> None:
     """Frames left to CPython, including those of resume functions, own their variables too."""
-    expected = seen(fn)
+    CALLS.clear()
+    expected = [seen(fn), seen(fn)]
+    CALLS.clear()
     compiled = godynamo.optimize(fn)
     with godynamo.config.patch(cache_size_limit=0):
-        assert seen(compiled) == expected
-    assert seen(compiled) == expected
+        assert seen(compiled) == expected[0]
+    assert seen(compiled) == expected[1]
 
 
 def test_a_large_tensor_is_freed_when_it_is_rebound() -> None:
