@@ -302,6 +302,16 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 			}
 			return BoolConst(first), nil
 		}
+		w := tx.World()
+		if real.IsNull() && w.TensorTypeIs(s, w.ParameterType, cls) != w.TensorTypeIs(s, w.TensorType, cls) {
+			t, err := x.exactType(tx)
+			if err != nil {
+				return nil, err
+			}
+			if t == w.ParameterType {
+				return BoolConst(w.TensorTypeIs(s, t, cls)), nil
+			}
+		}
 	case *ConstantVariable:
 		real = x.Value
 		if tx.World().IsEnum(s, real) && !plainMember(tx, real, "__class__") {
@@ -518,7 +528,14 @@ func builtinDelAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 }
 
 func builtinType(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	t, err := PythonType(tx, a[0])
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	t, err := PythonType(tx, v)
+	if x, ok := v.(*TensorVariable); ok && err == nil {
+		t, err = x.exactType(tx)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -327,7 +327,7 @@ var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, 
 // GetAttr implements AttrGetter.
 func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	if name == "__class__" {
-		c, err := t.PythonType(tx)
+		c, err := t.exactType(tx)
 		return NewClass(c, nil), err
 	}
 	if v, ok, err := t.ownAttr(tx, name); ok || err != nil {

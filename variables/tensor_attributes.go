@@ -128,6 +128,53 @@ func (t *TensorVariable) classes(tx Translator) []py.Object {
 	return out
 }
 
+// parameters returns the inputs of type nn.Parameter that a computed tensor may be, since an operation may return its
+// operand unchanged: x.contiguous(), x.to(dtype).
+func (t *TensorVariable) parameters(tx Translator) []*TensorVariable {
+	w := tx.World()
+	if t.Src != nil || !t.Class.IsNull() || t.Node == nil {
+		return nil
+	}
+	var out []*TensorVariable
+	seen := map[*fxgraph.Node]bool{}
+	var visit func(n *fxgraph.Node)
+	visit = func(n *fxgraph.Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if n.Op == fxgraph.Placeholder {
+			if in := tx.Output().InputOf(n); in != nil && in.Class == w.ParameterType {
+				out = append(out, in)
+			}
+			return
+		}
+		if n.Inplace || !w.GivesNew(tx.Scope(), n.Target.Text) {
+			n.EachInput(visit)
+		}
+	}
+	visit(t.Node)
+	return out
+}
+
+// exactType returns the type of a computed tensor: torch.Tensor, or nn.Parameter if it is an operand of that type.
+func (t *TensorVariable) exactType(tx Translator) (py.Object, error) {
+	class, err := t.PythonType(tx)
+	if err != nil {
+		return class, err
+	}
+	for _, p := range t.parameters(tx) {
+		same, err := tx.Output().SameTensor(t.Node, p.Node)
+		if err != nil {
+			return class, unsupported(exc.TensorSubclass, "type of %s, which may be an operand", t.describe())
+		}
+		if same {
+			return tx.World().ParameterType, nil
+		}
+	}
+	return class, nil
+}
+
 // Becomes records the subclass of a node's tensor.
 func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	if w.nodeClass == nil {

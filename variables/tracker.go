@@ -279,6 +279,9 @@ type Output interface {
 	// "index"), if it follows from a tensor of the frame and a guard can compute it again. It returns false if the
 	// graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
+	// SameTensor reports whether two nodes have one tensor object as their result, by FakeTensor: x.contiguous() may
+	// return x. The metadata of all inputs are guarded.
+	SameTensor(a, b *fxgraph.Node) (bool, error)
 	// InputOf returns the frame's tensor for a placeholder, or nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
 	// Sizes returns metadata with a tensor's shape, dtype, device and layout alone, if shape rules determine them,

@@ -94,16 +94,38 @@ type holders struct {
 	slots  map[int]bool // materialized values
 	// finalizers are the params whose destruction runs Python code.
 	finalizers map[int]bool
-	at         map[int]variablePlace // a variable that held the finalizer at an earlier step
+	at         map[int]variablePlace // where the object was at an earlier step
 	tensors    int                   // params that are tensors
 	steps      int                   // trackers visited
 	allQuiet   bool                  // quietAll has run
 }
 
-// variablePlace is a variable of a running frame.
+// variablePlace is a variable of a running frame, or an entry of its value stack.
 type variablePlace struct {
-	tx    *InstructionTranslator
-	local int
+	tx      *InstructionTranslator
+	onStack bool
+	index   int
+}
+
+// holds reports whether the parameter is there.
+func (p variablePlace) holds(param int) bool {
+	values := p.tx.locals
+	if p.onStack {
+		values = p.tx.fullStack()
+	}
+	if p.index >= len(values) || values[p.index] == nil {
+		return false
+	}
+	src, ok := values[p.index].Source().(*guards.LocalSource)
+	return ok && src.Slot == param
+}
+
+// fullStack is the value stack with the operands of the running instruction.
+func (tx *InstructionTranslator) fullStack() []variables.VariableTracker {
+	if tx.height > len(tx.stack) && tx.height <= cap(tx.stack) {
+		return tx.stack[:tx.height]
+	}
+	return tx.stack
 }
 
 // addHolder records a parameter of a resume function.
@@ -144,7 +166,7 @@ func (o *OutputGraph) finalizerDue() error {
 	}
 	var r *reach
 	for i := range h.finalizers {
-		if o.inVariable(i) {
+		if o.inFrame(i) {
 			continue
 		}
 		if r == nil && h.steps <= maxLifetimeSteps {
@@ -159,33 +181,32 @@ func (o *OutputGraph) finalizerDue() error {
 	return nil
 }
 
-// inVariable reports whether a variable of a running frame holds the parameter. It looks at the variable that held it
-// at an earlier step first: a loop of 500 steps over a model's modules visited 100,000 trackers without that.
-func (o *OutputGraph) inVariable(param int) bool {
+// inFrame reports whether a variable or the value stack of a running frame holds the parameter. It looks first where
+// the parameter was at an earlier step. Without that, a loop of 500 steps over a model's modules visited 100,000
+// trackers.
+func (o *OutputGraph) inFrame(param int) bool {
 	h := &o.holders
-	holds := func(tx *InstructionTranslator, local int) bool {
-		v := tx.locals[local]
-		if v == nil {
-			return false
-		}
-		src, ok := v.Source().(*guards.LocalSource)
-		return ok && src.Slot == param
-	}
 	if at, ok := h.at[param]; ok {
 		for tx := o.current; tx != nil; tx = tx.parent {
-			if tx == at.tx && holds(tx, at.local) {
+			if tx == at.tx && at.holds(param) {
 				return true
 			}
 		}
 	}
 	for tx := o.current; tx != nil; tx = tx.parent {
-		for i := range tx.locals {
-			if holds(tx, i) {
-				if h.at == nil {
-					h.at = map[int]variablePlace{}
+		for _, onStack := range []bool{false, true} {
+			values := tx.locals
+			if onStack {
+				values = tx.fullStack()
+			}
+			for i := range values {
+				if at := (variablePlace{tx, onStack, i}); at.holds(param) {
+					if h.at == nil {
+						h.at = map[int]variablePlace{}
+					}
+					h.at[param] = at
+					return true
 				}
-				h.at[param] = variablePlace{tx, i}
-				return true
 			}
 		}
 	}
@@ -437,11 +458,7 @@ type reach struct {
 // frame visits variables, stack, and the operands of the running instruction.
 func (r *reach) frame(tx *InstructionTranslator) {
 	r.all(tx.locals)
-	stack := tx.stack
-	if tx.height > len(stack) && tx.height <= cap(stack) {
-		stack = stack[:tx.height]
-	}
-	r.all(stack)
+	r.all(tx.fullStack())
 	r.all(tx.handled)
 }
 

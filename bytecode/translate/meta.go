@@ -34,6 +34,18 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 	return o.readMeta(v)
 }
 
+// SameTensor implements variables.Output.
+func (o *OutputGraph) SameTensor(a, b *fxgraph.Node) (bool, error) {
+	o.world.Asked.Meta++
+	o.needOfAll(fieldAll)
+	x, err := o.fake(a)
+	if err != nil {
+		return false, err
+	}
+	y, err := o.fake(b)
+	return x == y, err
+}
+
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 

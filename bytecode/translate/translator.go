@@ -362,6 +362,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 			return tx.unbreakable(u, "the function installs a trace or profile function")
 		}
 		u.Frame = false // the request is for the inlined frame, which its caller leaves to CPython
+		if u.Code == exc.Finalizer {
+			u.Before = false // else the rest would begin with the caller's call, and end at the same instruction again
+		}
 		return err
 	}
 	if u.Forbidden {

@@ -295,6 +295,48 @@ def taken_out_of_a_list_after_a_long_loop(x):
     return x + 1, len(LOG), len(modules)
 
 
+def take(things, x):
+    y = x * 2
+    things.pop()
+    LOG.append("popped")
+    return y
+
+
+def taken_out_in_a_callee(x):
+    things = [make("a"), make("b")]
+    note("made")
+    y = take(things, x)
+    LOG.append("back")
+    return y + 1
+
+
+class Block:
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exc):
+        LOG.append("exit")
+
+    def __del__(self):
+        LOG.append("del block")
+
+
+@godynamo.disable
+def make_block() -> Block:
+    return Block()
+
+
+def a_block_around_a_long_loop(x):
+    """Only the value stack holds the object, as its bound __exit__."""
+    with make_block():
+        modules = [list(DEEP.modules()) for _ in range(2)]
+        x = x + 1
+        note("inside")
+        DEEP.train()
+    LOG.append("after")
+    return x + 1, len(LOG), len(modules)
+
+
 def released_or_not_after_a_long_loop(x):
     """Only some calls release an object with a finalizer."""
     CALLS.append(1)
@@ -316,7 +358,8 @@ FUNCTIONS: list[Callable[..., Any]] = [
     held_by_a_list_that_a_split_makes_real, a_class_of_the_function,
     a_finalizer_changes_what_is_read_next,
     opened_in_a_callee,
-    rebound_after_a_long_loop, taken_out_of_a_list_after_a_long_loop, released_or_not_after_a_long_loop,
+    rebound_after_a_long_loop, taken_out_of_a_list_after_a_long_loop,
+    taken_out_in_a_callee, a_block_around_a_long_loop, released_or_not_after_a_long_loop,
 ]  # fmt: skip
 
 
