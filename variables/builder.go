@@ -10,7 +10,7 @@ import (
 
 var pyNone = py.None()
 
-// noAlias returns the guard that two places hold different objects.
+// noAlias returns the guard that checks that two places hold different objects.
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
 // wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards on which
@@ -91,7 +91,7 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	for i, it := range items {
 		vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
 	}
-	if !named { // a torch.Size has any length
+	if !named { // the class of a torch.Size does not determine its length
 		ofType = append(ofType, guards.ListLength(src, tx.Output().Const(obj.Type()), len(items)))
 	}
 	t := NewTupleOf(vs, obj.Type(), src)
@@ -101,12 +101,12 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	return t, ofType, nil
 }
 
-// dictItems returns keys and values in the dict's iteration order. An OrderedDict keeps an order besides that of its
-// storage, and move_to_end changes only the former.
+// dictItems returns the dict's keys and values in iteration order. An OrderedDict keeps this order apart from the order
+// of its hash table, and move_to_end changes the iteration order only.
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
-	// a subclass may override __iter__: the storage holds its contents
+	// A subclass may override __iter__, so the contents are read from the hash table.
 	if !py.IsSubtype(obj.Type(), w.OrderedDictType) {
 		keys, values = s.DictItems(obj)
 		return keys, values, nil
@@ -116,7 +116,7 @@ func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err erro
 		return nil, nil, err
 	}
 	l, ok := py.Answered(s.Call(w.ListType, it))
-	if !ok { // changed by methods of dict itself
+	if !ok { // methods of dict itself have changed the OrderedDict
 		return nil, nil, unsupported(exc.UntrackedObject, "dict whose keys differ from its storage's")
 	}
 	keys = s.Items(l)
@@ -179,8 +179,8 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
 }
 
-// keyConstant returns the tracker of a key of a dict in the frame. The guard on the keys compares plain values by
-// value, others by identity.
+// keyConstant returns the tracker of a key of a dict that existed before the frame ran. The guard on that dict's keys
+// compares plain values by value and all other keys by identity.
 func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	if isImmutable(tx, k) {
 		return NewConstant(k, nil), nil
@@ -191,7 +191,8 @@ func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
 }
 
-// wrapFrozenSet also guards the order of iteration: results that CPython computes from the constant depend on it.
+// wrapFrozenSet wraps a frozenset of constants. It also guards the order of iteration, since results that CPython
+// computes from the frozenset depend on that order.
 func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
 	gs []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	items, err := listOf(tx, obj)
@@ -207,8 +208,8 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
 		guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
-// frozenFunctions returns the tracker of a frozenset of functions, nil if it has other members or if a set made from it
-// iterates in another order.
+// frozenFunctions returns the tracker of a frozenset of functions. It returns nil if the frozenset has other members,
+// or if a set made from it iterates in another order.
 func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	real, err := tx.Scope().Call(tx.World().SetType, obj)
 	if err != nil {
@@ -242,8 +243,8 @@ func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	return true
 }
 
-// isFunctionKey reports whether o is a function, method or class that compares by identity, or a method of a
-// descriptor, which compares as its descriptor does.
+// isFunctionKey reports whether o is a function, a method or a class that compares by identity, or a method-wrapper of
+// a descriptor (Tensor.shape.__get__), which compares equal if the descriptors do.
 func isFunctionKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:
@@ -274,7 +275,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	if !v.holdsFunctions(tx) {
 		return nil, nil, unsupported(exc.UntrackedObject, "set with an item that is neither a constant nor a function")
 	}
-	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil { // the guard compares
+	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil { // the guard compares the members
 		return nil, nil, err
 	}
 	frozen, err := s.Call(tx.World().FrozenSetType, v.real)
@@ -289,8 +290,9 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
-// wrapFunction guards a function of the user by its code, not its identity: a new closure over the same code reuses the
-// translation, a replaced __code__ does not. Defaults and cells are guarded where they are read.
+// wrapFunction guards a function that the user wrote by its code object, not by its identity. A new closure over the
+// same code therefore reuses the translation, and a function whose __code__ was replaced does not. Defaults and cells
+// are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
@@ -318,10 +320,11 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 	name, _ := w.BuiltinName(s, obj)
 	if self, ok := w.BoundSelf(s, obj); ok && obj.Kind() == py.MethodWrapper &&
 		(self.Kind() == py.GetSet || self.Kind() == py.Property) {
-		// Tensor.shape.__get__: each read returns a new object
+		// Each read of such an attribute (Tensor.shape.__get__) returns a new object, so the guard compares by
+		// equality.
 		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)),
 			"== "+s.Repr(obj))}, nil
-	} else if ok { // a bound C method of a real object (list.append taken as a value)
+	} else if ok { // a C method bound to an existing object, for example items.append stored in a variable
 		if v, gs := wrapDrawing(tx, obj, self, src); v != nil {
 			return v, gs, nil
 		}

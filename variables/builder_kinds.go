@@ -6,13 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// wrapping is an object that is being wrapped.
+// wrapping is an object for which a tracker is being made.
 type wrapping struct {
 	tx     Translator
 	obj    py.Object
 	src    guards.Source
-	typ    guards.Const   // its type
-	ofType []guards.Guard // it has that type
+	typ    guards.Const   // the object's type
+	ofType []guards.Guard // the guard on the object's type
 }
 
 // wrapper returns the tracker of an object and the guards on which it depends, or no tracker and no error if the object
@@ -27,23 +27,24 @@ func (w *wrapping) same(keep guards.Keep) []guards.Guard {
 	return []guards.Guard{guards.IDMatch(w.src, w.object(), keep)}
 }
 
-// refused returns the error for an object that cannot be tracked. The first argument of text is the place.
+// refused returns the error for an object that cannot be tracked. The first verb of text is the place that the object
+// was read from.
 func (w *wrapping) refused(text string, args ...any) error {
 	return unsupported(exc.UntrackedObject, text, append([]any{w.src.Name()}, args...)...)
 }
 
-// wrapByKind holds the wrappers of exact builtin types and their nearest subclasses, wrapByClass those of other
-// classes, in the order in which they are tried.
+// wrapByKind maps exact builtin types and some of their subclasses to their wrappers. wrapByClass holds the wrappers of
+// all other classes, in the order in which they are tried.
 var (
 	wrapByKind  map[py.Kind]wrapper
 	wrapByClass []wrapper
 )
 
-func init() { // wrapping builds other values
+func init() { // set in init, since the wrappers call wrap for parts of their objects
 	wrapByKind = map[py.Kind]wrapper{
 		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical,
 		py.NotImplemented: wrapIdentical,
-		// the class itself was read; a property has no weak references
+		// The guard compares a property by identity and keeps it alive, since a property has no weak references.
 		py.Property: wrapIdentical,
 		py.Int:      wrapEqual, py.Float: wrapEqual, py.Complex: wrapEqual, py.Str: wrapEqual, py.Bytes: wrapEqual,
 		py.Tuple: wrapSequence, py.List: wrapSequence, py.FrozenSet: wrapFrozen, py.Slice: wrapSlice,
@@ -119,7 +120,7 @@ func wrapSequence(w *wrapping) (VariableTracker, []guards.Guard, error) {
 }
 
 func wrapTupleLike(w *wrapping) (VariableTracker, []guards.Guard, error) {
-	if w.tx.World().IsSingletonType(w.obj.Type()) { // sys.version_info
+	if w.tx.World().IsSingletonType(w.obj.Type()) { // for example sys.version_info
 		return wrapIdentical(w)
 	}
 	return wrapTupleSubclass(w.tx, w.obj, w.src, w.ofType)
@@ -206,11 +207,12 @@ func wrapTorchConstant(w *wrapping) (VariableTracker, []guards.Guard, error) {
 		return wrapIdentical(w)
 	}
 	text := s.Repr(w.obj)
-	if text == py.ReprFailed { // its __init__ is still running
+	if text == py.ReprFailed { // the object's __init__ is still running
 		return nil, nil, w.refused("%s, a %s that is not made yet", py.TypeName(w.obj.Type()))
 	}
 	equal := world.EqualTo(s, w.obj)
-	if same, ok := py.Answered(s.Call(equal, w.obj)); !ok || same != py.True() { // typing.Literal[[]] has no hash
+	// typing.Literal[[]] does not equal itself, since it has no hash
+	if same, ok := py.Answered(s.Call(equal, w.obj)); !ok || same != py.True() {
 		return nil, nil, w.refused("%s, which does not equal itself")
 	}
 	return NewConstant(w.obj, w.src), append(w.ofType, guards.PyCheck(w.src, w.tx.Output().Const(equal), "== "+text)),
@@ -264,8 +266,8 @@ func wrapBuiltinSubclass(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return v, gs, err
 }
 
-// wrapPlainObject wraps an exception, an instance of a class written in Python, or one of a C class with the same
-// layout.
+// wrapPlainObject wraps an exception, an instance of a class written in Python, or an instance of a C class with the
+// same layout.
 func wrapPlainObject(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	t := w.obj.Type()
 	switch w.obj.Kind() {

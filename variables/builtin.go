@@ -9,8 +9,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below run those
-// that touch tracked values; CPython runs the others if all arguments are known and the call is pure.
+// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below implement
+// those that work on tracked values. CPython runs the others while translating, if all arguments are known and the call
+// is pure.
 type BuiltinVariable struct {
 	Base
 	Fn   py.Object
@@ -51,8 +52,8 @@ func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 
 type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 
-// builtinHandlers maps a name in builtins to its handler for tracked values. A handler that returns (nil, nil) leaves
-// the call to constant folding. Filled in init since handlers reach Call again.
+// builtinHandlers maps the name of a builtin to its handler for tracked values. A handler that returns (nil, nil)
+// leaves the call to constant folding. The map is filled in init, since handlers call BuiltinVariable.Call again.
 var builtinHandlers map[string]builtinHandler
 
 func init() {
@@ -101,15 +102,15 @@ func init() {
 	}
 }
 
-// HandledBuiltin reports whether the translator itself runs a builtin on tracked values.
+// HandledBuiltin reports whether a builtin has a handler for tracked values.
 func HandledBuiltin(name string) bool { return builtinHandlers[name] != nil }
 
 func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (VariableTracker, error) {
 	return Binary(tx, op, a[0], a[1])
 }
 
-// positional checks the number of arguments. A call with another number, or with keywords, is left to constant folding,
-// where CPython raises its error.
+// positional returns a handler that checks the number of arguments and calls h. It leaves a call with another number of
+// arguments, or with keywords, to constant folding, where CPython raises the error.
 func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {
@@ -267,8 +268,8 @@ func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return IntConst(tx, n), nil
 }
 
-// builtinIsInstance implements isinstance: on a real object where one exists, else along the type's MRO; CPython checks
-// abstract classes.
+// builtinIsInstance implements isinstance. If the value has a real object, CPython checks that object; otherwise the
+// value's type is checked along its MRO. CPython checks abstract classes.
 func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
@@ -287,7 +288,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 			if !real.IsNull() && asksForDtype(tx, cls) {
 				tx.Output().NeedField(x, 255)
 			}
-		} else if real = x.Real; !real.IsNull() { // an attribute marks an nn.Parameter
+		} else if real = x.Real; !real.IsNull() { // the attribute _is_param marks an nn.Parameter
 			if _, err := x.instanceAttr(tx, "_is_param"); err != nil {
 				return nil, err
 			}
@@ -341,7 +342,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		if asksAbstract(tx, asked) { // an abstract class reads the instance's __class__
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
 		}
-		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // each class of a tuple in turn
+		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // cls is a tuple, whose classes are checked in turn
 			return isAnyInstance(tx, v, cls)
 		}
 	}
@@ -356,7 +357,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	return saysItIs(tx, v, t, cls)
 }
 
-// isInstance implements isinstance for a tensor that the graph computes, of type typ.
+// isInstance implements isinstance for a tensor computed by the graph. typ is the tensor's type.
 func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
@@ -375,8 +376,8 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	return BoolConst(r == py.True()), nil
 }
 
-// saysItIs implements the second step of isinstance, for a value whose type is not a subclass of cls: it checks the
-// value's __class__.
+// saysItIs implements the second step of isinstance, which checks the value's __class__. The first step has found that
+// the value's type is not a subclass of cls.
 func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
 	if !claimsClass(tx, t) {
 		return BoolConst(false), nil
@@ -402,7 +403,7 @@ func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTrack
 	return BoolConst(r), observed(err)
 }
 
-// claimsClass reports whether user code decides the __class__ of instances of class t.
+// claimsClass reports whether user code computes the __class__ of instances of class t.
 func claimsClass(tx Translator, t py.Object) bool {
 	d, _ := tx.Scope().TypeLookup(t, "__class__")
 	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
@@ -427,7 +428,7 @@ func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (Variabl
 	return BoolConst(false), nil
 }
 
-// MustRealize is Realize, but returns v itself where that fails.
+// MustRealize is Realize, except that it returns v itself if Realize fails.
 func MustRealize(tx Translator, v VariableTracker) VariableTracker {
 	r, err := Realize(tx, v)
 	if err != nil {
@@ -446,7 +447,7 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 	if !pure {
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
-	if tx.World().IsEnum(tx.Scope(), c) { // CPython reads its __bases__
+	if tx.World().IsEnum(tx.Scope(), c) { // CPython reads the __bases__ of an enum member
 		return nil, unsupported(exc.CallUnsupported, "issubclass of %s", Describe(tx, a[0]))
 	}
 	if k := c.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -491,7 +492,7 @@ func builtinHasAttr(tx Translator, a []VariableTracker) (VariableTracker, error)
 			return t.hasAttr(tx, name)
 		} else if handled, err := t.handled(tx); err != nil || handled && d.Kind() == py.GetSet ||
 			d.Kind() == py.Property && class != tx.World().TensorType {
-			// hasattr reads the attribute
+			// hasattr reads the attribute, which runs user code.
 			return nil, unsupported(exc.AttrUnsupported, "hasattr of a %s", py.TypeName(class))
 		}
 		if name != "grad_fn" {
@@ -690,7 +691,7 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	}
 	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes ||
 		o.Kind() == py.ByteArray) {
-		return nil, nil // sum rejects them
+		return nil, nil // sum rejects a str, bytes or bytearray as start
 	}
 	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
 		var err error
@@ -700,7 +701,8 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	return acc, err
 }
 
-// each calls do for every item until do returns false. The effects of iterating come between the calls.
+// each calls do for every item until do returns false. The effects of producing an item precede the call of do with
+// that item.
 func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bool, err error)) error {
 	r, err := Iter(tx, v)
 	if err != nil {
@@ -722,7 +724,7 @@ func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bo
 	return unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
 }
 
-// extremum returns the handler of min or max, for values whose comparison is known.
+// extremum returns the handler of min or max. The translator must know the result of each comparison.
 func extremum(name string, op opcode.CompareOp) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		var key, def VariableTracker
@@ -790,8 +792,8 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 	}
 }
 
-// asCallBreak turns a data-dependent truth value inside a builtin into a break at that call: a builtin has no two
-// branches to resume in.
+// asCallBreak turns a data-dependent truth value inside a builtin into a graph break at the call of that builtin. The
+// code cannot resume inside a builtin, as it can after a branch.
 func asCallBreak(err error, name string) error {
 	if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 		return unsupported(exc.TensorToPython, "%s: %s", name, u.Context)
@@ -822,7 +824,7 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return BoolConst(t), nil
 }
 
-// builtinPrint replays the call at its place if printing the values runs no user code.
+// builtinPrint records a call of print as an effect in program order, if printing the values runs no user code.
 func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	all := append([]VariableTracker(nil), args...)
 	for _, kw := range kwargs {
@@ -848,7 +850,7 @@ func builtinPrint(tx Translator, args []VariableTracker, kwargs []Kw) (VariableT
 }
 
 func printable(tx Translator, v VariableTracker) bool {
-	// its type suffices: a guard on its value would specialize the frame on it
+	// A guard on the type suffices. A guard on the value would cause a recompile for each new value.
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
 		switch l.obj.Kind() {
 		case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
@@ -862,7 +864,7 @@ func printable(tx Translator, v VariableTracker) bool {
 	}
 	switch x := v.(type) {
 	case *TensorVariable:
-		return x.Class.IsNull() || x.Class == tx.World().ParameterType // another class may define its own text
+		return x.Class.IsNull() || x.Class == tx.World().ParameterType // other classes may define __repr__
 	case *ConstantVariable, *RangeVariable, *TensorSequence, *ShadowVariable:
 		return true
 	case *ObjectVariable:

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// callDunder calls a special method of a builtin container by its name: v.__len__(), list.__add__(v, w). Other methods
-// are not modelled.
+// callDunder calls a special method of a builtin container by name: v.__len__(), list.__add__(v, w). It breaks the
+// graph for names that it does not know.
 func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	bare, begins := strings.CutPrefix(name, "__")
@@ -63,7 +63,7 @@ func callDunder(tx Translator, v VariableTracker, name string, args []VariableTr
 			}
 			r, ok, err := containerOperator(tx, op.Plain(), op.Inplace(), v, valueOf(w), v)
 			if !ok && err == nil {
-				break // list.__add__ raises, dict.__or__ returns NotImplemented
+				break // list.__add__ raises TypeError here, and dict.__or__ returns NotImplemented
 			}
 			return r, err
 		}
@@ -84,8 +84,9 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number calls an instance's special method, written in Python, that returns a number of the given kind. If the class
-// has none, it returns the builtin value of the instance, if any, else nil.
+// number calls an instance's special method that is written in Python and returns a number of the given kind. If the
+// class has no such method, number returns the instance's builtin value (the int of an int subclass), or nil if there
+// is none.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)
 	if err != nil {
@@ -111,7 +112,7 @@ func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTra
 	return r, nil
 }
 
-// indexed returns the slice with its parts converted by __index__.
+// indexed returns a slice whose start, stop and step are converted by __index__.
 func (s *SliceVariable) indexed(tx Translator) (VariableTracker, error) {
 	var parts [3]VariableTracker
 	for i, p := range s.parts {

@@ -7,10 +7,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Builtins that read their caller's frame, whose contents are known while translating. If CPython must run them, they
-// run in the user's frame, which exc.Unsupported.Frame requests.
+// The builtins below read their caller's frame. The translator knows that frame's contents. If CPython must run such a
+// builtin, the call runs in the user's own frame, not in a transformed one. exc.Unsupported.Frame requests this.
 
-func init() { // after builtin.go's
+func init() { // runs after builtin.go's init, which makes the map
 	for name, h := range map[string]builtinHandler{
 		"locals":  positional(0, 0, builtinLocals),
 		"vars":    positional(0, 1, builtinVars),
@@ -30,7 +30,7 @@ func inOwnFrame(name string) error {
 	return &exc.Unsupported{Code: exc.CallUnsupported, Context: name + "() in the frame that calls it", Frame: true}
 }
 
-// evaluates returns the handler of eval or exec. Without a namespace, they use the frame's.
+// evaluates returns the handler of eval or exec. Without a namespace argument, they use the frame's namespaces.
 func evaluates(name string) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < 2 {
@@ -43,8 +43,8 @@ func evaluates(name string) builtinHandler {
 	}
 }
 
-// builtinLocals returns a dict of the frame's variables. Its contents are known only if the function requests its
-// locals once.
+// builtinLocals returns a dict of the frame's variables. It breaks the graph if the function may call locals() more
+// than once, since every call returns the same dict and updates it.
 func builtinLocals(tx Translator, _ []VariableTracker) (VariableTracker, error) {
 	locals, ok, err := tx.FrameLocals()
 	if err != nil {
@@ -80,8 +80,8 @@ func builtinVars(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return nil, nil
 }
 
-// builtinDir lists the frame's names, the result of an object's __dir__, or the attributes of a value of a builtin
-// type.
+// builtinDir implements dir(). Without an argument, it lists the frame's names. For an instance, it returns the result
+// of __dir__. For a value of a builtin type, it lists the type's attributes.
 func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	if len(a) == 0 {
@@ -96,7 +96,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		for i, l := range locals {
 			names[i] = l.Name
 		}
-		sort.Strings(names) // identifiers in UTF-8 sort by code point, as in CPython
+		sort.Strings(names) // Go orders UTF-8 text by code point, as CPython does
 		items := make([]VariableTracker, len(names))
 		for i, n := range names {
 			items[i] = StrConst(tx, n)
@@ -132,7 +132,7 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, names)
 }
 
-// ofBuiltinType reports whether v is of one of Python's builtin data types.
+// ofBuiltinType reports whether v is an instance of one of Python's builtin data types.
 func ofBuiltinType(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *ListVariable, *DictVariable, *SetVariable, *RangeVariable, *DequeVariable:
@@ -149,7 +149,7 @@ func ofBuiltinType(v VariableTracker) bool {
 	return false
 }
 
-// GlobalsVariable is globals(), the module's dict. Its names are read one by one.
+// GlobalsVariable is the module's dict that globals() returns. Its names are read one by one.
 type GlobalsVariable struct {
 	Base
 	dict py.Object
@@ -169,7 +169,7 @@ func (*GlobalsVariable) Kind() string { return "GlobalsVariable" }
 func (*GlobalsVariable) PythonType(tx Translator) (py.Object, error) { return tx.World().DictType, nil }
 
 // Truth implements Truther.
-func (g *GlobalsVariable) Truth(Translator) (bool, error) { return true, nil } // it holds __builtins__
+func (g *GlobalsVariable) Truth(Translator) (bool, error) { return true, nil } // globals() always contains __builtins__
 
 // GetItem implements ItemGetter.
 func (g *GlobalsVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
@@ -184,7 +184,7 @@ func (g *GlobalsVariable) GetItem(tx Translator, key VariableTracker) (VariableT
 	return tx.Build(v, tx.GlobalSource(name)), nil
 }
 
-// contains implements "key in globals()".
+// contains implements `key in globals()`.
 func (g *GlobalsVariable) contains(tx Translator, key VariableTracker) (bool, error) {
 	name, ok := ConstStr(tx, key)
 	if !ok || tx.StoredInto(g.dict) {

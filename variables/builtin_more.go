@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-func init() { // after builtin.go's
+func init() { // runs after builtin.go's init, which makes the map
 	for name, h := range map[string]builtinHandler{
 		"round":  builtinRound,
 		"format": positional(1, 2, builtinFormat),
@@ -21,7 +21,7 @@ func init() { // after builtin.go's
 	}
 }
 
-// builtinRound calls an object's __round__. A tensor has none.
+// builtinRound implements round by calling an instance's __round__. It leaves other values to constant folding.
 func builtinRound(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	number, digits := arg(args, 0), arg(args, 1)
 	for _, kw := range kwargs {
@@ -73,7 +73,7 @@ func builtinFormat(tx Translator, a []VariableTracker) (VariableTracker, error) 
 	return Format(tx, a[0], "", a[1])
 }
 
-// builtinIter is iter() with one argument, or with a callable and a sentinel.
+// builtinIter implements iter(), with one argument or with a callable and a sentinel.
 func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 1 {
 		it, err := Iter(tx, a[0])
@@ -92,8 +92,8 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the function. A result equal to the sentinel exhausts the iterator, and so does StopIteration. The
-// function may also exhaust the iterator itself during the call.
+// nextUntil calls the callable of iter(callable, sentinel). A result equal to the sentinel exhausts the iterator, and
+// so does StopIteration. The callable may also exhaust the iterator itself during the call.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false
@@ -110,7 +110,7 @@ func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	return nil, false, err
 }
 
-// appliedFunction returns the autograd.Function whose apply this is, nil for other builtins.
+// appliedFunction returns the autograd.Function class if b is the class's `apply`, and nil for other builtins.
 func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
 	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
 		return nil

@@ -6,13 +6,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// replacement is the Python function or class called in place of a C callable, see python/godynamo/_polyfills.
+// replacement is the Python function or class that is called in place of a C callable. See python/godynamo/_polyfills.
 type replacement struct {
-	fn   py.Object // zero: none
-	fold bool      // the callable itself may be called where all arguments are known
+	fn   py.Object // zero if the C callable has no replacement
+	fold bool      // whether the C callable itself may be called if all arguments are known
 }
 
-// polyfillName marks module dicts and classes of godynamo._polyfills; its value in a class is the class's role.
+// polyfillName is the name of an attribute that marks classes of godynamo._polyfills, and of a global that marks its
+// modules. The attribute's value is the role of the class.
 const polyfillName = "__godynamo_polyfill__"
 
 // IsPolyfill reports whether globals belong to a module of godynamo._polyfills, whose Python code replaces C code.
@@ -21,8 +22,8 @@ func (w *World) IsPolyfill(s *py.Scope, globals py.Object) bool {
 	return ok
 }
 
-// polyfillMark returns the role of a class of godynamo._polyfills: "class" for stand-ins, "end" or "decline" for the
-// two marker results; "" for all other classes.
+// polyfillMark returns the role of a class of godynamo._polyfills: "class" for a stand-in, or "end" or "decline" for
+// the two classes that polyfills return as markers. It returns "" for all other classes.
 func polyfillMark(tx Translator, class py.Object) string {
 	v, ok := tx.Scope().TypeLookup(class, polyfillName)
 	if !ok {
@@ -31,7 +32,8 @@ func polyfillMark(tx Translator, class py.Object) string {
 	return py.GoString(v)
 }
 
-// polyfillMarker is polyfillMark for the two markers only. It recognizes them without reading values of the program.
+// polyfillMarker returns "end" or "decline" if v is one of the two marker classes, else "". It does not realize v, so
+// it adds no guard on a value of the program.
 func polyfillMarker(tx Translator, v VariableTracker) string {
 	var class py.Object
 	switch x := v.(type) {
@@ -62,7 +64,8 @@ func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	return guards.NewConstSource(tx.Output().Const(obj), text)
 }
 
-// OurOwn returns the object of a tracker that was read inside a polyfill. Such an object never changes.
+// OurOwn returns the object of a tracker that was read inside a polyfill, and whether there is one. Such an object
+// never changes.
 func OurOwn(v VariableTracker) (py.Object, bool) {
 	if v.Source() == nil || v.Source().GuardSource() != guards.SourcePolyfill {
 		return py.Object{}, false
@@ -80,7 +83,7 @@ func OurOwn(v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// NewBuiltinNamed returns the tracker of a builtin as it was when godynamo was loaded.
+// NewBuiltinNamed returns the tracker of the builtin that had this name when godynamo was loaded.
 func NewBuiltinNamed(tx Translator, name string) VariableTracker {
 	return wrapKnown(tx, tx.World().Builtin(name))
 }
@@ -103,8 +106,8 @@ func (w *World) standInFor(s *py.Scope, fn py.Object) (replacement, error) {
 	return r, nil
 }
 
-// callStandIn calls the Python function or class that replaces fn; false if there is none. If it declines, the graph
-// breaks at the call.
+// callStandIn calls the Python function or class that replaces fn. It returns false if fn has no replacement. If the
+// replacement returns the marker "decline", the graph breaks at the call.
 func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	sub, err := tx.World().standInFor(tx.Scope(), fn)
 	if err != nil || sub.fn.IsNull() {
@@ -147,8 +150,8 @@ func callPolyfill(tx Translator, name string, args ...VariableTracker) (Variable
 	return r, err
 }
 
-// wrapStandIn returns the stand-in for an immutable object of a C type (operator.itemgetter(1)) that was read from the
-// frame, nil if its type has none.
+// wrapStandIn returns the stand-in for an existing immutable object of a C type, such as operator.itemgetter(1). It
+// returns nil if the type has no stand-in.
 func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
 	how, err := s.Call(tx.World().standInObject, obj)
@@ -190,15 +193,15 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 	return v, nil
 }
 
-// StandInVariable is an object of a C type that the program made. While translating, an instance of a class of
-// godynamo._polyfills replaces it; when it leaves the frame, _escape of the instance makes the real object in the same
-// state.
+// StandInVariable is an object of a C type that the translated code made, such as an itertools iterator. While
+// translating, an instance of a class of godynamo._polyfills replaces it. If the object must exist at run time, the
+// instance's method `_escape` returns a callable and arguments that make a real object in the same state.
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
-	state  *ObjectVariable   // the instance
+	state  *ObjectVariable   // the instance that replaces it
 	recipe []VariableTracker // a callable and its arguments, set by Settle
-	madeAt int               // step of the outermost frame
+	madeAt int               // the step of the outermost frame at which it was made
 }
 
 // StandInIterator is a stand-in that is an iterator.
@@ -209,7 +212,7 @@ type standIn interface {
 	parts() *StandInVariable
 }
 
-// newStandIn wraps an instance of a polyfill class that names its C type (__real__).
+// newStandIn wraps an instance of a polyfill class. The class names the C type in its attribute __real__.
 func newStandIn(tx Translator, state *ObjectVariable) (VariableTracker, error) {
 	real, ok := tx.Scope().TypeLookup(state.Class, "__real__")
 	if !ok {
@@ -248,8 +251,8 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// spent returns an error if the real object of a stand-in exists already: it holds the state from then on. The members
-// of a _group share state: all become real with the first.
+// spent returns an error if the real object of a stand-in exists already, since the real object holds the state from
+// then on. The members of a `_group` share state, so all of them become real when one does.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {
@@ -261,7 +264,7 @@ func (s *StandInVariable) spent() error {
 	return nil
 }
 
-// standInType returns the C type that v is a stand-in of, or None.
+// standInType returns the C type that the stand-in v replaces, or None if v is not a stand-in.
 func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if s, ok := v.(standIn); ok {
 		return wrapKnown(tx, s.parts().real), nil
@@ -269,7 +272,7 @@ func standInType(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// public reports whether the polyfill class also has this attribute of the C type.
+// public reports whether the polyfill class also implements this attribute of the C type.
 func (s *StandInVariable) public(tx Translator, name string) bool {
 	names, ok := tx.Scope().TypeLookup(s.state.Class, "__public__")
 	if !ok {
@@ -297,7 +300,7 @@ func (s *StandInVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 	return nil, unsupported(exc.AttrUnsupported, "%s of a %s", name, py.TypeName(s.real))
 }
 
-// StateOf returns the instance that holds a stand-in's state, nil for all other values.
+// StateOf returns the instance that holds a stand-in's state. It returns nil for all other values.
 func StateOf(v VariableTracker) *ObjectVariable {
 	if s, ok := v.(standIn); ok {
 		return s.parts().state
@@ -317,8 +320,8 @@ func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return r, err
 }
 
-// MadeAt returns the step of the outermost frame at which a stand-in was made, 0 for other values. If a stand-in cannot
-// be made real in its current state, CPython has to make it at that step.
+// MadeAt returns the step of the outermost frame at which a stand-in was made, or 0 for other values. If no real object
+// can be made in the stand-in's current state, CPython makes the object at that step.
 func MadeAt(v VariableTracker) int {
 	if s, ok := v.(standIn); ok {
 		return s.parts().madeAt
@@ -326,7 +329,7 @@ func MadeAt(v VariableTracker) int {
 	return 0
 }
 
-// Settle implements Settler: _escape returns the callable and arguments that make the real object.
+// Settle implements Settler. It calls `_escape`, which returns the callable and arguments that make the real object.
 func (s *StandInVariable) Settle(tx Translator) error {
 	if s.recipe != nil {
 		return nil
@@ -379,7 +382,7 @@ func (s *StandInIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	}
 	defer tx.World().Leave()
 	r, err := CallMethod(tx, s.state, "_next", nil, nil)
-	if o, ok := err.(*exc.Observed); ok { // a function that the iterator calls may also raise it
+	if o, ok := err.(*exc.Observed); ok { // a function that the iterator calls may also raise StopIteration
 		if end, endErr := RaisesA(tx, o, "StopIteration"); endErr == nil && end {
 			return nil, false, nil
 		}

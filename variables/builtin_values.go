@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// newFunction calls base.__new__ as a function: object.__new__(cls), tuple.__new__(cls, items).
+// newFunction implements a direct call of __new__: object.__new__(cls), tuple.__new__(cls, items).
 func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if b.Fn.Kind() != py.Builtin || len(args) == 0 {
@@ -71,7 +71,8 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 			s.frozen = true
 			return s, nil
 		}
-		// filled in the order in which set() and frozenset() iterate; a set's table is copied
+		// frozenset() adds the items of a list or tuple in order, but copies the hash table of a set. It is therefore
+		// called with a copy of v if v is known, so that its own hash table is the same as in CPython.
 		from := s.real
 		if t, ok := knownCopy(tx, v); ok {
 			from = t
@@ -112,7 +113,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 		}
 		v = o.value
-		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.Float { // a NaN is hashed by its address
+		if c, ok := AsConstant(tx, v); ok && c.Kind() == py.Float { // the hash of a NaN depends on its address
 			if same, ok := py.Answered(tx.Scope().Compare(opcode.CMP_EQ, c, c)); !ok || same == py.True() {
 				return builtinHash(tx, []VariableTracker{v})
 			}
@@ -127,7 +128,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 	}
 	if _, ok := AsConstant(tx, v); ok {
-		return nil, nil // left to constant folding
+		return nil, nil // constant folding computes the hash
 	}
 	if t, ok := v.(*TupleVariable); ok && plainHash(tx, t.class, tx.World().TupleType) {
 		if items, ok := constants(tx, t.items); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ClassVariable is a class of the user, or of a library if no builtin handler covers it.
+// ClassVariable is a class that the user or a library defines. Classes with a builtin handler have a BuiltinVariable.
 type ClassVariable struct {
 	Base
 	Class py.Object
@@ -62,17 +62,17 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// classFacts are attributes that every class has and that CPython reads. They do not change while the class is the
-// same.
+// classFacts are attributes that every class has. CPython reads them while translating, and metaData guards those that
+// can be assigned.
 var classFacts = map[string]bool{
 	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true,
 	"__base__": true,
 }
 
-// GetAttr implements AttrGetter: type.__getattribute__, then the metaclass's __getattr__.
+// GetAttr implements AttrGetter. It calls lookup and, if that raises AttributeError, the metaclass's __getattr__.
 func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	v, err := c.lookup(tx, name)
-	// raised by a descriptor, or the attribute is missing
+	// a descriptor raised the error, or the attribute is missing
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
 		meta := c.Class.Type()
 		hook, has := tx.Scope().TypeLookup(meta, "__getattr__")
@@ -84,7 +84,7 @@ func (c *ClassVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return v, err
 }
 
-// lookup is type.__getattribute__.
+// lookup implements type.__getattribute__.
 func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -116,7 +116,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if ok {
 		v, err := c.ownAttr(tx, name, d)
 		if e, observed := err.(*exc.Observed); observed && raises(tx, e, "AttributeError") {
-			if _, hook := s.TypeLookup(meta, "__getattr__"); hook { // CPython calls it next
+			if _, hook := s.TypeLookup(meta, "__getattr__"); hook { // CPython calls this __getattr__ next
 				return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
 			}
 		}
@@ -131,7 +131,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 			py.TypeName(c.Class))
 	}
 	if w.IsEnumClass(s, c.Class) {
-		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // not looked up in the table
+		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // EnumType's __getattr__ skips dunder names
 			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 		}
 		return c.fromMembers(tx, name)
@@ -140,7 +140,8 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: text}
 }
 
-// enumMember returns a member read from its class: EnumType forbids rebinding the name.
+// enumMember returns the member with this name of an enum class. The name always refers to this member, since EnumType
+// forbids rebinding it.
 func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker, bool) {
 	s := tx.Scope()
 	if tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
@@ -154,13 +155,13 @@ func (c *ClassVariable) enumMember(tx Translator, name string) (VariableTracker,
 	if !ok || !tx.World().IsEnum(s, m) {
 		return nil, false
 	}
-	if d, own := s.TypeLookup(c.Class, name); !own || d != m { // the class has no such attribute, or another object
+	if d, own := s.TypeLookup(c.Class, name); !own || d != m { // the name is missing or has another value
 		return nil, false
 	}
 	return NewConstant(m, nil), true
 }
 
-// guardMembers guards the contents of an enum class's table of members.
+// guardMembers guards the contents of `_member_map_`, an enum class's table of members.
 func guardMembers(tx Translator, class py.Object) error {
 	members, ok := tx.Scope().TypeLookup(class, "_member_map_")
 	if !ok {
@@ -182,8 +183,8 @@ func guardMembers(tx Translator, class py.Object) error {
 	return nil
 }
 
-// fromMembers reads a name from an enum class's table of members, as Enum's metaclass or the member's descriptor does.
-// The contents of the table are guarded.
+// fromMembers reads a name from `_member_map_`, an enum class's table of members, as EnumType or the member's
+// descriptor does. It guards the table's contents.
 func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker, error) {
 	members, ok := tx.Scope().TypeLookup(c.Class, "_member_map_")
 	if !ok || tx.World().Metaclass(tx, c.Class) != tx.World().EnumMeta {
@@ -207,7 +208,7 @@ func (c *ClassVariable) fromMembers(tx Translator, name string) (VariableTracker
 	return Realize(tx, v)
 }
 
-// metaData reads a data descriptor of the metaclass: a property of the user, or one of classFacts.
+// metaData reads a data descriptor of the metaclass: a property that the user wrote, or one of classFacts.
 func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	if classFacts[name] {
@@ -251,7 +252,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		if err != nil {
 			return nil, observed(err)
 		}
-		// The keys are guarded since the dict grows while the class is created.
+		// The keys are guarded, since this dict is still growing while the enum class is being created.
 		if _, err := Realize(tx, tx.Build(members,
 			guards.NewTypeAttrSource(classSource(tx, c.Class), "_member_map_"))); err != nil {
 			return nil, err
@@ -264,7 +265,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// bindMeta returns an attribute of the metaclass, read through the class.
+// bindMeta returns an attribute of the metaclass that is read through the class.
 func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	switch m.Kind() {
@@ -296,9 +297,9 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
-	case py.GetSet, py.Member: // read from the class, it returns itself
+	case py.GetSet, py.Member: // for a class, the descriptor's __get__ returns the descriptor itself
 		return NewConstant(d, nil), nil
-	case py.ClassMethodDescr: // a C class method, bound
+	case py.ClassMethodDescr: // a class method written in C is bound to the class
 		if name == "fromkeys" && py.IsNative(c.Class, name, d) {
 			return &boundClassMethod{class: c, name: name}, nil
 		}
@@ -315,8 +316,9 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 	return tx.Build(d, src), nil
 }
 
-// metaMethod returns a special method of the user's metaclass, bound to the class; nil if it is not written in Python.
-// Enum's metaclass is left to CPython since enum classes are constants.
+// metaMethod returns a special method of a metaclass written in Python, bound to the class. It returns nil if there is
+// no such method. It also returns nil for an enum class: enum classes are constants, so CPython calls EnumType's
+// methods.
 func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker, error) {
 	if c.Class.Kind() == py.TypeKind && tx.World().Metaclass(tx, c.Class) == tx.World().TypeType ||
 		tx.World().IsEnumClass(tx.Scope(), c.Class) {
@@ -330,7 +332,7 @@ func (c *ClassVariable) metaMethod(tx Translator, name string) (VariableTracker,
 	return bindClassAttr(tx, c, meta, name, d, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// Len implements Lener: the metaclass's __len__.
+// Len implements Lener by calling the metaclass's __len__.
 func (c *ClassVariable) Len(tx Translator) (int, error) {
 	m, err := c.metaMethod(tx, "__len__")
 	if err != nil {
@@ -353,7 +355,7 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 	return n, observed(err)
 }
 
-// SetAttr implements AttrSetter: a store on the class, an effect in program order.
+// SetAttr implements AttrSetter. It records the store on the class as an effect in program order.
 func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, w := tx.Scope(), tx.World()
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -410,7 +412,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 	})
 }
 
-// UnboundMethod is a C method read from its class (list.append, object.__init__, Tensor.add).
+// UnboundMethod is a method written in C that was read from its class (list.append, object.__init__, Tensor.add).
 type UnboundMethod struct {
 	Base
 	class *ClassVariable
@@ -446,13 +448,13 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, observed(err)
 	}
-	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython reports the expected type
+	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython's error names owner
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
 	}
 	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
 		return r, err
 	}
-	name, err := tx.Scope().GetAttr(u.descr, "__name__") // a class may have the method under another name
+	name, err := tx.Scope().GetAttr(u.descr, "__name__") // the class may store the method under another name
 	if err != nil {
 		return nil, observed(err)
 	}
@@ -463,7 +465,7 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true,
 	"__init__": true}
 
-// ownersMethod calls a C method of class owner on self, even if self's class overrides it.
+// ownersMethod calls a method written in C of class owner on self, even if self's class overrides the method.
 func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
@@ -482,7 +484,7 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		if owner == tx.World().ObjectType && (o.value != nil || o.exc != nil) {
 			switch name {
 			case "__init__", "__setattr__", "__delattr__", "__getattribute__", "__init_subclass__":
-			default: // not the builtin type's method of that name
+			default: // the builtin type has its own method of that name
 				return nil, unsupported(exc.CallUnsupported, "object.%s of %s", name, Describe(tx, self))
 			}
 		}
@@ -494,7 +496,7 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 				if r, ok, err := callStandIn(tx, d, append([]VariableTracker{o}, args...), kwargs); ok || err != nil {
 					return r, err
 				}
-				if !tx.World().IsObjectMethod(tx.Scope(), name, d) { // weakref.ref.__ne__
+				if !tx.World().IsObjectMethod(tx.Scope(), name, d) { // for example weakref.ref.__ne__
 					return nil, unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(owner), name)
 				}
 			}
@@ -515,17 +517,17 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		return nil, unsupported(exc.CallUnsupported, "%s of class %s", name, py.TypeName(o.Class))
 	}
 	theirs, _ := tx.Scope().TypeLookup(owner, name)
-	if own, _ := tx.Scope().TypeLookup(t, name); own != theirs { // object.__repr__(range(3))
+	if own, _ := tx.Scope().TypeLookup(t, name); own != theirs { // for example object.__repr__(range(3))
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	r, err := CallMethod(tx, self, name, args, kwargs)
-	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // the text may name the method's owner
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // the error's text may name the method's owner
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	return r, err
 }
 
-// objectMethod calls a method of object on an instance of a Python class (super().__init__(), object.__setattr__).
+// objectMethod calls a method of `object` on an instance of a Python class (super().__init__(), object.__setattr__).
 func objectMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if o.exc != nil {
@@ -566,7 +568,7 @@ func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker,
 	return v, err
 }
 
-// objectSlot calls a special method that object defines; false if name is not one of those modelled.
+// objectSlot calls a special method that `object` defines. It returns false if name is not one of those that it knows.
 func (o *ObjectVariable) objectSlot(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	attr, _ := ConstStr(tx, MustRealize(tx, arg(args, 0)))
 	switch {
@@ -635,8 +637,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return tx.Build(v, guards.NewModuleAttrSource(src, name)), nil
 }
 
-// dynamicAttr returns an attribute that the module computes, by PEP 562 or by a descriptor of its class. Only torch's
-// modules are read. Flags are guarded; other objects do not change.
+// dynamicAttr returns an attribute that the module computes, by a module-level __getattr__ (PEP 562) or by a descriptor
+// of its class. It reads only modules of torch. It guards flags and assumes that other objects do not change.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

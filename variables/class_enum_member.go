@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Members of enum classes are constants. CPython runs the operations that the enum module defines; those that the
-// user's class defines are inlined.
+// Members of enum classes are constants. CPython runs their operations that the enum module defines. Operations that
+// the user's enum class defines are inlined.
 
 // enumMember returns v as a constant if it is a member of an enum class.
 func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
@@ -16,14 +16,14 @@ func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
 	return c, ok && tx.World().IsEnum(tx.Scope(), c.Value)
 }
 
-// byEnum reports whether fn is a function of module enum.
+// byEnum reports whether fn is a function of the enum module.
 func byEnum(tx Translator, fn py.Object) bool {
 	module, ok := py.Answered(tx.Scope().GetAttr(fn, "__module__"))
 	return ok && module.Kind() == py.Str && py.GoString(module) == "enum"
 }
 
-// memberMethod returns a special method written in Python, bound to an enum member. It is nil for other values and
-// methods, and, unless enums is true, for methods of the enum module.
+// memberMethod returns a special method that is written in Python, bound to an enum member. It returns nil for other
+// values and other methods. Unless enums is true, it also returns nil for methods that the enum module defines.
 func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -52,7 +52,8 @@ func readsMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// foundMember guards that the class of an enum member that CPython computed still maps its value to this member.
+// foundMember adds guards for an enum member that CPython computed: its class still maps the member's value to this
+// member.
 func foundMember(tx Translator, o py.Object) error {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsEnum(s, o) {
@@ -78,9 +79,9 @@ func foundMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// findsMember returns the member that an enum class has for a value and guards it; nil for none. It refuses values
-// without a hash, which Enum.__new__ compares with all members. If the class has special methods, it also refuses
-// values without a member, for which Flag creates one.
+// findsMember returns the member that an enum class has for a value and guards it. It returns nil if there is no such
+// member. It refuses unhashable values, which Enum.__new__ compares with all members. If the class has special methods,
+// it also refuses values without a member, since Flag creates a new member for them.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)
@@ -96,7 +97,7 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 	if !ok || table.Kind() != py.Dict {
 		return nil, refused
 	}
-	if value.Type() == class { // itself
+	if value.Type() == class { // v is a member of the class itself
 		return v, nil
 	}
 	guarded := true
@@ -117,7 +118,7 @@ func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTra
 	key := tx.Output().Const(value)
 	found, ok := s.DictGet(table, value)
 	if guarded {
-		if ok { // a key of another type that equals it may run user code
+		if ok { // an equal key of another type may run user code
 			if own, has := s.InstanceAttr(found, "_value_"); !has || own.Type() != value.Type() {
 				return nil, refused
 			}
@@ -152,20 +153,21 @@ func memberText(tx Translator, method VariableTracker, args ...VariableTracker) 
 	return r, nil
 }
 
-// memberFormat implements format() for a member whose class defines __format__ or __str__; nil for others.
+// memberFormat implements format() for a member whose class defines __format__ or __str__. It returns nil for other
+// values.
 func memberFormat(tx Translator, v, spec VariableTracker) (VariableTracker, error) {
 	if memberMethod(tx, v, "__format__", false) == nil && memberMethod(tx, v, "__str__", false) == nil {
 		return nil, nil
 	}
 	m := memberMethod(tx, v, "__format__", true)
 	if m == nil {
-		return nil, nil // the method of a mixed-in type
+		return nil, nil // the class uses the __format__ of a mixed-in type
 	}
 	return memberText(tx, m, spec)
 }
 
-// memberOperand refuses a binary operator that the class of an enum member defines. ownText reports text % member where
-// the member's class defines its text.
+// memberOperand refuses a binary operator that the class of an enum member defines. ownText reports whether the
+// operation is `text % member` and the member's class defines __str__ or __repr__.
 func memberOperand(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (ownText bool, err error) {
 	if memberMethod(tx, a, n.Method(), false) != nil || memberMethod(tx, a, n.InplaceMethod(), false) != nil ||
 		memberMethod(tx, b, n.Reflected(), false) != nil {
@@ -179,7 +181,8 @@ func hasOwnText(tx Translator, v VariableTracker) bool {
 	return memberMethod(tx, v, "__str__", false) != nil || memberMethod(tx, v, "__repr__", false) != nil
 }
 
-// readsFlag guards the value of a member whose special method is a function of module enum, as Flag's are.
+// readsFlag guards the value of an enum member if the enum module defines this special method in Python, as it does for
+// Flag.
 func readsFlag(tx Translator, v VariableTracker, name string) error {
 	if c, ok := enumMember(tx, v); ok && memberMethod(tx, v, name, true) != nil {
 		return tx.World().computable(tx, []py.Object{c.Value}, name)
@@ -187,7 +190,7 @@ func readsFlag(tx Translator, v VariableTracker, name string) error {
 	return nil
 }
 
-// memberLen implements len() for a member whose class defines it; ok is false for others.
+// memberLen implements len() for an enum member whose class defines __len__. For other values, ok is false.
 func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
 	m := memberMethod(tx, v, "__len__", false)
 	if m == nil {
@@ -208,7 +211,8 @@ func memberLen(tx Translator, v VariableTracker) (n int, ok bool, err error) {
 	return int(size), true, nil
 }
 
-// memberTruth implements bool() for a member whose class defines it; ok is false for others.
+// memberTruth implements bool() for an enum member whose class defines __bool__ or __len__. For other values, ok is
+// false.
 func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	m := memberMethod(tx, v, "__bool__", false)
 	if m == nil {
@@ -236,8 +240,8 @@ func memberTruth(tx Translator, v VariableTracker) (truth, ok bool, err error) {
 	return truth, true, err
 }
 
-// computedAttr returns an attribute of an enum member that a descriptor computes: a property is inlined. It is nil for
-// all others.
+// computedAttr returns an attribute of an enum member that a descriptor computes. It inlines a property. It returns nil
+// for all other attributes and values.
 func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -255,7 +259,8 @@ func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracke
 	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
 		return nil, nil
 	}
-	// enum.property reads every member's name and value, by functions of module enum or by none.
+	// An enum.property named `name` or `value` reads the member's `_name_` or `_value_`: its getter is None or a
+	// function of the enum module.
 	if fn, ok := py.Answered(s.GetAttr(d, "fget")); ok && (fn == pyNone || fn.Kind() == py.Function && byEnum(tx, fn)) {
 		if name == "name" || name == "value" {
 			return memberAttr(tx, c.Value, "_"+name+"_")

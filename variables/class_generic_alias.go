@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GetItem implements ItemGetter: a member of an enum class, an alias of a generic class, or the result of the class's
-// __class_getitem__.
+// GetItem implements ItemGetter. The result is a member of an enum class, an alias of a generic class, or the result of
+// the class's __class_getitem__.
 func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	meta := tx.World().Metaclass(tx, c.Class)
@@ -55,8 +55,8 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 	return immutableResult(tx, r)
 }
 
-// callAlias calls the class of a generic alias and, as typing does, stores the alias on the instance. It returns false
-// if v is not a generic alias.
+// callAlias calls the class of a generic alias and, as typing does, stores the alias on the instance as __orig_class__.
+// It returns false if v is not a generic alias.
 func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	c, ok := v.(*ConstantVariable)
 	if !ok || !tx.World().IsTorchConstant(c.Value.Type()) {
@@ -66,8 +66,8 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	// typing.List[int] only: types.GenericAlias would read the name from its class, whose metaclass may have a
-	// __getattr__.
+	// typing.List[int] cannot be called: its `_inst` is False. InstanceAttr does not read `_inst` of a
+	// types.GenericAlias, which would read it from its class, whose metaclass may have a __getattr__.
 	if inst, ok := tx.Scope().InstanceAttr(c.Value, "_inst"); ok && inst == py.False() {
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}
@@ -80,7 +80,7 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 		_, _, err := step(tx, func() (VariableTracker, error) { return nil, o.SetAttr(tx, "__orig_class__", v) },
 			"AttributeError", "TypeError")
 		return made, true, err
-	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // no attributes can be set on them
+	case *ListVariable, *TupleVariable, *DictVariable, *SetVariable: // these instances cannot have attributes
 		return made, true, nil
 	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))

@@ -8,19 +8,22 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Every look-up of a name along a class's MRO passes World.Looked (py.Scope.OnTypeLookup), which guards the kind of
-// object found; a value that is used has its own guards. The MRO, metaclass and name of a class are guarded where they
-// are read. The memo of a guard program compares one version tag per class for all of these.
+// Every look-up of a name along a class's MRO calls World.Looked, through py.Scope.OnTypeLookup. Looked guards the kind
+// of object that was found. If the program uses the object, its value gets guards of its own. The MRO, metaclass and
+// name of a class are guarded where they are read. The memo of a guard program compares one version tag per class for
+// all of these guards.
 
-// classLookup is one question about a class: a name looked up, or one of the facts "bases", "type" and "name".
+// classLookup identifies something that was read of a class: a name that was looked up, or one of the facts "bases",
+// "type", "name" and so on.
 type classLookup struct {
 	class py.Object
 	name  string
 	fact  string
 }
 
-// Looked guards the result of looking up a name along a class's MRO: nothing, the same object (if it is a C object or a
-// function), else an object of the same type. Values and functions get more guards where they are used.
+// Looked guards the result of looking up a name along a class's MRO. If nothing was found, the guard checks that the
+// name is still missing. A C descriptor, a function or None must be the same object, and any other object must have the
+// same type. Values and functions get more guards where they are used.
 func (w *World) Looked(tx Translator, class py.Object, name string, found py.Object) {
 	if _, ok := storedClassAttr(tx, class, name); ok && w.overlooked == nil {
 		w.overlooked = unsupported(exc.AttrUnsupported, "%s of class %s, which was just stored", name,
@@ -41,7 +44,9 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	switch found.Kind() {
 	case py.GetSet:
 		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) {
-			return // __dict__ of a class statement has no weak references, and a strong one would keep the class alive
+			// The __dict__ descriptor of a class statement has no weak references, and a strong reference would keep
+			// the class alive.
+			return
 		}
 		fallthrough
 	case py.WrapperDescr, py.MethodDescr, py.ClassMethodDescr, py.NoneKind, py.Function:
@@ -53,12 +58,12 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked returns the graph break for a look-up that found a class's old value although the frame has stored
-// another, in an effect that has not run yet. It is nil if there was no such look-up. The translator calls it after
-// each instruction and, if it breaks, drops the instruction's result.
+// Overlooked returns the graph break for a look-up that found an outdated value of a class attribute: the frame has
+// stored a new value, but that effect has not run yet. It returns nil if there was no such look-up. The translator
+// calls it after each instruction and, if the graph breaks, discards the instruction's result.
 func (w *World) Overlooked() error { return w.overlooked }
 
-// Metaclass returns type(class). It is guarded where it can be assigned.
+// Metaclass returns type(class). It adds a guard if the program can assign __class__ of the class.
 func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
 	meta, key := class.Type(), classLookup{class: class, fact: "type"}
 	if !w.looked[key] && py.Is(class, py.HeapType) {
@@ -70,7 +75,8 @@ func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
 	return meta
 }
 
-// typeName returns the name of a class as CPython's messages print it. It is guarded where it can be assigned.
+// typeName returns the name of a class as CPython's messages print it. It adds a guard if the program can assign
+// __name__.
 func typeName(tx Translator, class py.Object) string {
 	w, name, key := tx.World(), py.TypeName(class), classLookup{class: class, fact: "name"}
 	if !w.looked[key] && py.Is(class, py.HeapType) && !strings.Contains(name, ".") {
@@ -82,7 +88,7 @@ func typeName(tx Translator, class py.Object) string {
 	return name
 }
 
-// RestsOnBases guards the MRO of a class, since __bases__ can be assigned.
+// RestsOnBases guards the MRO of a class, since the program can assign __bases__.
 func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	key := classLookup{class: class, fact: "bases"}
 	if w.looked[key] || !py.Is(class, py.HeapType) {
@@ -100,8 +106,8 @@ func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	}
 }
 
-// mayChange reports whether a program may change the class. Those of torch and godynamo do not change, and nn.Module
-// classes may only if modules are guarded.
+// mayChange reports whether a program may change the class. Classes of torch and godynamo do not change. Classes of
+// nn.Modules may change only if modules are guarded.
 func (w *World) mayChange(tx Translator, class py.Object) bool {
 	known, ok := w.fixed[class]
 	if !ok {
@@ -111,20 +117,21 @@ func (w *World) mayChange(tx Translator, class py.Object) bool {
 	return !known && (w.GuardNNModules || !py.IsSubtype(class, w.NNModule))
 }
 
-// lacks guards that a class of an MRO does not define a name that super() looks for in the classes after it.
+// lacks guards that a class of the MRO does not define a name. super() then finds that name in a later class.
 func (w *World) lacks(tx Translator, class py.Object, name string) {
 	if !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
 		return
 	}
 	found, ok := tx.Scope().TypeLookup(class, name)
 	if !ok {
-		return // guarded there
+		return // TypeLookup has added the guard that the name is missing
 	}
 	src := guards.NewTypeAttrSource(classSource(tx, class), name)
 	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(found), guards.KeepWeak))
 }
 
-// isDescriptor reports whether an object has __get__, and __set__ or __delete__, for its class.
+// isDescriptor reports whether an object is a descriptor (its class has __get__) and whether it is a data descriptor
+// (its class has __set__ or __delete__).
 func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	get, data = py.Descriptor(d)
 	if t := d.Type(); py.Is(t, py.HeapType) {
@@ -133,8 +140,8 @@ func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	return get, data
 }
 
-// looksFor records look-ups of these methods, for results that are read from the class's slots and depend on the
-// methods.
+// looksFor looks up these methods so that their look-ups are guarded. It is for results that CPython computes from the
+// class's slots, and that therefore depend on these methods.
 func looksFor(tx Translator, class py.Object, names ...string) {
 	for _, n := range names {
 		tx.Scope().TypeLookup(class, n)

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Special methods of a metaclass written in Python define the operations on its classes. They are inlined where
-// metaMethod finds them, and CPython computes nothing on such classes while translating.
+// A metaclass can define special methods in Python, which implement operations on its classes. Methods that metaMethod
+// finds are inlined. CPython never computes on such classes while translating.
 
 // metaSpecials are the special methods that a C function may call on a class passed to it.
 var metaSpecials = []string{
@@ -21,8 +21,8 @@ var metaSpecials = []string{
 	"__fspath__", "__missing__", "keys",
 }
 
-// plainMetaclass reports whether CPython may compute with a class: the user defines none of these methods (by default
-// metaSpecials) in its metaclass.
+// plainMetaclass reports whether CPython may compute with a class: its metaclass defines none of these methods in user
+// code. By default, the methods are metaSpecials.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
 	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
@@ -40,9 +40,9 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable returns an error if one of objs, or an object inside a container among them, defines one of these special
-// methods in user code, so that CPython may not compute with it: a class by its metaclass (by default metaSpecials), a
-// member of an enum class by its class (by default heldSpecials).
+// computable returns an error if CPython may not compute with objs, since one of these special methods is user code. It
+// checks the metaclass of each class and the class of each enum member, in nested containers also. By default, the
+// methods are metaSpecials for a class and heldSpecials for an enum member.
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -53,7 +53,7 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 			if !plainMember(tx, o, names...) {
 				return unsupported(exc.CallUnsupported, "a member of %s, which overrides this", py.TypeName(o.Type()))
 			}
-			if len(names) == 0 || readsValue(tx, o, names) { // a function may read anything
+			if len(names) == 0 || readsValue(tx, o, names) { // a Python function may read anything
 				return readsMember(tx, o)
 			}
 		}
@@ -61,8 +61,8 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 	})
 }
 
-// printable is computable for CPython's text of obj. It also guards the parts of the texts of classes and members in
-// it.
+// printable returns an error if computing the text of obj would run user code. It also guards what the texts of classes
+// and enum members in obj depend on.
 func (w *World) printable(tx Translator, obj py.Object) error {
 	return w.eachWithin(tx, []py.Object{obj}, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -72,10 +72,10 @@ func (w *World) printable(tx Translator, obj py.Object) error {
 	})
 }
 
-// maxNested bounds the depth to which containers are searched.
+// maxNested bounds the depth to which nested containers are searched.
 const maxNested = 20
 
-// eachWithin calls do for all objects and for the contents of containers among them.
+// eachWithin calls do for all objects and, for containers among them, for their contents.
 func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(py.Object) error) error {
 	s := tx.Scope()
 	for _, o := range objs {
@@ -117,7 +117,8 @@ func (w *World) eachWithin(tx Translator, objs []py.Object, depth int, do func(p
 	return nil
 }
 
-// readsValue reports whether one of a member's special methods is a Python function, which may read the member's value.
+// readsValue reports whether one of these special methods of an enum member is a Python function, which may read the
+// member's value.
 func readsValue(tx Translator, o py.Object, names []string) bool {
 	for _, name := range names {
 		if d, ok := tx.Scope().TypeLookup(o.Type(), name); ok && d.Kind() == py.Function {
@@ -127,12 +128,12 @@ func readsValue(tx Translator, o py.Object, names []string) bool {
 	return false
 }
 
-// plainMember reports whether the user defines none of these special methods for a member of an enum class.
+// plainMember reports whether none of these special methods of an enum member is user code.
 func plainMember(tx Translator, o py.Object, names ...string) bool {
 	return plainMemberClass(tx, o.Type(), names...)
 }
 
-// plainMemberClass is plainMember for the members of a class.
+// plainMemberClass is plainMember for all members of an enum class.
 func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 	if len(names) == 0 {
 		names = heldSpecials
@@ -175,8 +176,8 @@ func (w *World) fact(tx Translator, class py.Object, name string, value py.Objec
 	return nil
 }
 
-// Matches reports whether sequence patterns (else mapping patterns) of match statements accept instances of a class. It
-// guards the result, since the class may be registered with an abstract class later.
+// Matches reports whether patterns of `match` statements accept instances of a class: sequence patterns if sequence is
+// true, else mapping patterns. It guards the result, since the class may be registered with an abstract class later.
 func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, error) {
 	name, fact, flag := "matches mappings", py.MatchesMapping, 1<<6
 	if sequence {
@@ -198,7 +199,7 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 	return matches, nil
 }
 
-// readsText guards the parts of a class's text.
+// readsText guards what the text of a class depends on.
 func (w *World) readsText(tx Translator, class py.Object) error {
 	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
@@ -207,7 +208,8 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this",
 			py.TypeName(class))
 	}
-	if w.IsEnumClass(tx.Scope(), class) { // "<flag 'Color'>": EnumType checks the bases
+	// EnumType checks the bases for the text <flag 'Color'>
+	if w.IsEnumClass(tx.Scope(), class) {
 		typeName(tx, class)
 		w.RestsOnBases(tx, class)
 	}
@@ -223,8 +225,8 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
-// opaqueClass reports whether reading a class's attributes, or using it as a dict key, runs code of its metaclass. An
-// enum class whose metaclass was replaced is opaque also.
+// opaqueClass reports whether user code of the metaclass runs if an attribute of the class is read, or if the class is
+// used as a dict key. An enum class whose metaclass was replaced also counts as opaque.
 func opaqueClass(tx Translator, class py.Object) bool {
 	if w := tx.World(); w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
 		return true
@@ -235,8 +237,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
-// instanceChecks returns the classes that isinstance or issubclass checks for cls, with guarded metaclasses; ok is
-// false if user code decides.
+// instanceChecks returns the classes that isinstance or issubclass compares with, if its second argument is cls, and
+// guards their metaclasses. If user code decides the result, ok is false.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
 	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))
@@ -252,8 +254,9 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that a class is not a subclass of cls, if an abstract class is among asked: the class could be
-// registered with it later. A positive result needs no such guard: a registration is never undone.
+// staysOutside adds a guard that a class is not a subclass of cls, if an abstract class is among asked. The class could
+// be registered with that abstract class later. A positive result needs no such guard, since a registration is never
+// undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

@@ -6,13 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// SuperVariable is super(cls, self).
+// SuperVariable is the super object that super(cls, self) returns.
 type SuperVariable struct {
 	Base
 	cls, self VariableTracker
 }
 
-// newSuper implements super(cls, self): super_init_impl and supercheck of CPython 3.11, Objects/typeobject.c.
+// newSuper implements super(cls, self), as super_init_impl and supercheck of CPython 3.11 do (Objects/typeobject.c).
 func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error) {
 	cls, err := Realize(tx, cls)
 	if err != nil {
@@ -43,7 +43,7 @@ func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error)
 	if err != nil {
 		return nil, err
 	}
-	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // super(cls, None) is unbound
+	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // super(cls, None) is an unbound super object
 		return nil, unsupported(exc.CallUnsupported, "super(%s, %s)", Describe(tx, cls), Describe(tx, self))
 	}
 	return nil, RaiseText(tx, "TypeError", "super(type, obj): obj must be an instance or subtype of type")
@@ -55,7 +55,7 @@ func (*SuperVariable) Kind() string { return "SuperVariable" }
 // Children implements Container.
 func (s *SuperVariable) Children() []VariableTracker { return []VariableTracker{s.cls, s.self} }
 
-// GetAttr implements AttrGetter: the next definition along type(self).__mro__ after cls.
+// GetAttr implements AttrGetter. It returns the next definition of the name along type(self).__mro__ after cls.
 func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	from, err := s.origin(tx)
 	if err != nil {
@@ -100,12 +100,13 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
-// superOrigin is the start of a super object's look-ups: they search class.__mro__ after the class behind.
+// superOrigin is the place where a super object's look-ups start: they search class.__mro__ from the class after
+// `behind`.
 type superOrigin struct {
 	self    VariableTracker
 	class   py.Object
 	behind  py.Object
-	ofClass bool // self is class itself, not an instance
+	ofClass bool // whether self is class itself, not an instance
 }
 
 func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
@@ -131,7 +132,7 @@ func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
 	return &superOrigin{self, class, c, false}, nil
 }
 
-// bind binds d, the attribute name of owner, the i-th class of the __mro__, as super() does.
+// bind binds d to self, as super() does. d is the attribute `name` of owner, the i-th class of the __mro__.
 func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d py.Object) (VariableTracker, error) {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr:
@@ -142,10 +143,10 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 			return &UnboundMethod{class: NewClass(owner, nil), name: name, descr: d}, nil
 		}
 		return &boundDescriptor{self: o.self, owner: owner, name: name}, nil
-	case py.Builtin: // __new__
+	case py.Builtin: // only __new__ is a builtin function here
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
-		// the class overrides this method
+		// the user's class overrides this class method
 		if own, _ := tx.Scope().TypeLookup(o.class, name); own != d {
 			return nil, unsupported(exc.AttrUnsupported, "%s of super()", name)
 		}
@@ -163,7 +164,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	return bindClassAttr(tx, o.self, o.class, name, d, src)
 }
 
-// boundDescriptor is a C method of a base class bound by super().
+// boundDescriptor is a method written in C of a base class, bound by super().
 type boundDescriptor struct {
 	Base
 	self  VariableTracker
@@ -179,7 +180,7 @@ func (b *boundDescriptor) Call(tx Translator, args []VariableTracker, kwargs []K
 	return ownersMethod(tx, b.self, b.owner, b.name, args, kwargs)
 }
 
-// boundClassMethod is a class method written in C (dict.fromkeys).
+// boundClassMethod is a class method written in C that is bound to a class (dict.fromkeys).
 type boundClassMethod struct {
 	Base
 	class *ClassVariable

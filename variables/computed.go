@@ -10,22 +10,22 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ComputedVariable is a plain Python value computed at run time, such as a random number and results computed from it.
-// The translation knows only its exact type. It can be stored, returned, printed, computed with, and it may be an
-// operand of the graph; control flow that depends on it breaks the graph.
+// ComputedVariable is a plain Python value that is computed at run time, such as a random number or a result computed
+// from one. The translator knows only its exact type. The program may store, return, print and compute with such a
+// value, and the value may be an operand of the graph. Control flow that depends on it breaks the graph.
 //
-// An event computes it (Output.Compute). For a backend that takes whole graphs these events precede the graph, and the
-// numbers are its inputs.
+// An event (Output.Compute) computes the value. For a whole-graph backend, these events precede the graph, and the
+// computed numbers are inputs of the graph.
 type ComputedVariable struct {
 	Base
 	Type py.Object
-	// limit bounds the absolute value of an int; 0: unknown.
+	// limit bounds the absolute value of an int. It is 0 if no bound is known.
 	limit int64
-	// input is the tensor that represents the number in a whole graph, made when first needed.
+	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }
 
-// exactInt bounds the ints that a float holds exactly.
+// exactInt bounds the absolute values of the ints that are all exactly representable as floats.
 const exactInt = 1 << 53
 
 // Kind implements VariableTracker.
@@ -34,13 +34,14 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
-// Truth implements Truther: control flow that depends on the value breaks the graph.
+// Truth implements Truther. It breaks the graph, since the value is computed at run time.
 func (v *ComputedVariable) Truth(Translator) (bool, error) {
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
 		" that each call computes", DataDependent: true}
 }
 
-// compute adds the event that computes a value of exactly this type: emit leaves it on the stack.
+// compute adds an event that computes a value of exactly this type. The code that emit writes leaves the value on the
+// stack.
 func compute(tx Translator, class py.Object, operands []VariableTracker,
 	emit func(e Emitter) error) (*ComputedVariable, error) {
 	v := &ComputedVariable{Type: class}
@@ -52,8 +53,8 @@ func compute(tx Translator, class py.Object, operands []VariableTracker,
 	return v, nil
 }
 
-// ComputedBefore returns the tracker of a value that the previous piece of the frame computed; nil if it is not of a
-// plain type.
+// ComputedBefore returns the tracker of a value that the frame computed before the last graph break. It returns nil if
+// the value is not of a plain type.
 func ComputedBefore(tx Translator, obj py.Object, src guards.Source) VariableTracker {
 	v := &ComputedVariable{Base: Base{Src: src}, Type: obj.Type()}
 	if !IsComputedPlain(tx, v) {
@@ -85,7 +86,7 @@ func isComputedNumber(tx Translator, v VariableTracker) bool {
 	return ok
 }
 
-// numberLetter returns f, i or b for a known or computed float, int or bool.
+// numberLetter returns 'f', 'i' or 'b' for a known or computed float, int or bool, and false for other values.
 func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	var t py.Object
 	switch x := v.(type) {
@@ -107,8 +108,9 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	return 0, false
 }
 
-// computedOperator computes an arithmetic operator with a computed operand; false for others. Only operations that
-// cannot raise are computed: an exception would precede earlier effects of the program.
+// computedOperator computes an arithmetic operator with a computed operand. It returns false if no operand is computed.
+// It breaks the graph for operations that can raise, since their exception would precede earlier effects of the
+// program.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -120,7 +122,7 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 		return nil, true, no
 	}
 	la, lb := limitOf(a), limitOf(b)
-	if ka != kb && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) { // an int too large to convert to float raises
+	if ka != kb && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) { // an int that is too large for a float raises
 		return nil, true, no
 	}
 	class := "float"
@@ -157,8 +159,8 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// limited returns the limit of a result whose operands have limits la and lb, or 0 if it exceeds exactInt or may
-// overflow.
+// limited returns limit, which bounds a result whose operands are bounded by la and lb. It returns 0 if limit exceeds
+// exactInt or may have overflowed.
 func limited(limit, la, lb int64) int64 {
 	if la > 1<<30 && lb > 1<<30 || limit > exactInt {
 		return 0
@@ -166,7 +168,7 @@ func limited(limit, la, lb int64) int64 {
 	return limit
 }
 
-// limitOf bounds a known or computed int; 0: it may have any size.
+// limitOf returns a bound of the absolute value of a known or computed int, or 0 if no bound is known.
 func limitOf(v VariableTracker) int64 {
 	switch x := v.(type) {
 	case *ComputedVariable:
@@ -184,7 +186,7 @@ func isZero(tx Translator, k *ConstantVariable) bool {
 	return !ok || !t
 }
 
-// computedComparison compares two numbers of which one is computed; false for others.
+// computedComparison compares two numbers, at least one of them computed. It returns false if neither is computed.
 func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -205,7 +207,7 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 	return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
 }
 
-// computedUnary computes + (0) or - (1) of a computed number.
+// computedUnary computes the unary operator + (op is 0) or - (op is 1) of a computed number.
 func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker, error) {
 	if k, ok := numberLetter(tx, v); !ok || k == 'b' || op > 1 {
 		return nil, unsupported(exc.OperatorUnsupported, "%s %s", unaryNames[op], Describe(tx, v))
@@ -223,11 +225,11 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 	return r, err
 }
 
-// computedBuiltins maps a builtin to the type of its result for a computed number; "": the number's type. None of them
-// raises.
+// computedBuiltins maps a builtin to the type of its result for a computed number. The empty string means the number's
+// own type. None of these builtins raises.
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
 
-// computedCall calls a builtin on a computed number; false for others.
+// computedCall calls a builtin on a computed number. It returns false for other values and other builtins.
 func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	gives, known := computedBuiltins[name]
@@ -267,7 +269,8 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	return r, true, err
 }
 
-// computedFormat implements format(v, spec) after a conversion ("", "str", "repr"), if that raises for no value.
+// computedFormat implements format(v, spec) after the given conversion ("", "str" or "repr"). It breaks the graph if
+// the spec may raise for some value of v.
 func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if conversion != "" {
@@ -280,7 +283,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 		}
 	}
 	letter, number := numberLetter(tx, v)
-	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // an int of many digits has no text
+	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // too many digits raise
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(v.Type))
 	}
 	example, err := s.Call(v.Type)
@@ -289,7 +292,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 	}
 	fn := w.Builtin("format")
 	_, ok := py.Answered(s.Call(fn, example, s.Str(spec)))
-	if !ok || strings.HasSuffix(spec, "c") { // not every int is a character
+	if !ok || strings.HasSuffix(spec, "c") { // "c" raises for an int that is no code point
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s by %q", py.TypeName(v.Type), spec)
 	}
 	return compute(tx, w.Builtin("str"), []VariableTracker{v}, func(e Emitter) error {
@@ -304,7 +307,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 	})
 }
 
-// JoinComputed joins texts of which one is computed; false if none is.
+// JoinComputed joins texts, at least one of them computed. It returns false if none is computed.
 func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool, error) {
 	found := false
 	parts = append([]VariableTracker(nil), parts...)
@@ -337,14 +340,15 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	return v, true, err
 }
 
-// wholeGraphOperators are operators whose result is bitwise the same for a 0-dimensional tensor as for a Python number
-// if the other operand has dimensions and a dtype that the number does not change.
+// wholeGraphOperators are operators that compute bitwise the same result with a 0-dimensional tensor as with a Python
+// number. The other operand must have at least one dimension and a dtype that the number does not change.
 var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true, "truediv": true, "lt": true,
 	"le": true, "eq": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
 
-// numberOperands replaces computed numbers among the operands of an operator on tensors by 0-dimensional tensors,
-// inputs of a whole graph. A backend would compile a Python number among its inputs as a constant.
+// numberOperands replaces computed numbers among the operands of an operator on tensors. Each becomes a 0-dimensional
+// tensor that is an input of the whole graph. A Python number would not do, since a backend compiles a Python number
+// among its inputs as a constant.
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
@@ -400,7 +404,7 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule returns a function of _called/computed.py and its result for an example of a type.
+// computedModule returns the function of this name of _called/computed.py, and its result for the zero value of class.
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
 	m, err := s.Import("godynamo._called.computed")
@@ -419,8 +423,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber reports whether an operation of an inline graph may take a computed number: the number's value does not
-// affect the result's metadata.
+// TakesNumber reports whether an operation of an inline graph may take this computed number. It may if the number's
+// value does not affect the metadata of the result.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {
@@ -440,7 +444,7 @@ func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	return true
 }
 
-// AsProxy implements Proxy for a number inside an operand.
+// AsProxy implements Proxy. It is called for a number in a container that is an operand, and breaks the graph.
 func (v *ComputedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	return nil, unsupported(exc.CallUnsupported, "%s within an operand of the graph", Describe(tx, v))
 }

@@ -6,8 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Python's random numbers: the transformed function calls the method of a random.Random at its place on each call, and
-// the result is a ComputedVariable. Calling the method on a generator of godynamo yields its type.
+// Python's random numbers. On each call, the transformed function calls the method of random.Random where the program
+// calls it, and the result is a ComputedVariable. To find the type of the result, the translator calls the method on a
+// separate generator of its own.
 
 // drawing is the kind of result of a method of random.Random.
 type drawing int
@@ -31,7 +32,7 @@ var drawings = map[string]drawing{
 	"seed": keepsState, "getstate": keepsState, "setstate": keepsState,
 }
 
-// maxDrawn bounds the items of a list of computed values.
+// maxDrawn bounds the number of items of a list whose items are computed.
 const maxDrawn = 256
 
 // isRandom reports whether class is random.Random or random.SystemRandom.
@@ -39,7 +40,8 @@ func (w *World) isRandom(class py.Object) bool {
 	return class == w.randomType || class == w.systemRandom
 }
 
-// drawn calls a method of a generator; false for other methods. method is the function found under the name.
+// drawn calls a method of a generator, found in the class under this name. It returns false for methods that are not in
+// drawings.
 func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	how, known := drawings[name]
@@ -62,7 +64,7 @@ func drawn(tx Translator, generator VariableTracker, class, method py.Object, na
 	return v, true, err
 }
 
-// drawingFunction calls a method of random.Random that is written in Python; false for other functions.
+// drawingFunction calls a method of random.Random that is written in Python. It returns false for other functions.
 func drawingFunction(tx Translator, f *FunctionVariable, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if len(args) == 0 || f.Fn.IsNull() {
@@ -90,7 +92,7 @@ type draw struct {
 	generator VariableTracker
 	method    py.Object
 	name      string
-	args      []VariableTracker // keyword arguments last
+	args      []VariableTracker // positional arguments, then keyword arguments
 	kwargs    []Kw
 }
 
@@ -109,7 +111,7 @@ func (d *draw) call(how drawing) (VariableTracker, error) {
 	if how == keepsState {
 		return d.state(operands, known)
 	}
-	if len(known) != len(operands) { // it might raise
+	if len(known) != len(operands) { // a method may raise for a computed argument
 		return nil, d.no("with what is computed")
 	}
 	example := d.tryOut(known)
@@ -157,7 +159,7 @@ func (d *draw) state(operands []VariableTracker, known []py.Object) (VariableTra
 	return NoneConst(), nil
 }
 
-// several draws as many items as the example has.
+// several draws a list of as many items as example has.
 func (d *draw) several(example py.Object, operands []VariableTracker, known []py.Object) (VariableTracker, error) {
 	n, ok := py.Answered(d.tx.Scope().Len(example))
 	if !ok || n > maxDrawn {
@@ -178,8 +180,8 @@ func (d *draw) several(example py.Object, operands []VariableTracker, known []py
 	return d.items(list, n, class, limit)
 }
 
-// largest returns the largest absolute value of an int that these arguments allow; 0: more than exactInt. limit is that
-// of the example.
+// largest returns the largest absolute value of an int result that these arguments allow, or 0 if it exceeds exactInt.
+// limit is the limit of the example result.
 func (d *draw) largest(limit int64, known []py.Object) int64 {
 	for _, k := range known {
 		i, ok := py.AsInt(k)
@@ -197,7 +199,7 @@ func (d *draw) largest(limit int64, known []py.Object) int64 {
 	return limit
 }
 
-// operands returns the arguments as the event loads them, and the real objects of the known ones.
+// operands returns the arguments as the event loads them, and the real objects of the arguments that are not computed.
 func (d *draw) operands() (operands []VariableTracker, known []py.Object, err error) {
 	for _, a := range d.args {
 		if isComputed(a) {
@@ -208,7 +210,8 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 		if !ok {
 			return nil, nil, d.no("of " + Describe(d.tx, a))
 		}
-		if o.Kind() == py.List { // a copy for the event: the generator only reads it
+		// The event gets a copy of the list, which is enough since the generator only reads it.
+		if o.Kind() == py.List {
 			o = d.tx.Scope().Tuple(d.tx.Scope().Items(o)...)
 		}
 		if !isImmutable(d.tx, o) && o.Kind() != py.Range {
@@ -219,7 +222,7 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 	return operands, known, nil
 }
 
-// tryOut calls the method on a generator of godynamo; the zero Object if it raises.
+// tryOut calls the method on the translator's own generator. It returns the zero Object if the method raises.
 func (d *draw) tryOut(known []py.Object) py.Object {
 	s := d.tx.Scope()
 	generator, ok := py.Answered(s.Call(d.tx.World().randomType))
@@ -233,7 +236,7 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 	return r
 }
 
-// event adds the event that calls the method.
+// event adds an event that calls the method and returns its computed result.
 func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVariable, error) {
 	names := KwNames(d.kwargs)
 	v := &ComputedVariable{Type: class}
@@ -254,7 +257,7 @@ func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVari
 	return v, nil
 }
 
-// items returns a list of the items of a list that an event computed.
+// items returns a list whose n items are computed: they are the items of a list that an event computed.
 func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64) (VariableTracker, error) {
 	out := make([]VariableTracker, n)
 	for i := range out {
@@ -275,7 +278,8 @@ func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64
 	return NewList(out, nil), nil
 }
 
-// shuffle permutes a list of constants that the program made.
+// shuffle implements random.shuffle for a list of constants that the translated code made and that other code does not
+// see.
 func (d *draw) shuffle() (VariableTracker, error) {
 	if len(d.args) != 1 {
 		return nil, d.no("with other arguments")
@@ -329,7 +333,8 @@ func (d *draw) shuffle() (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// population returns the items that choice, choices and sample choose from; for a long range, only its first and last.
+// population returns the items from which choice, choices and sample choose. Of a long range, it returns only the first
+// item and the last.
 func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	if len(d.kwargs) >= len(d.args) || known[0].Kind() == py.Dict {
 		return nil, d.no("with other arguments")
@@ -352,7 +357,8 @@ func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	return s.Items(list), nil
 }
 
-// oneType returns the plain type that all values have and the limit of ints; the zero Object if there is no such type.
+// oneType returns the plain type that all values share, and a limit of the ints among them. It returns the zero Object
+// if the types differ or are not plain.
 func oneType(tx Translator, values []py.Object) (class py.Object, limit int64) {
 	limit = 1
 	for _, v := range values {
@@ -412,7 +418,7 @@ func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	})
 }
 
-// CallMethod implements MethodCaller: methods of a generator that the program made.
+// CallMethod implements MethodCaller for the methods of a random.Random that the translated code made.
 func (v *ComputedVariable) CallMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tx.World().isRandom(v.Type) {
@@ -424,7 +430,7 @@ func (v *ComputedVariable) CallMethod(tx Translator, name string, args []Variabl
 	return nil, unsupported(exc.CallUnsupported, "%s.%s of %s", py.TypeName(v.Type), name, Describe(tx, v))
 }
 
-// wrapDrawing wraps a C method bound to a generator, as the random module has them; nil for others.
+// wrapDrawing wraps a C method that is bound to a generator, such as random.random. It returns nil for other objects.
 func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (VariableTracker, []guards.Guard) {
 	if !tx.World().isRandom(self.Type()) {
 		return nil, nil
@@ -433,7 +439,7 @@ func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (Variabl
 	if !ok {
 		return nil, nil
 	}
-	// The bound function is the one of the generator's class, unless the class has changed.
+	// The bound method equals the method of the generator's class, unless the class has changed.
 	method, _ := tx.Scope().TypeLookup(self.Type(), py.GoString(name))
 	if method.Kind() != py.MethodDescr {
 		return nil, nil

@@ -7,14 +7,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ConstantVariable is a fully known, immutable value: a number, text, None, a dtype, an enum member. CPython computes
-// with it.
+// ConstantVariable is an immutable value that is fully known: a number, a text, None, a dtype, an enum member. CPython
+// computes with it while translating.
 type ConstantVariable struct {
 	Base
 	Value py.Object
 }
 
-// NewConstant returns the tracker of a constant. src is nil if the constant is in the code or was computed.
+// NewConstant returns the tracker of a constant. src is nil if the constant is in the code object or was computed.
 func NewConstant(value py.Object, src guards.Source) *ConstantVariable {
 	return &ConstantVariable{Base: Base{Src: src}, Value: value}
 }
@@ -39,7 +39,7 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 			return nil, unsupported(exc.TensorSubclass, "%s as an operand, whose class has a handler", Describe(tx, c))
 		}
 	}
-	if value.Kind() == py.Other && py.IsSubtype(value.Type(), tx.World().Builtin("int")) { // a member of an IntEnum
+	if value.Kind() == py.Other && py.IsSubtype(value.Type(), tx.World().Builtin("int")) { // an IntEnum's member
 		plain, err := tx.Scope().Index(value)
 		if err != nil {
 			return nil, observed(err)
@@ -49,7 +49,8 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	if tx.World().isNumpyBool(value) {
 		return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, c))
 	}
-	if tx.World().isNumpy(value) { // operations that use more than its value do not get here, see HoldsNumpy
+	// Operations that use more of a numpy scalar than its value do not get here: see HoldsNumpy.
+	if tx.World().isNumpy(value) {
 		plain, err := tx.Scope().CallMethod(value, "item")
 		if err != nil {
 			return nil, observed(err)
@@ -77,7 +78,7 @@ func IntConst(tx Translator, v int) *ConstantVariable {
 	return NewConstant(tx.Scope().Int(int64(v)), nil)
 }
 
-// StrConst returns a str. A name is interned, as in CPython.
+// StrConst returns a str. A text that is an identifier is interned, as in CPython.
 func StrConst(tx Translator, s string) *ConstantVariable {
 	return NewConstant(InternedName(tx.Scope(), s), nil)
 }
@@ -91,7 +92,8 @@ func InternedName(s *py.Scope, text string) py.Object {
 	return o
 }
 
-// AsConstant returns v's real object if it is fully known and immutable, or a container of such objects.
+// AsConstant returns the real object of v if v is fully known and immutable. v may also be a tuple, frozenset or slice
+// of such values.
 func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 	if l, ok := v.(*LazyVariable); ok {
 		if l.real == nil {
@@ -105,7 +107,7 @@ func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// constants returns the real objects of all values, or false.
+// constants returns the real objects of all values. It returns false if a value is not a constant.
 func constants(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
 	out := make([]py.Object, len(vs))
 	for i, v := range vs {
@@ -141,8 +143,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps a result that CPython computed from constants. Containers become trackers of objects that the
-// program made and may change.
+// immutableResult wraps a result that CPython computed from constants. A list, tuple or dict becomes a tracker of a new
+// object that the translated code made, whose items it may change.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
@@ -163,8 +165,8 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 
-// ownContainer returns the tracker of a list, tuple or dict that the program made, with its items converted by convert;
-// nil for other objects.
+// ownContainer returns the tracker of a list, tuple or dict as an object that the translated code made, with its items
+// wrapped by convert. It returns nil for other objects.
 func ownContainer(tx Translator, o py.Object,
 	convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
 	switch o.Kind() {
@@ -227,11 +229,11 @@ func deepImmutable(tx Translator, o py.Object) bool {
 	return true
 }
 
-// Observe turns an exception that CPython raised into an exception of the program.
+// Observe turns an exception that CPython raised into an exception of the user's code.
 func Observe(err error) error { return observed(err) }
 
-// observed turns an exception that CPython raised into an exception of the program: the graph breaks there and CPython
-// raises it.
+// observed turns an exception that CPython raised into an exception of the user's code (exc.Observed). If no translated
+// handler catches it, the graph breaks at the instruction and CPython raises it again.
 func observed(err error) error {
 	if e, ok := err.(*py.Error); ok {
 		return &exc.Observed{TypeName: py.TypeName(e.Type), Text: e.Text, Real: e.Value}

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// isNumpy reports whether o is a numpy scalar, see python/godynamo/_translator/numpy.py.
+// isNumpy reports whether o is a numpy scalar. See python/godynamo/_translator/numpy.py.
 func (w *World) isNumpy(o py.Object) bool {
 	return o.Kind() == py.Other && dictHasType(w.numpyScalars, o.Type())
 }
@@ -17,7 +17,7 @@ func (w *World) isNumpyBool(o py.Object) bool {
 	return w.isNumpy(o) && py.TypeName(o.Type()) == "numpy.bool"
 }
 
-// HoldsNumpy reports whether v is a numpy scalar, or a container with one.
+// HoldsNumpy reports whether v is a numpy scalar or a container that holds one.
 func HoldsNumpy(tx Translator, v VariableTracker) bool {
 	return holdsNumpy(tx, v, map[VariableTracker]bool{})
 }
@@ -35,9 +35,9 @@ func holdsNumpy(tx Translator, v VariableTracker, seen map[VariableTracker]bool)
 	return ok && slices.ContainsFunc(c.Children(), func(it VariableTracker) bool { return holdsNumpy(tx, it, seen) })
 }
 
-// isNumpyFunction reports whether o is a numpy function that returns numbers for numbers and lists of numbers.
+// isNumpyFunction reports whether o is a numpy function that returns a number when given numbers and lists of numbers.
 func (w *World) isNumpyFunction(o py.Object) bool {
-	// The type first: looking up a user's object would call its __hash__.
+	// The type is checked first, since looking up an object of a user's class would call its __hash__.
 	return o.Kind() == py.Other && dictHasType(w.numpyCallables, o.Type()) && dictHasType(w.numpyFunctions, o)
 }
 
@@ -50,7 +50,8 @@ func (w *World) anyNumpy(objs []py.Object) bool {
 	return false
 }
 
-// computeKnown computes an operator on known operands. kind is "binary", "unary" or "compare", op its number.
+// computeKnown computes an operator on known operands. kind is "binary", "unary" or "compare", and op is the number of
+// the operator within its kind.
 func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
 	defer func() { namesTypes(tx, err, objs) }()
@@ -70,7 +71,7 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.O
 	return s.Binary(opcode.BinaryOp(op), objs[0], objs[1])
 }
 
-// namesTypes guards the names of the user's classes that an error's text may contain.
+// namesTypes guards the names of user classes that the text of err may contain.
 func namesTypes(tx Translator, err error, objs []py.Object) {
 	if err == nil {
 		return
@@ -84,7 +85,8 @@ func namesTypes(tx Translator, err error, objs []py.Object) {
 	})
 }
 
-// operatorSpecials are the special methods that operators look up on their operands.
+// operatorSpecials returns the special methods that an operator looks up on its operands. It returns nil if the
+// operator may call any special method.
 func operatorSpecials(kind string, op int) []string {
 	switch {
 	case kind == "unary" && op == 3:
@@ -98,7 +100,7 @@ func operatorSpecials(kind string, op int) []string {
 	if n := opcode.BinaryOp(op).Plain(); n != opcode.NB_REMAINDER {
 		return []string{n.Method(), n.Reflected(), n.InplaceMethod(), "__index__"}
 	}
-	return nil // text % v may call any of them
+	return nil // `text % v` may call any special method
 }
 
 // callKnown calls a function on known values.

@@ -10,8 +10,9 @@ import (
 
 var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.Complex, "Str": py.Str}
 
-// knownCopy returns a real object equal to v if v is fully known: lists, dicts and sets of constants become real ones,
-// for calls that neither keep nor change them. It returns false for an enum member whose class defines its text.
+// knownCopy returns a real object equal to v if v is fully known. Lists, dicts and sets of constants become real
+// objects, which the caller passes only to calls that neither keep nor change them. It returns false for an enum member
+// whose class defines __str__ or __repr__.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -162,11 +163,12 @@ func reprItems(tx Translator, items []VariableTracker) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// valueText implements str or repr of the builtin type for an instance of a subclass.
+// valueText implements str or repr by the builtin type's method, for an instance of a subclass.
 func (o *ObjectVariable) valueText(tx Translator, method string) (string, error) {
 	text, err := textBy(tx, o.value, method)
-	if s, ok := o.value.(*SetVariable); ok && err == nil { // only a set's repr has the class's name and calls __iter__
-		if o.overrides(tx, "__iter__", "__len__", "__length_hint__") { // repr makes a list of the set
+	// Of the builtin types, only a set's repr prints the class's name and calls __iter__.
+	if s, ok := o.value.(*SetVariable); ok && err == nil {
+		if o.overrides(tx, "__iter__", "__len__", "__length_hint__") { // repr converts the set to a list
 			return "", unsupported(exc.OperatorUnsupported, "%s of a %s", method, py.TypeName(o.Class))
 		}
 		if len(s.history) == 0 {
@@ -177,7 +179,8 @@ func (o *ObjectVariable) valueText(tx Translator, method string) (string, error)
 	return text, err
 }
 
-// text implements str or repr of an instance, by a method of its class or of the builtin type that the class extends.
+// text implements str or repr of an instance. It calls the method of the class or that of the builtin type that the
+// class extends.
 func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	m, err := o.slotMethod(tx, method)
 	if err != nil {
@@ -207,7 +210,7 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 	return s, nil
 }
 
-// Format implements format(v, spec) after a conversion ("", "str", "repr", "ascii").
+// Format implements format(v, spec) after the given conversion ("", "str", "repr" or "ascii").
 func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -255,7 +258,8 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	return NewConstant(s.Str(text), nil), err
 }
 
-// afterConversion converts v for a format by str, repr or ascii; "": v itself.
+// afterConversion returns str(v), repr(v) or ascii(v) for the conversion of this name. It returns v itself if
+// conversion is "".
 func afterConversion(tx Translator, v VariableTracker, conversion string) (VariableTracker, error) {
 	if conversion == "" {
 		return v, nil
@@ -270,8 +274,8 @@ func afterConversion(tx Translator, v VariableTracker, conversion string) (Varia
 	return NewConstant(tx.Scope().Str(text), nil), nil
 }
 
-// format implements format() by the class's __format__, or by that of the builtin type that the class extends; nil if
-// there is neither.
+// format implements format() by the class's __format__, or by the __format__ of the builtin type that the class
+// extends. It returns nil if neither exists.
 func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, "__format__")
 	if err != nil {
@@ -291,7 +295,7 @@ func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) 
 	if d, _ := s.TypeLookup(o.Class, "__format__"); o.value == nil || tx.World().IsObjectMethod(s, "__format__", d) {
 		return nil, nil
 	}
-	if sp == "" { // int, float, complex and str print a subclass's instance by str()
+	if sp == "" { // without a spec, int, float, complex and str call str(o)
 		text, err := strText(tx, o)
 		return NewConstant(s.Str(text), nil), err
 	}
@@ -305,7 +309,7 @@ func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) 
 	return r, err
 }
 
-// textGuards guards the parts of the text of a class or an enum member.
+// textGuards guards what the text of a class or of an enum member depends on.
 func textGuards(tx Translator, v VariableTracker) error {
 	if c, class := v.(*ClassVariable); class {
 		if err := tx.World().readsText(tx, c.Class); err != nil {
@@ -331,8 +335,8 @@ func asciiOf(tx Translator, text string) (VariableTracker, error) {
 	return NewConstant(o, nil), observed(err)
 }
 
-// percentFormat implements text % values where a value is not a constant: its text is inserted as a constant. It
-// returns false if a is not a text.
+// percentFormat implements `text % values` if some values are not constants. It formats with constants that print like
+// those values. It returns false if a is not a text.
 func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, error) {
 	format, ok := AsConstant(tx, valueOf(a))
 	if !ok || format.Kind() != py.Str {
@@ -353,7 +357,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	default:
 		items = []VariableTracker{b}
 	}
-	flat := s.Items(fields) // key or None, conversion, ...
+	flat := s.Items(fields) // flat is (key or None, conversion) for each field
 	texts := make([]py.Object, 0, len(items))
 	keyed, err := s.Dict()
 	if err != nil {
@@ -389,7 +393,7 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		}
 		texts = append(texts, o)
 	}
-	for ; at < len(items); at++ { // CPython raises if they are too many
+	for ; at < len(items); at++ { // CPython raises if there are too many values
 		texts = append(texts, py.None())
 	}
 	real := s.Tuple(texts...)
@@ -406,14 +410,14 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if err != nil {
 		return nil, true, observed(err)
 	}
-	// No value was inserted: the result is the text itself, even of a subclass.
+	// No value was inserted, so the result is the text object itself, even if it is an instance of a str subclass.
 	if n, ok := py.Answered(s.Len(format)); ok && n > 0 && r == format {
 		return a, true, nil
 	}
 	return NewConstant(r, nil), true, nil
 }
 
-// subscriptable reports whether text % v reads v's items by key.
+// subscriptable reports whether `text % v` reads items of v by key.
 func subscriptable(tx Translator, v VariableTracker) bool {
 	switch x := v.(type) {
 	case *DictVariable:
@@ -429,8 +433,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping reports whether str % v treats v as a mapping, whose items may stay unused: v has the subscription of a
-// mapping and is neither a tuple nor a text.
+// isMapping reports whether `text % v` treats v as a mapping, in which case unused items of v are no error. It does if
+// v's type implements subscription and v is neither a tuple nor a text.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:
@@ -454,7 +458,7 @@ func keyedNames(s *py.Scope, d py.Object) []py.Object {
 	return keys
 }
 
-// percentOperand returns a constant that prints as v does under a conversion.
+// percentOperand returns a constant that prints as v does under this conversion.
 func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -491,12 +495,13 @@ func percentOperand(tx Translator, v VariableTracker, conversion string) (py.Obj
 	return py.Object{}, unsupported(exc.OperatorUnsupported, "%%%s of %s", conversion, Describe(tx, v))
 }
 
-// formatMethod implements text.format(...) where a value is not a constant; false if the fields are not plain names.
+// formatMethod implements text.format(...) if some values are not constants. It returns false if the fields are not
+// plain names or numbers.
 func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s := tx.Scope()
 	fields, ok := py.Answered(s.Call(tx.World().formatFields, format))
 	if !ok || fields == py.None() {
-		for _, v := range append(KwValues(kwargs), args...) { // their attributes may be read
+		for _, v := range append(KwValues(kwargs), args...) { // the fields may read attributes of v
 			v, err := Realize(tx, v)
 			if err != nil {
 				return nil, true, err
@@ -510,9 +515,10 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 		}
 		return nil, false, nil
 	}
-	flat := s.Items(fields) // literal, key or None, conversion, spec, ...
+	flat := s.Items(fields) // flat is (literal, key or None, conversion, spec) for each field
 	out, computed := "", false
-	var parts []VariableTracker // the text before out, if parts of it are computed at run time
+	// parts is the text before out, if some of that text is computed at run time.
+	var parts []VariableTracker
 	for i := 0; i+3 < len(flat); i += 4 {
 		out += py.GoString(flat[i])
 		if flat[i+1] == py.None() {

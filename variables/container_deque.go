@@ -34,7 +34,7 @@ func (d *DequeVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().DequeType, nil
 }
 
-// changes implements watched: any change ends an iteration over a deque.
+// changes implements watched. Any change of a deque ends an iteration over it.
 func (d *DequeVariable) changes() (size, version int, what string) {
 	return d.version, d.version, "deque"
 }
@@ -80,7 +80,7 @@ func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTrack
 	return d, err
 }
 
-// wrapDeque wraps a deque of the frame and guards its type, items and maxlen.
+// wrapDeque wraps a deque that existed before the frame ran and guards its type, items and maxlen.
 func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
 	items, err := listOf(tx, obj)
@@ -181,4 +181,4 @@ func (d *DequeVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var dequeType py.Object // set with the World; immortal
+var dequeType py.Object // set when a World is made; never freed

@@ -7,22 +7,24 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// DictVariable is a dict, or an OrderedDict or defaultdict (class), whose keys are known. Go keeps keys and values in
-// the dict's order; CPython finds a key's position in a real dict of stand-ins (keyring).
+// DictVariable is a dict whose keys are known. If class is set, it is an OrderedDict or a defaultdict. Go keeps the
+// keys and values in the dict's order. To find the position of a key, CPython looks it up in a real dict of stand-ins
+// for the keys (keyring).
 type DictVariable struct {
 	Base
 	keyring
 	keys       []VariableTracker
 	values     []VariableTracker
 	keyObjects []py.Object
-	index      py.Object     // stand-in → serial number of its entry
-	at         map[int64]int // serial number → position
+	index      py.Object     // maps a stand-in to the serial number of its entry
+	at         map[int64]int // maps a serial number to a position in keys
 	serial     int64
-	version    int             // counts keys added and removed, for iterators
-	class      py.Object       // zero: exact dict
-	factory    VariableTracker // default_factory of a defaultdict; nil: none
-	owner      *ObjectVariable // the instance whose __dict__ this is
-	ordered    py.Object       // an OrderedDict of the frame, which may have instance attributes
+	version    int             // increases when a key is added or removed, for iterators
+	class      py.Object       // zero for an exact dict
+	factory    VariableTracker // default_factory of a defaultdict, or nil
+	owner      *ObjectVariable // the instance whose __dict__ this is, or nil
+	// ordered is an OrderedDict that existed before the frame ran. It may have instance attributes.
+	ordered py.Object
 }
 
 // NewDict returns an empty dict.
@@ -30,7 +32,7 @@ func NewDict(src guards.Source) *DictVariable {
 	return &DictVariable{Base: Base{Src: src}, at: map[int64]int{}}
 }
 
-// NewDictOf returns a dict that the program makes from keys and their values.
+// NewDictOf returns a dict that the translated code makes from these keys and values.
 func NewDictOf(tx Translator, keys, values []VariableTracker) (*DictVariable, error) {
 	d := NewDict(nil)
 	for i, k := range keys {
@@ -41,16 +43,17 @@ func NewDictOf(tx Translator, keys, values []VariableTracker) (*DictVariable, er
 	return d, nil
 }
 
-// Keys returns the dict's keys, in its order.
+// Keys returns the dict's keys in iteration order.
 func (d *DictVariable) Keys() []VariableTracker { return capped(d.keys) }
 
-// Values returns the dict's values, in its order.
+// Values returns the dict's values in iteration order.
 func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 
 // Plain reports whether the dict is an exact dict.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
-// Swap replaces the i-th value until another Swap restores it. It is not an effect of the program.
+// Swap replaces the i-th value and returns the value before, with which another call of Swap restores it. It records no
+// effect of the program.
 func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
 	before, d.values[i] = d.values[i], v
 	return before
@@ -71,7 +74,8 @@ func (d *DictVariable) Children() []VariableTracker {
 	return out
 }
 
-// entry returns a key's position, -1 if it is absent. An error of hash(key) is returned.
+// entry returns the position of a key, or -1 if the dict has no such key. It returns an error of hash(key) as an
+// exception of the program.
 func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object, error) {
 	k, err := d.keyObject(tx, key)
 	if err != nil {
@@ -120,7 +124,7 @@ func (d *DictVariable) put(tx Translator, key, value VariableTracker) error {
 	return nil
 }
 
-// Lookup finds the value of a key.
+// Lookup returns the value of a key, or false if the dict has no such key.
 func (d *DictVariable) Lookup(tx Translator, key VariableTracker) (VariableTracker, bool, error) {
 	return d.get(tx, key)
 }
@@ -158,7 +162,7 @@ func (d *DictVariable) remove(tx Translator, key VariableTracker) (VariableTrack
 	return v, true, nil
 }
 
-// without returns a new list without item i.
+// without returns a copy of vs without item i.
 func without(vs []VariableTracker, i int) []VariableTracker {
 	return append(append([]VariableTracker(nil), vs[:i]...), vs[i+1:]...)
 }
@@ -181,12 +185,13 @@ func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	return c, nil
 }
 
-// isOrdered reports whether d is an OrderedDict, which keeps a separate order and compares by it.
+// isOrdered reports whether d is an OrderedDict. An OrderedDict keeps its order apart from the hash table's, and
+// compares by its order.
 func (d *DictVariable) isOrdered(tx Translator) bool {
 	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }
 
-// Items implements Sequence: iterating a dict yields its keys.
+// Items implements Sequence. It returns the keys, as iterating over a dict does.
 func (d *DictVariable) Items(Translator) ([]VariableTracker, error) { return capped(d.keys), nil }
 
 // changes implements watched.
@@ -235,7 +240,8 @@ func (d *DictVariable) GetAttr(tx Translator, name string) (VariableTracker, err
 	return methodAttr(tx, d, name)
 }
 
-// lacksOwn guards that an OrderedDict of the frame has no instance attribute of this name.
+// lacksOwn guards that an existing OrderedDict has no instance attribute of this name. An instance attribute would
+// replace a method.
 func (d *DictVariable) lacksOwn(tx Translator, name string) error {
 	if d.ordered.IsNull() || d.Src == nil {
 		return nil
@@ -262,9 +268,10 @@ func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTrac
 	return v, d.SetItem(tx, key, v)
 }
 
-// keyError returns KeyError(key), whose text is the key's repr.
+// keyError returns KeyError(key).
 func keyError(tx Translator, key VariableTracker) error {
-	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)} // str() of the error calls repr() of the key
+	// The text is repr(key), as in str() of the error.
+	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)}
 	v, err := newException(tx, tx.World().Builtin("KeyError"), []VariableTracker{key}, nil)
 	if err == nil {
 		o.Value = v
@@ -337,7 +344,7 @@ func (d *DictVariable) Reconstruct(e Emitter) error {
 
 func isDefaultDict(class py.Object) bool { return py.TypeName(class) == "collections.defaultdict" }
 
-// DictViewVariable is d.keys(), d.values() or d.items() of a tracked dict. It reflects the dict's later changes.
+// DictViewVariable is d.keys(), d.values() or d.items() of a tracked dict. It reflects later changes of the dict.
 type DictViewVariable struct {
 	Base
 	dict *DictVariable
@@ -392,7 +399,7 @@ func (v *DictViewVariable) PythonType(tx Translator) (py.Object, error) {
 	return view.Type(), nil
 }
 
-// classOrDict returns OrderedDict for OrderedDicts, whose views have their own types, else dict.
+// classOrDict returns OrderedDict for an OrderedDict, whose views have their own types, and dict for all others.
 func (d *DictVariable) classOrDict(tx Translator) py.Object {
 	if d.isOrdered(tx) {
 		return tx.World().OrderedDictType

@@ -6,14 +6,15 @@ import (
 )
 
 type dictMethod struct {
-	lo, hi int // positional arguments; hi -1: left to the method
+	lo, hi int // least and largest number of positional arguments; if hi is -1, run checks their number
 	run    func(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 }
 
-// dictMethods maps a name to the method. Filled in init since methods reach Call again.
+// dictMethods maps the name of a dict method to its implementation. It is filled in init, since the methods call
+// DictVariable.CallMethod again.
 var dictMethods map[string]dictMethod
 
-// orderedMethods are the methods that OrderedDict overrides or adds.
+// orderedMethods maps the names of methods that OrderedDict overrides or adds to their implementations.
 var orderedMethods map[string]dictMethod
 
 func init() {
@@ -70,7 +71,7 @@ func dictCopy(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (Vari
 func dictPop(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw) (VariableTracker, error) {
 	var v VariableTracker
 	var ok bool
-	if len(d.keys) > 0 || d.isOrdered(tx) { // an empty dict's pop does not hash the key
+	if len(d.keys) > 0 || d.isOrdered(tx) { // pop of an empty dict does not hash the key
 		var err error
 		if v, ok, err = d.remove(tx, args[0]); err != nil {
 			return nil, err
@@ -114,7 +115,7 @@ func dictPopItem(tx Translator, d *DictVariable, _ []VariableTracker, _ []Kw) (V
 	return d.popAt(tx, len(d.keys)-1, nil)
 }
 
-// popAt implements popitem() for the item at a position.
+// popAt implements popitem() for the item at position i.
 func (d *DictVariable) popAt(tx Translator, i int, args []VariableTracker) (VariableTracker, error) {
 	if len(d.keys) == 0 {
 		text := "popitem(): dictionary is empty"
@@ -138,7 +139,7 @@ func dictFromKeys(tx Translator, d *DictVariable, args []VariableTracker, _ []Kw
 	return fromKeys(tx, d.class, args)
 }
 
-// fromKeys implements class.fromkeys(iterable, value); class zero: dict.
+// fromKeys implements class.fromkeys(iterable, value). A zero class means dict.
 func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableTracker, error) {
 	keys, err := Unpack(tx, args[0])
 	if err != nil {
@@ -154,7 +155,7 @@ func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableT
 	return d, nil
 }
 
-// lastArgument returns the argument `last` of OrderedDict's methods.
+// lastArgument returns the argument `last` of a method of OrderedDict.
 func lastArgument(tx Translator, args []VariableTracker, at int, kwargs []Kw) (bool, error) {
 	if len(kwargs) > 0 {
 		kw := kwargs[0]
@@ -226,7 +227,7 @@ func (d *DictVariable) update(tx Translator, args []VariableTracker, kwargs []Kw
 	return nil
 }
 
-// dictPairs reads the arguments of dict() and dict.update().
+// dictPairs returns the pairs of keys and values that are the arguments of dict() or dict.update().
 func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) ([][2]VariableTracker, error) {
 	var out [][2]VariableTracker
 	if len(args) > 1 {
@@ -246,7 +247,7 @@ func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) 
 	return out, nil
 }
 
-// HasKeys reports whether {**v} accepts v as a mapping: its type has keys().
+// HasKeys reports whether {**v} accepts v as a mapping. It does if v's type has a method keys().
 func HasKeys(tx Translator, v VariableTracker) bool {
 	t, err := PythonType(tx, v)
 	if err != nil {
@@ -256,14 +257,14 @@ func HasKeys(tx Translator, v VariableTracker) bool {
 	return ok
 }
 
-// mappingPairs returns the items of a dict, of an object with keys(), or of an iterable of pairs.
+// mappingPairs returns the pairs of a dict, of an object with a method keys(), or of an iterable of pairs.
 func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err
 	}
 	var out [][2]VariableTracker
-	if o, ok := v.(*ObjectVariable); ok { // its keys method comes first
+	if o, ok := v.(*ObjectVariable); ok { // CPython looks up keys() first
 		d, has := tx.Scope().TypeLookup(o.Class, "keys")
 		_, own := readsItself(tx.Scope(), o.Class)
 		if own || has && d.Kind() != py.Function && !py.IsNative(o.Class, "keys", d) {
@@ -319,15 +320,15 @@ func mappingPairs(tx Translator, v VariableTracker) ([][2]VariableTracker, error
 			}
 			return nil, err
 		}
-		if len(kv) != 2 { // the error's text depends on the class, and earlier pairs stay in the dict
+		if len(kv) != 2 { // the error's text depends on the class, and CPython adds the earlier pairs first
 			return nil, unsupported(exc.CallUnsupported, "element %d of a dict's pairs, of %d items", i, len(kv))
 		}
 		out = append(out, [2]VariableTracker{kv[0], kv[1]})
 	}
 }
 
-// pairAt returns the i-th item of a sequence, or the next one of an iterator. An item that is not a pair ends the
-// iteration.
+// pairAt returns the i-th item of a sequence, or the next item of an iterator. It returns false at the end. Items are
+// read one by one, since CPython stops at an item that is not a pair.
 func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, error) {
 	s, ok := v.(Sequence)
 	if !ok {
@@ -343,8 +344,8 @@ func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, err
 	return items[i], true, nil
 }
 
-// plainDict returns the dict whose items CPython copies without calling its methods: a dict, or that of an instance of
-// a subclass that does not override __iter__.
+// plainDict returns the dict whose items CPython copies without calling methods: v itself, or the dict value of an
+// instance of a dict subclass that does not override __iter__.
 func plainDict(tx Translator, v VariableTracker) (*DictVariable, bool) {
 	switch x := v.(type) {
 	case *DictVariable:

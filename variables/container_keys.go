@@ -6,23 +6,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// keyring gives the members of a dict or a set stand-ins that CPython hashes and compares. A wholly known value is its
-// own stand-in; a tensor or another value compared by identity has one bare object() for the whole translation; a tuple
-// is the tuple of its items' stand-ins. So CPython decides equality of keys, order of iteration and the errors of
-// unhashable values.
+// keyring maps the members of a dict or set to stand-ins, which are the objects that CPython hashes and compares. A
+// fully known value is its own stand-in. The stand-in of a tensor, or of another value that compares by identity, is
+// one bare object() for the whole translation. The stand-in of a tuple is the tuple of its items' stand-ins. CPython
+// thus determines which keys are equal, the iteration order, and the errors of unhashable values.
 type keyring struct {
-	members map[py.Object]VariableTracker // stand-ins of members that are not constants
+	members map[py.Object]VariableTracker // maps stand-ins to their members, except constants
 	users   []userKey
 }
 
-// userKey is a member whose class defines its comparison in Python.
+// userKey is a member whose class defines __eq__ and __hash__ in Python.
 type userKey struct {
 	hash     py.Object
 	standIn  py.Object
 	instance *ObjectVariable
 }
 
-// keyObject returns the stand-in of v as a key. An exception of hash(v) is returned as Observed.
+// keyObject returns the stand-in of v as a key. It returns an exception of hash(v) as exc.Observed.
 func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -65,7 +65,7 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 	return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
 }
 
-// constant returns the stand-in of a fully known key, which CPython hashes now.
+// constant returns the stand-in of a fully known key, which is the key itself.
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
 	if err := tx.World().computable(tx, []py.Object{o}, "__hash__", "__eq__"); err != nil {
 		return py.Object{}, err
@@ -106,8 +106,8 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
-// hashResult returns the hash for an integer that __hash__ returned: slot_tp_hash of CPython 3.11,
-// Objects/typeobject.c. An integer that fits a machine word is its own hash, except -1.
+// hashResult returns the hash for an integer that __hash__ returned, as slot_tp_hash of CPython 3.11 does
+// (Objects/typeobject.c). An integer that fits a machine word is its own hash, except that -1 becomes -2.
 func hashResult(tx Translator, h py.Object) (py.Object, error) {
 	switch n, ok := py.AsInt(h); {
 	case !ok:
@@ -124,7 +124,8 @@ func sameInt(a, b py.Object) bool {
 	return ok && ok2 && x == y
 }
 
-// plainHash reports whether a class (zero: the base itself) hashes and compares as the builtin type it extends.
+// plainHash reports whether a class hashes and compares as base, the builtin type that it extends. A zero class means
+// base itself.
 func plainHash(tx Translator, class, base py.Object) bool {
 	if class.IsNull() || class == base {
 		return true
@@ -140,14 +141,15 @@ func plainHash(tx Translator, class, base py.Object) bool {
 	return true
 }
 
-// functionKey returns a function as its own stand-in. It guards the function's identity, as no other guard does.
+// functionKey returns a function as its own stand-in. It guards the identity of the function, since no other guard
+// does.
 func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, error) {
 	guardIdentity(tx, f)
 	return f.Fn, nil
 }
 
-// identity returns the stand-in of a value compared by identity. A guard ensures that two values of the frame are
-// distinct.
+// identity returns the stand-in of a value that compares by identity. Comparing the value with the other members adds
+// guards that they are distinct objects.
 func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
 	if o, ok := tx.World().identities[v]; ok {
 		return o, nil
@@ -170,8 +172,8 @@ func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) 
 	return o, nil
 }
 
-// object returns the stand-in of an instance. It is the instance's own if its class hashes by identity. An instance
-// whose class defines its comparison shares the stand-in of the member it equals.
+// object returns the stand-in of an instance. If its class compares by identity, the instance has a stand-in of its
+// own. If its class defines __eq__ in Python and the instance equals a member, it shares that member's stand-in.
 func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	if o.value != nil && o.unhashed(tx) {
 		return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, o))
@@ -225,8 +227,9 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	return s, nil
 }
 
-// ownHash returns hash(o), computed by m, the __hash__ of o's class. A method with effects is left to CPython, which
-// stores the hash: here m is called again when the member enters another container or is made real.
+// ownHash returns hash(o), computed by m, the __hash__ of o's class. It refuses a method with effects. CPython would
+// call it once and store the hash, but the translator calls it again when o enters another container or the container
+// is materialized.
 func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, error) {
 	writes := tx.World().Writes
 	hv, err := Call(tx, m, nil, nil)
@@ -243,7 +246,7 @@ func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, er
 	return hashResult(tx, h)
 }
 
-// settle checks that the members' hashes have not changed. It is called before the members enter a real container.
+// settle checks that the hashes of members have not changed. It is called before the members enter a real container.
 func (r *keyring) settle(tx Translator) error {
 	for _, u := range r.users {
 		m, err := u.instance.lookupSpecial(tx, "__hash__")
@@ -264,7 +267,7 @@ func (r *keyring) settle(tx Translator) error {
 	return nil
 }
 
-// added records that v has become a member under its stand-in. It refuses an instance that defines its comparison if a
+// added records that v is now a member and has this stand-in. It refuses an instance whose class defines __eq__ if a
 // constant member has the same hash, since CPython would compare the two.
 func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all func() []py.Object) error {
 	v = MustRealize(tx, v)
@@ -282,7 +285,7 @@ func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all
 	return nil
 }
 
-// dropped removes the member under a stand-in: later keys are no longer compared with it.
+// dropped removes the member with this stand-in. Later keys are no longer compared with it.
 func (r *keyring) dropped(standIn py.Object) {
 	delete(r.members, standIn)
 	for i, u := range r.users {
@@ -293,7 +296,8 @@ func (r *keyring) dropped(standIn py.Object) {
 	}
 }
 
-// usersIn returns the instances in a key that define their comparison: the key itself, or items of a tuple.
+// usersIn returns the instances in a key whose classes define __eq__ in Python. Such an instance may be the key itself
+// or an item of a tuple.
 func usersIn(tx Translator, standIn py.Object) []userKey {
 	if u, ok := tx.World().userHash[standIn]; ok {
 		return []userKey{u}
@@ -308,8 +312,8 @@ func usersIn(tx Translator, standIn py.Object) []userKey {
 	return out
 }
 
-// unlike refuses an instance that defines its comparison if a constant member has the same hash: CPython would compare
-// them.
+// unlike refuses an instance whose class defines __eq__ if a constant member has the same hash, since CPython would
+// compare the two.
 func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Object) error {
 	inside := usersIn(tx, standIn)
 	if len(inside) == 0 || all == nil {
@@ -320,7 +324,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 		if _, tracked := r.members[o]; tracked || o == standIn {
 			continue
 		}
-		if !isUser { // a tuple: this does not work out which of its items would be compared
+		if !isUser { // a tuple: which of its items CPython would compare is unknown
 			if o.Kind() == py.Tuple {
 				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
 			}
@@ -337,7 +341,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 	return nil
 }
 
-// member returns the tracker of a stand-in.
+// member returns the tracker of the member with this stand-in.
 func (r *keyring) member(standIn py.Object) VariableTracker {
 	if v, ok := r.members[standIn]; ok {
 		return v
@@ -345,7 +349,7 @@ func (r *keyring) member(standIn py.Object) VariableTracker {
 	return NewConstant(standIn, nil)
 }
 
-// clone returns another keyring with the same members.
+// clone returns a copy of the keyring with the same members.
 func (r *keyring) clone() keyring {
 	c := keyring{users: append([]userKey(nil), r.users...)}
 	if r.members != nil {
@@ -357,7 +361,7 @@ func (r *keyring) clone() keyring {
 	return c
 }
 
-// guardIdentity guards a function's identity. Without it, only the function's code is guarded.
+// guardIdentity guards the identity of a function. Without this guard, only the function's code is guarded.
 func guardIdentity(tx Translator, f *FunctionVariable) {
 	if _, constant := f.Src.(*guards.ConstSource); f.Src != nil && !constant && !f.Fn.IsNull() {
 		tx.Output().AddGuards(guards.IDMatch(f.Src, tx.Output().Const(f.Fn), guards.KeepWeak))

@@ -7,7 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// array is a list or deque: a sequence of tracked items that CPython's methods rearrange.
+// array is a list or deque: a sequence of tracked items that can be rearranged by applying CPython's methods to a list
+// or deque of their positions.
 type array interface {
 	VariableTracker
 	row() *[]VariableTracker
@@ -17,8 +18,9 @@ type array interface {
 	changed()
 }
 
-// rearranging describes a method that rearranges items: a letter for each argument ('x' an item, '*' an iterable of
-// items, 'k' a known index, 'o' an optional known index), and whether the method returns an item.
+// rearranging describes a method that rearranges items. args has a letter for each argument: 'x' for an item, '*' for
+// an iterable of items, 'k' for a known index, 'o' for an optional known index. item is true if the method returns an
+// item.
 type rearranging struct {
 	args string
 	item bool
@@ -35,7 +37,8 @@ var dequeRearranging = map[string]rearranging{
 	"pop":    {"", true}, "popleft": {"", true}, "clear": {"", false}, "reverse": {"", false}, "rotate": {"o", false},
 }
 
-// rearrange applies the real method to a list of positions and reorders the tracked items by the result.
+// rearrange applies CPython's method to a list or deque of the items' positions, and reorders the tracked items in the
+// same way.
 func rearrange(tx Translator, a array, m rearranging, name string, args []VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	if len(args) > len(m.args) || (len(args) < len(m.args) && m.args != "o") {
@@ -69,7 +72,7 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 			if err != nil {
 				return nil, err
 			}
-			if list && name == "extend" { // often called in loops: no real list is needed
+			if list && name == "extend" { // extend is often called in loops, so it uses no real list
 				o.items = append(o.items, more...)
 				return NoneConst(), methodEffect(tx, a, name, []VariableTracker{NewTuple(more, nil)})
 			}
@@ -108,7 +111,8 @@ func rearrange(tx Translator, a array, m rearranging, name string, args []Variab
 	return all[n], nil
 }
 
-// atAnEnd adds or removes one item without a real list, which would take linear time for each call in a loop.
+// atAnEnd implements methods that add or remove one item. It uses no real list, which would take linear time for each
+// call in a loop. It returns false for other calls.
 func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (VariableTracker, bool) {
 	row := a.row()
 	n := len(*row)
@@ -125,9 +129,11 @@ func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (Varia
 		return NoneConst(), true
 	case name == "pop" && len(args) == 0 && n > 0:
 		v := (*row)[n-1]
-		*row = (*row)[: n-1 : n-1] // the next append must not overwrite an item of a slice that shares this array
+		// Another slice may share the array. Without spare capacity, the next append copies the array and does not
+		// overwrite the other slice's item.
+		*row = (*row)[: n-1 : n-1]
 		return v, true
-	case name == "pop" && len(args) == 1 && list: // queues use pop(0)
+	case name == "pop" && len(args) == 1 && list: // queues often call pop(0)
 		k, ok := smallInt(tx, args[0])
 		if k < 0 {
 			k += n
@@ -180,7 +186,7 @@ func positions(tx Translator, first, n int) []py.Object {
 	return out
 }
 
-// pick returns the items at positions that CPython has computed.
+// pick returns the items at the given positions, which CPython has computed.
 func pick(all []VariableTracker, at []py.Object) []VariableTracker {
 	out := make([]VariableTracker, len(at))
 	for i, o := range at {
@@ -337,12 +343,13 @@ func clamp(i, n int) int {
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// wrongCall returns the graph break for a call that the method rejects or that is not supported. CPython runs the call.
+// wrongCall returns the graph break for a call that the method rejects or that the translator does not support. CPython
+// runs the call.
 func wrongCall(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) error {
 	return unsupported(exc.CallUnsupported, "%s of %s with %d arguments", name, Describe(tx, v), len(args)+len(kwargs))
 }
 
-// indexOf returns operator.index(v), or v itself if it is a slice, as a known object.
+// indexOf returns operator.index(v), or v itself if v is a slice. The result is a known object.
 func indexOf(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

@@ -5,8 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential: a new container of the same submodules. While
-// translating, it acts as the sequence of these; where it leaves the frame, CPython slices the container again.
+// ModuleSliceVariable is a slice of an nn.ModuleList or nn.Sequential. In CPython this is a new container of the same
+// submodules. While translating, it acts as the sequence of the submodules. If the slice must exist at run time,
+// CPython slices the container again.
 type ModuleSliceVariable struct {
 	Base
 	of    *ObjectVariable
@@ -15,7 +16,8 @@ type ModuleSliceVariable struct {
 	items []VariableTracker
 }
 
-// moduleSlice returns obj[key] if obj is an exact ModuleList or Sequential and key is a slice, else nil.
+// moduleSlice returns obj[key] if obj is an exact ModuleList or Sequential and key is a slice. It returns nil
+// otherwise.
 func moduleSlice(tx Translator, obj, key VariableTracker) (*ModuleSliceVariable, error) {
 	o, ok := obj.(*ObjectVariable)
 	if !ok || o.Class != tx.World().ModuleList && o.Class != tx.World().Sequential {
@@ -36,7 +38,7 @@ func moduleSlice(tx Translator, obj, key VariableTracker) (*ModuleSliceVariable,
 	return &ModuleSliceVariable{of: o, dict: d, key: key, items: part.(*TupleVariable).items}, nil
 }
 
-// modulesOf returns a container's dict of submodules.
+// modulesOf returns `_modules`, a container's dict of submodules.
 func modulesOf(tx Translator, o *ObjectVariable) (*DictVariable, error) {
 	v, err := GetAttr(tx, o, "_modules")
 	if err != nil {
@@ -81,7 +83,7 @@ func (m *ModuleSliceVariable) GetItem(tx Translator, key VariableTracker) (Varia
 	return sequenceItem(tx, all, all, key)
 }
 
-// Call implements Caller: it does what Sequential.forward does. A new container has no hooks.
+// Call implements Caller as Sequential.forward does. A slice of a Sequential is a new module, so it has no hooks.
 func (m *ModuleSliceVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if m.of.Class != tx.World().Sequential || len(args) != 1 || len(kwargs) > 0 {
 		return nil, unsupported(exc.CallUnsupported, "slice of a %s", py.TypeName(m.of.Class))
@@ -96,7 +98,7 @@ func (m *ModuleSliceVariable) Call(tx Translator, args []VariableTracker, kwargs
 	return v, nil
 }
 
-// Reconstruct implements Reconstructer. It refuses a container that the program has changed.
+// Reconstruct implements Reconstructer. It breaks the graph if the program has changed the container.
 func (m *ModuleSliceVariable) Reconstruct(e Emitter) error {
 	if len(m.of.order) > 0 || m.dict.mutated {
 		return unsupported(exc.Reconstruct, "slice of modules that were changed")

@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GetAttr implements AttrGetter. Fields of a namedtuple are its items; other attributes are read as from any class.
+// GetAttr implements AttrGetter. A field of a namedtuple is an item. Other attributes are read as from any instance.
 func (t *TupleVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	class, _ := t.PythonType(tx)

@@ -13,7 +13,7 @@ type ListVariable struct {
 	items []VariableTracker
 }
 
-// NewList returns a list. src is nil if the program made the list.
+// NewList returns a list. src is nil if the translated code made the list.
 func NewList(items []VariableTracker, src guards.Source) *ListVariable {
 	return &ListVariable{Base: Base{Src: src}, items: capped(items)}
 }
@@ -27,8 +27,8 @@ func (l *ListVariable) Children() []VariableTracker { return l.items }
 // Items implements Sequence.
 func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return capped(l.items), nil }
 
-// capped returns items without spare capacity, so that the next append copies them. It is used for items that a
-// container receives or hands out; the container may append to its own slice in place.
+// capped returns items without spare capacity, so that the next append to the result copies the items. A container may
+// append to its own slice in place. Slices that it receives or returns are therefore capped.
 func capped[T any](items []T) []T { return items[:len(items):len(items)] }
 
 // Len implements Lener.
@@ -60,14 +60,17 @@ func (l *ListVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// TupleVariable is a tuple whose items are tracked: an exact one, or of a subclass (torch.Size, a namedtuple) when
-// class is set.
+// TupleVariable is a tuple whose items are tracked. It is an exact tuple, or an instance of a tuple subclass
+// (torch.Size, a namedtuple) if class is set.
 type TupleVariable struct {
 	Base
 	items []VariableTracker
-	class py.Object // zero: exact tuple
-	obj   py.Object // the frame's object, where its class gives instances a dict
-	real  py.Object // the real object of a constant or an attribute; zero: made by the program, or it has a source
+	class py.Object // zero for an exact tuple
+	// obj is the existing object that was wrapped, if its class gives instances a dict.
+	obj py.Object
+	// real is the real object of a tuple that is a constant or an attribute. It is zero for a tuple that has a source,
+	// or that the translated code made.
+	real py.Object
 }
 
 // NewTuple returns an exact tuple.
@@ -88,7 +91,7 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
-// exact reports whether t is an exact tuple, for which CPython returns the same object instead of an equal copy.
+// exact reports whether t is an exact tuple. For an exact tuple, tuple(t) and t[:] return t itself instead of a copy.
 func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
 
 // Subclass returns the tuple's class if it is a subclass of tuple, or the zero Object for an exact tuple.
@@ -156,8 +159,8 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// This calls tuple.__new__(class, items), as a namedtuple's __new__ does: the latter may be the frame being
-	// translated. torch.Size has a __new__ in C, and tuple.__new__ refuses it.
+	// A namedtuple is made by tuple.__new__(class, items), as its own __new__ does. That __new__ cannot be called,
+	// since it may be the frame being translated. tuple.__new__ refuses torch.Size, whose own __new__ is written in C.
 	maker := tupleType
 	if isSize(t.class) {
 		maker = t.class
@@ -174,7 +177,7 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var tupleType py.Object // set with the World; immortal
+var tupleType py.Object // set when a World is made; never freed
 
 func isSize(class py.Object) bool { return py.TypeName(class) == "torch.Size" }
 
@@ -188,8 +191,8 @@ func LoadAll(e Emitter, vs []VariableTracker) error {
 	return nil
 }
 
-// namedByTorch refuses values with both tensors and enum members: torch's error would name the class of the member,
-// which the graph does not have.
+// namedByTorch refuses an operand that contains both tensors and enum members. torch's error would name the class of
+// the enum member, and the graph has only the member's value.
 func namedByTorch(tx Translator, vs []VariableTracker) error {
 	tensors, member := false, VariableTracker(nil)
 	for _, v := range vs {
@@ -296,7 +299,8 @@ type RangeVariable struct {
 	items []VariableTracker
 }
 
-// NewRangeObject returns the tracker of a range object. The caller guards a range of the frame by EQUALS_MATCH.
+// NewRangeObject returns the tracker of a range object. For a range that existed before the frame ran, the caller adds
+// an EQUALS_MATCH guard.
 func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
 	return &RangeVariable{ConstantVariable: ConstantVariable{Base: Base{Src: src}, Value: o}}
 }
@@ -304,10 +308,11 @@ func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
 // Kind implements VariableTracker.
 func (*RangeVariable) Kind() string { return "RangeVariable" }
 
-// maxUnroll bounds the items of a range or repeated sequence that are tracked one by one.
+// maxUnroll bounds the number of items of a range, of a repeated sequence or of an iterator that are tracked one by
+// one.
 const maxUnroll = 100_000
 
-// unrolls reports whether n items repeated k times are at most maxUnroll. It divides, since n*k may overflow.
+// unrolls reports whether n items, repeated k times, are at most maxUnroll items. It divides, since n*k may overflow.
 func unrolls(n, k int) bool { return n == 0 || k <= maxUnroll/n }
 
 // Items implements Sequence.
@@ -336,7 +341,7 @@ func (r *RangeVariable) Len(tx Translator) (int, error) {
 	return n, observed(err)
 }
 
-// Reconstruct implements Reconstructer: a range is immutable, so it is loaded as a constant.
+// Reconstruct implements Reconstructer. It loads the range as a constant, since a range is immutable.
 func (r *RangeVariable) Reconstruct(e Emitter) error {
 	e.LoadConst(r.Value)
 	return nil

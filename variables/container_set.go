@@ -8,19 +8,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// SetVariable is a set, or a frozenset whose items are not all constants. It holds a real set of the items' stand-ins
-// (keyring), on which CPython computes every method. So results, iteration order and exceptions are CPython's.
+// SetVariable is a set, or a frozenset whose items are not all constants. It keeps a real set of stand-ins for the
+// items (keyring), and CPython computes every method on that real set. Results, iteration order and exceptions are
+// therefore the same as in CPython.
 type SetVariable struct {
 	Base
 	keyring
-	real    py.Object   // the set of stand-ins
-	history []py.Object // stand-ins in the order they were added
+	real py.Object // the set of stand-ins
+	// history lists the stand-ins in the order in which they were added.
+	history []py.Object
 	version int
-	like    py.Object // a set with an identical table; see Settle
+	like    py.Object // a set with an identical hash table; see Settle
 	frozen  bool
-	origin  py.Object // the frame's set
-	ordered bool      // its order is guarded
-	laidOut bool      // its table is guarded, which determines its order after changes
+	// origin is the existing set that was wrapped. It is zero for a set that the translated code made.
+	origin  py.Object
+	ordered bool // whether origin's iteration order is guarded
+	// laidOut is whether origin's hash table is guarded. The table determines the order after changes.
+	laidOut bool
 }
 
 // NewSet returns a set of the items.
@@ -38,7 +42,8 @@ func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Sour
 	return s, nil
 }
 
-// newSetObject returns the tracker of a set of the frame, with a copy that has an identical table.
+// newSetObject returns the tracker of a set that existed before the frame ran, with a copy of the set that has an
+// identical hash table.
 func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
 	real, err := tx.Scope().Call(tx.World().setClone, obj)
 	if err != nil {
@@ -63,7 +68,7 @@ func (*SetVariable) Kind() string { return "SetVariable" }
 // Children implements Container.
 func (s *SetVariable) Children() []VariableTracker { return s.inHistory() }
 
-// inHistory lists the members in the order they were added.
+// inHistory returns the members in the order in which they were added.
 func (s *SetVariable) inHistory() []VariableTracker {
 	out := make([]VariableTracker, len(s.history))
 	for i, k := range s.history {
@@ -77,7 +82,7 @@ func (s *SetVariable) add(tx Translator, v VariableTracker) error {
 	return err
 }
 
-// enter adds a member and returns its stand-in, or the stand-in of the member it equals.
+// enter adds a member and returns its stand-in. If an equal member exists, the stand-in is that member's.
 func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if err != nil {
@@ -106,8 +111,8 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	return in, observed(err)
 }
 
-// soughtKey returns the stand-in of a value that is searched for. It refuses an unhashable set, for which CPython
-// searches a frozenset of its items.
+// soughtKey returns the stand-in of a value that is looked up in the set. It refuses a value that is an unhashable set,
+// since CPython looks up a frozenset of its items instead.
 func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if _, raised := err.(*exc.Observed); raised {
@@ -118,8 +123,9 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	return k, err
 }
 
-// Items implements Sequence, in CPython's order. The order of several items is unknown if one of them may hash by its
-// address. The order of a set of the frame depends on its history, so it is guarded.
+// Items implements Sequence and returns the items in CPython's iteration order. It breaks the graph if a set of several
+// items contains one that may hash by its address, since the order is then unknown. The order of a set that existed
+// before the frame ran depends on that set's history, so it is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {
@@ -145,7 +151,7 @@ func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return out, nil
 }
 
-// guardOrder guards the iteration order of a set of the frame.
+// guardOrder guards the iteration order of a set that existed before the frame ran.
 func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	if s.origin.IsNull() || s.ordered || s.laidOut {
 		return nil
@@ -160,7 +166,8 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	return nil
 }
 
-// guardLayout guards the table of a set of the frame, which determines its order after changes and its copies' order.
+// guardLayout guards the hash table of a set that existed before the frame ran. The table determines the set's order
+// after changes, and the order of copies of the set.
 func (s *SetVariable) guardLayout(tx Translator) error {
 	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
 		return nil
@@ -200,8 +207,9 @@ func (s *SetVariable) Snapshot() VariableTracker {
 	return c
 }
 
-// Settle implements Settler: it decides how to rebuild the set with the same table. If adding the items would produce
-// another table, the set is cloned from a private set among the entry's constants.
+// Settle implements Settler. It decides how the transformed function rebuilds the set with the same hash table. If
+// adding the items one by one would produce another table, the transformed function copies a private set, which is one
+// of its constants.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
 	if err := s.settle(tx); err != nil || len(s.members) > 0 {
@@ -238,7 +246,7 @@ func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, erro
 	return set, observed(err)
 }
 
-// settleOrder finds an order of adding the items that results in the set's iteration order.
+// settleOrder finds an order of adding the items that produces the set's iteration order.
 func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {
@@ -280,4 +288,4 @@ func (s *SetVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var setCloneFunction, frozenSetType py.Object // set with the World; immortal
+var setCloneFunction, frozenSetType py.Object // set when a World is made; never freed

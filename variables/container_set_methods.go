@@ -6,8 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// setMethods describes the methods of set. takes is 'i' for one item, '0' for nothing, '1' for one iterable, 's' for
-// any number of iterables. changes: the method changes the set. result: it returns None, a set or a plain value.
+// setMethods describes the methods of set. takes is 'i' for one item, '0' for no argument, '1' for one iterable, and
+// 's' for any number of iterables. changes is true if the method changes the set. result names what the method returns:
+// "none", a "set", or a plain "value".
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
@@ -24,7 +25,7 @@ var setMethods = map[string]struct {
 	"isdisjoint": {'1', false, "value"},
 }
 
-// CallMethod implements MethodCaller: CPython applies the method to the set of stand-ins.
+// CallMethod implements MethodCaller. CPython applies the method to the set of stand-ins.
 func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	m, ok := setMethods[name]
@@ -83,8 +84,8 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	return NewConstant(r, nil), nil
 }
 
-// asArgument returns the argument for the real method in the effect: the set that the program passed, or a tuple of the
-// items in the order in which they were read.
+// asArgument returns the argument that the effect passes to the real method. This is the set that the program passed
+// or, for other iterables, a tuple of their items in the order in which they were read.
 func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	if l, ok := given.(*LazyVariable); ok && l.real != nil {
 		given = l.real
@@ -96,8 +97,8 @@ func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	return NewTuple(s.inHistory(), nil)
 }
 
-// operand converts an iterable argument to a set, and to the real object for CPython's method: the real set, which it
-// iterates in the set's order, or a tuple of the items' stand-ins.
+// operand converts an iterable argument to a set. It also returns the real object that is passed to CPython's method:
+// the set of stand-ins for a set, or a tuple of the items' stand-ins for other iterables.
 func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
 	v, err := Realize(tx, v)
 	if err == nil {
@@ -166,7 +167,8 @@ func (s *SetVariable) itemMethod(tx Translator, name string, item VariableTracke
 	return NoneConst(), methodEffect(tx, s, name, []VariableTracker{item})
 }
 
-// pop removes the item that CPython removes. For a set of the frame this depends on the table, which is guarded.
+// pop removes the item that CPython would remove. For a set that existed before the frame ran, the item depends on the
+// hash table, so the table is guarded.
 func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if len(s.history) == 0 {
 		return nil, RaiseText(tx, "KeyError", "pop from an empty set")
@@ -185,13 +187,15 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if err := s.refresh(tx, s.real, nil); err != nil {
 		return nil, err
 	}
-	if !s.origin.IsNull() { // the real set has the same table, so its pop removes the same item, as do later ones
+	// At run time, origin has the same table, so its method pop removes the same item. Later calls of pop also do.
+	if !s.origin.IsNull() {
 		return v, methodEffect(tx, s, "pop", nil)
 	}
 	return v, methodEffect(tx, s, "discard", []VariableTracker{v})
 }
 
-// refresh updates the history after CPython changed the real set. The trackers of new members come from the operands.
+// refresh updates the history after CPython has changed the set of stand-ins. The trackers of new members come from the
+// operands.
 func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVariable) error {
 	now, err := listOf(tx, real)
 	if err != nil {
@@ -239,14 +243,14 @@ func (s *SetVariable) refresh(tx Translator, real py.Object, operands []*SetVari
 	return nil
 }
 
-// derived returns a new set for real, CPython's result for s and the operands.
+// derived returns the tracker of a new set. real is the result that CPython computed from s and the operands.
 func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVariable) (VariableTracker, error) {
 	d := &SetVariable{real: real, frozen: real.Kind() == py.FrozenSet}
 	d.history = nil
 	if err := d.refresh(tx, real, append([]*SetVariable{s}, operands...)); err != nil {
 		return nil, err
 	}
-	// the result's order depends on the tables of the frame's sets
+	// The result's order depends on the hash tables of the sets that existed before the frame ran.
 	for _, o := range append([]*SetVariable{s}, operands...) {
 		if len(d.history) > 1 && len(d.members) == 0 {
 			if err := o.guardLayout(tx); err != nil {
@@ -274,8 +278,8 @@ func untrackedSet(tx Translator, v VariableTracker) bool {
 		py.IsSubtype(o.Class, tx.World().FrozenSetType))
 }
 
-// setWithin returns the set that an instance of a subclass of set or frozenset holds, else v. C code reads the table
-// directly, without calling __iter__.
+// setWithin returns the set value of an instance of a subclass of set or frozenset, and v itself for other values. C
+// code reads the hash table of such an instance directly, without calling __iter__.
 func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	o, ok := v.(*ObjectVariable)
 	if !ok || !py.IsSubtype(o.Class, tx.World().SetType) && !py.IsSubtype(o.Class, tx.World().FrozenSetType) {
@@ -287,7 +291,7 @@ func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return nil, unsupported(exc.CallUnsupported, "the members of %s", Describe(tx, o))
 }
 
-// setOf converts v, a set, a dict view or a known frozenset, to a set.
+// setOf converts a set, a dict view or a known frozenset to a SetVariable.
 func setOf(tx Translator, v VariableTracker, frozen bool) (*SetVariable, error) {
 	if s, ok := v.(*SetVariable); ok {
 		return s, nil
@@ -308,7 +312,7 @@ var setOperators = map[opcode.BinaryOp]string{
 	opcode.NB_XOR: "symmetric_difference", opcode.NB_INPLACE_XOR: "symmetric_difference_update",
 }
 
-// setLike reports whether set operators accept v: a set, a frozenset, or a view of keys or items.
+// setLike reports whether set operators accept v: a set, a frozenset, or a keys or items view of a dict.
 func setLike(v VariableTracker) bool {
 	switch x := v.(type) {
 	case *SetVariable:
@@ -321,8 +325,8 @@ func setLike(v VariableTracker) bool {
 	return false
 }
 
-// setOperator implements | & - ^ of sets and views; false for other operands. A view accepts any iterable as the other
-// operand, and the result is a set.
+// setOperator implements the operators | & - ^ of sets and dict views. It returns false for other operands. A dict view
+// accepts any iterable as the other operand, and the result is then a set.
 func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	method, ok := setOperators[n]
 	if !ok || !(setLike(a) || setLike(b)) {
@@ -349,8 +353,9 @@ func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTr
 	return r, true, err
 }
 
-// viewOperator follows dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython 3.11, Objects/dictobject.c. It
-// copies the left operand to a set and changes that in place; an intersection iterates over the smaller of two views.
+// viewOperator implements the operators of dict views, as dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython
+// 3.11 do (Objects/dictobject.c). It copies the left operand to a set and changes the copy in place. For an
+// intersection of two views, it iterates over the smaller view.
 func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	if n != opcode.NB_AND {
 		left, err := freshSet(tx, a)
@@ -390,7 +395,8 @@ func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Varia
 	return out, nil
 }
 
-// freshSet implements set(v). CPython adds the keys of a dict in another way than the items of other iterables.
+// freshSet implements set(v). It copies the hash table of a set or dict, as CPython does, and adds the items of other
+// iterables one by one.
 func freshSet(tx Translator, v VariableTracker) (*SetVariable, error) {
 	v, err := setWithin(tx, v)
 	if err != nil {

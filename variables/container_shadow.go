@@ -8,10 +8,11 @@ import (
 )
 
 // ShadowVariable is a mutable object of a C type that holds only plain data (bytearray, array.array). CPython computes
-// on a copy of it, and changes are replayed on the real object. See python/godynamo/_translator/shadows.py.
+// on a copy of the object, and changes are replayed on the real object at run time. See
+// python/godynamo/_translator/shadows.py.
 type ShadowVariable struct {
 	Base
-	real   py.Object   // the copy; replaced, never changed
+	real   py.Object   // the copy, which each change replaces by another copy
 	recipe []py.Object // a callable and the arguments that make an equal object, set by Settle
 }
 
@@ -30,8 +31,8 @@ func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len
 // Truth implements Truther.
 func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
 
-// contents returns the copy. It refuses an object of the frame after an in-place operation on a tensor, which may share
-// the object's memory (torch.frombuffer).
+// contents returns the copy. After an in-place operation on a tensor, it refuses an object that existed before the
+// frame ran, since the tensor may share the object's memory (torch.frombuffer).
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
 	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
@@ -63,7 +64,7 @@ func (v *ShadowVariable) Items(tx Translator) ([]VariableTracker, error) {
 // isShadowType reports whether a ShadowVariable may represent instances of t.
 func (w *World) isShadowType(t py.Object) bool { return dictHasType(w.shadowMethods, t) }
 
-// wrapShadow wraps an object of the frame and guards its type and contents.
+// wrapShadow wraps an object that existed before the frame ran and guards its type and contents.
 func wrapShadow(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()
@@ -79,7 +80,7 @@ func wrapShadow(tx Translator, obj py.Object, src guards.Source,
 		append(ofType, guards.PyCheck(src, tx.Output().Const(same), "holds "+s.Repr(real))), nil
 }
 
-// newShadow calls the type.
+// newShadow calls a shadow type and returns the tracker of the new object.
 func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	objs, _, err := shadowArguments(tx, append(append([]VariableTracker(nil), args...), KwValues(kwargs)...))
 	if err != nil {
@@ -101,7 +102,7 @@ func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	return shadowResult(tx, r)
 }
 
-// shadowResult wraps a result that CPython computed from copies. A result of a shadow type is a new object.
+// shadowResult wraps a result that CPython computed from copies. An object of a shadow type is a new object.
 func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	if tx.World().isShadowType(o.Type()) {
 		return &ShadowVariable{real: o}, nil
@@ -125,7 +126,7 @@ func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 }
 
 // shadowArguments returns the real objects of known arguments, and the trackers that the effect passes to the real
-// method. An iterator is exhausted here, so the effect passes a list of its items.
+// method. It exhausts an iterator, so the effect passes a list of the iterator's items.
 func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	given := make([]VariableTracker, len(args))
@@ -197,7 +198,7 @@ func (v *ShadowVariable) CallMethod(tx Translator, name string, args []VariableT
 	if changes != py.True() {
 		return shadowResult(tx, parts[0])
 	}
-	if len(kwargs) > 0 || v.Src != nil && tx.InsideTry() { // raises if the real object's buffer is exported
+	if len(kwargs) > 0 || v.Src != nil && tx.InsideTry() { // raises if the real object's buffer is in use
 		return nil, wrongCall(tx, v, name, args, kwargs)
 	}
 	v.real = parts[1]
@@ -262,7 +263,7 @@ func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// shadowOperator computes a binary operator with a ShadowVariable as an operand; false for other operands.
+// shadowOperator computes a binary operator if an operand is a ShadowVariable. It returns false for other operands.
 func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	x, left := a.(*ShadowVariable)
@@ -276,7 +277,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 			if inplace && v == a && !left { // the operator changes this container
 				return nil, false, nil
 			}
-		default: // its methods may come first
+		default: // v's methods may take precedence
 			return nil, false, nil
 		}
 	}
@@ -295,7 +296,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
-			// the method's error text differs from the operator's
+			// The text of the method's error differs from that of the operator's error.
 			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" {
 				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(),
 					Describe(tx, b))
@@ -311,7 +312,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 	return v, true, err
 }
 
-// compare computes a rich comparison. It returns nil if b is unknown or the type does not support it.
+// compare computes a rich comparison. It returns nil if b is not known or the type does not support the comparison.
 func (v *ShadowVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	o, ok := AsConstant(tx, b)
 	real, err := v.contents(tx)

@@ -69,8 +69,8 @@ func sortValues(tx Translator, items []VariableTracker, kwargs []Kw) ([]Variable
 	return pick(items, s.Items(res)), nil
 }
 
-// sortByComparison sorts items whose keys are compared by Python code. It makes CPython's comparisons, in CPython's
-// order.
+// sortByComparison sorts items whose keys are compared by Python code. It performs the same comparisons as CPython, in
+// the same order.
 func sortByComparison(tx Translator, items, keys []VariableTracker,
 	reverse VariableTracker) ([]VariableTracker, error) {
 	w := tx.World()
@@ -96,9 +96,9 @@ func sortByComparison(tx Translator, items, keys []VariableTracker,
 	return out, nil
 }
 
-// sortedClass returns the class of all keys (for tuples, of their first items), or the zero Object if the classes
-// differ. For keys of one class, list.sort calls __lt__ directly, and again if it returns NotImplemented:
-// unsafe_object_compare of CPython 3.11, Objects/listobject.c.
+// sortedClass returns the class that all keys share (for tuples, that their first items share), or the zero Object if
+// the classes differ. For keys of one class, list.sort calls __lt__ directly, and calls it a second time if it returns
+// NotImplemented: see unsafe_object_compare of CPython 3.11, Objects/listobject.c.
 func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}
 	for _, k := range keys {

@@ -6,20 +6,21 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A list or deque of the frame that the program only appends to is guarded by its type alone: a log that grows with
-// each call must not cause recompiles. The added items are recorded. If the program reads the object later, its
-// tracker is made from its contents at the frame's start and these items.
+// Some lists and deques that existed before the frame ran are only appended to, such as a log that grows with each
+// call. Their length must not cause recompiles, so only their type is guarded. Such an object is called unseen, since
+// the program has not read its contents. The items that the program adds are recorded. If the program reads the object
+// later, its tracker is made from its contents at the frame's start, followed by the recorded items.
 
-// unseen records the items added to such an object.
+// unseen records the items that the program adds to an unseen object.
 type unseen struct {
-	sources []guards.Source // the places it was read from
+	sources []guards.Source // the places from which the object was read
 	added   []VariableTracker
 }
 
 // unseenMethods are the methods that only add items at the end.
 var unseenMethods = map[string]bool{"append": true, "extend": true}
 
-// isUnseen returns v if it is a list or deque of the frame whose contents the program has not read.
+// isUnseen returns v if it is an unseen list or deque, and whether it is one.
 func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	l, ok := v.(*LazyVariable)
 	if !ok || l.real != nil || l.Src == nil || tx.World().PythonOps {
@@ -35,7 +36,7 @@ func isUnseen(tx Translator, v VariableTracker) (*LazyVariable, bool) {
 	return l, !looked
 }
 
-// unseenMethod returns one of unseenMethods, bound to an unseen object; false for other methods and objects.
+// unseenMethod returns one of unseenMethods, bound to an unseen object. It returns false for other methods and objects.
 func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracker, bool) {
 	if !unseenMethods[name] {
 		return nil, false
@@ -47,7 +48,8 @@ func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: l, name: name}, true
 }
 
-// addUnseen calls one of unseenMethods. It returns false if the object has been read, or must be read for the call.
+// addUnseen calls one of unseenMethods. It returns false if the program has read the object, or if the object must be
+// read for this call.
 func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
 		return false, nil
@@ -69,7 +71,7 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 		if err != nil {
 			return false, err
 		}
-		if _, ok := isUnseen(tx, v); !ok { // iterating the argument has read the object
+		if _, ok := isUnseen(tx, v); !ok { // iterating over the argument has read the object
 			return false, nil
 		}
 		added, given = items, []VariableTracker{NewTuple(items, nil)}
@@ -88,8 +90,8 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added unseen. A deque with a maxlen may only drop items that it had at the
-// frame's start and whose deallocation runs no code.
+// makesRoom reports whether n items can be added while the object stays unseen. This is always so for a list. A deque
+// with a maxlen may drop only items that it had at the frame's start and whose deallocation runs no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil
@@ -130,7 +132,7 @@ func (u *unseen) reachedAt(tx Translator, l *LazyVariable) {
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
 }
 
-// lookAt appends the added items to the object's contents at the frame's start.
+// lookAt appends the recorded items to the tracker of an object's contents at the frame's start.
 func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) error {
 	switch x := v.(type) {
 	case *ListVariable:
@@ -161,7 +163,8 @@ func (w *World) Unseen(f func(obj py.Object, src guards.Source)) {
 	}
 }
 
-// concatUnseen implements += of an unseen object and a list or tuple. Another operand's type may define the operator.
+// concatUnseen implements += if the left operand is an unseen object and the right operand is a list or tuple. It
+// returns false for other types of the right operand, which may define the operator.
 func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	if _, ok := isUnseen(tx, a); !ok {
 		return false, nil
@@ -183,7 +186,7 @@ func concatUnseen(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// addsUnseen implements list.append(items, x), the form of such a call after a graph break.
+// addsUnseen implements list.append(items, x) for an unseen object. Code after a graph break calls append in this form.
 func (u *UnboundMethod) addsUnseen(tx Translator, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if len(args) != 2 {
 		return false, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// writeThrough records a change to a value as an effect, at its place among the operations. A container that the
-// program made needs no effect until it exists as a real object.
+// writeThrough records a change to a value as an effect, in program order among the operations. A container that the
+// translated code made needs no effect until it exists as a real object.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 	emit func(e Emitter, vs []VariableTracker) error) error {
 	tx.World().Writes++
@@ -30,8 +30,8 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 		func(e Emitter) error { return emit(e, values) })
 }
 
-// methodEffect replays the program's method call on a real container, at the place of the call. For an instance of a
-// subclass, it calls the builtin type's method, even if the subclass overrides it.
+// methodEffect records an effect that calls a method of a real container again at run time, in program order. For an
+// instance of a builtin's subclass, it calls the builtin type's method even if the subclass overrides the method.
 func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
 	if t := v.base().through; !t.IsNull() {
 		return typeMethodEffect(tx, t, v, name, args)
@@ -50,7 +50,7 @@ func methodEffect(tx Translator, v VariableTracker, name string, args []Variable
 	})
 }
 
-// typeMethodEffect replays a call of a builtin type's method.
+// typeMethodEffect records an effect that calls a builtin type's method on v.
 func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string, args []VariableTracker) error {
 	method, err := tx.Scope().GetAttr(t, name)
 	if err != nil {
@@ -69,7 +69,7 @@ func typeMethodEffect(tx Translator, t py.Object, v VariableTracker, name string
 	})
 }
 
-// itemEffect replays the store of an item in a real container, or its deletion if value is nil.
+// itemEffect records an effect that stores an item in a real container, or deletes the item if value is nil.
 func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	if !v.base().through.IsNull() {
 		if value == nil {
@@ -95,8 +95,8 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to drop a value whose deallocation may run code (World.Replaceable). It guards that this also holds
-// for the values that later calls find in the same place.
+// lettingGo refuses to drop a value whose deallocation may run code (World.Replaceable). It adds a guard that a value
+// which a later call reads from the same place can also be dropped without running code.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

@@ -7,8 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// comptime implements godynamo.comptime and its shorthands. The user's function runs while translating, with a snapshot
-// of the frames, and adds nothing to the graph. It may request a graph break. Its exceptions propagate to the user.
+// comptime implements godynamo.comptime and its shorthands. The user's function runs while translating, receives a
+// snapshot of the frames, and adds nothing to the graph. It may request a graph break. Exceptions that it raises
+// propagate to the user.
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := t.detail
 	s := tx.Scope()
@@ -54,8 +55,9 @@ func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs [
 // plainKinds are the kinds of immutable values that a snapshot shows even if the program has not read them.
 var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}
 
-// comptimeArgument returns View(v). For a function it returns the function itself, or its parts if it is not real yet:
-// code, globals, name, and the views of its closure and defaults.
+// comptimeArgument returns the argument that is passed to the user's function for v: View(v), unless v is a function.
+// For a function, it returns the function itself. If the function does not exist as a real object, it returns its
+// parts: code, globals, name, and the views of its closure and defaults.
 func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
@@ -94,8 +96,8 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	return s.Tuple(s.Name("code"), f.Code, f.GlobalsDict, s.Str(f.Name), s.Tuple(cells...), s.Tuple(defaults...)), nil
 }
 
-// peek returns the contents of a cell, nil if it is empty, or the cell itself if the program has not read it. It adds
-// no guard.
+// peek returns the contents of a cell, or nil if the cell is empty. If the program has not read the cell, peek returns
+// the cell itself. It adds no guard.
 func (c *CellVariable) peek() VariableTracker {
 	if c.loaded {
 		return c.contents
@@ -103,7 +105,7 @@ func (c *CellVariable) peek() VariableTracker {
 	return c
 }
 
-// View returns the fields of _translator/comptime.ComptimeVar for v: (kind, text, type or None, known, value or None,
+// View returns the fields of a _translator/comptime.ComptimeVar for v: (kind, text, type or None, known, value or None,
 // node or -1, example or None). It adds no guard.
 func View(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()

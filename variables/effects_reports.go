@@ -17,7 +17,8 @@ func (p Place) tuple(s *py.Scope) py.Object {
 	return s.Tuple(s.Str(p.File), s.Int(int64(p.Line)), s.Str(p.Name))
 }
 
-// report records a call of a function of effects.py, which replaces a call that inspects its caller.
+// report records an effect that calls a function of effects.py. That function replaces a call that inspects its
+// caller's frame (logging, warnings).
 func report(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	fn, err := effect(tx, name)
 	if err != nil {
@@ -56,9 +57,9 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued returns an error if an effect that prints cannot be deferred to its place among the operations.
+// queued returns an error if an effect that prints cannot run later, in program order among the operations.
 func queued(tx Translator, what string, values []VariableTracker) error {
-	if !tx.World().QueueEffects || tx.InsideTry() { // a stream that the program has replaced may raise
+	if !tx.World().QueueEffects || tx.InsideTry() { // sys.stdout, if replaced, may raise
 		return unsupported(exc.CallUnsupported, "%s", what)
 	}
 	for _, v := range values {
@@ -90,8 +91,8 @@ func told(tx Translator, values []VariableTracker, emit func(e Emitter) error) e
 	return nil
 }
 
-// callLogging implements logger.info(message, *args) and similar calls, if all handlers are logging's own. The record
-// is made at its place among the operations.
+// callLogging implements logger.info(message, *args) and similar calls, if all handlers are classes of the logging
+// module. The log record is made at run time, in program order among the operations.
 func callLogging(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
 	what := s.Repr(fn)

@@ -9,26 +9,28 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// exceptionState is the state that BaseException keeps in C: the arguments, and what raising adds. An exception that
-// the program made is an ObjectVariable with this state, so its Python methods, properties and attributes work as for
-// any object.
+// exceptionState is the state that BaseException keeps in C: the arguments, and the fields that raising sets. An
+// exception that the translated code made is an ObjectVariable with this state. Its Python methods, properties and
+// attributes therefore work as for any object.
 //
-// An exception raised while translating lacks the traceback that CPython would add, so it never leaves the frame. If
-// the program needs the object itself, the translation restarts and lets CPython raise it (RaisedAt).
+// An exception raised while translating lacks the traceback that CPython would add, so it must not leave the frame. If
+// the exception is needed as a real object, the translation restarts and lets CPython raise it at the step RaisedAt.
 type exceptionState struct {
 	args     []VariableTracker
-	opaque   bool // args are unknown: only CPython has the exact text
-	raisedAt int  // step of the outermost frame that raised it; 0: never raised
+	opaque   bool // whether args are unknown, so that only CPython has the exact text
+	raisedAt int  // step of the outermost frame at which it was raised, or 0
 	context  VariableTracker
 	cause    VariableTracker
 	suppress bool
-	native   py.Object         // first class of the MRO that is written in C
-	ownInit  bool              // __init__ is written in Python, and runs while translating
-	members  []VariableTracker // of an exception group
-	part     *ObjectVariable   // the original group, if this group was split from one, even in several steps
+	native   py.Object // the first class of the MRO that is written in C
+	// ownInit is true if __init__ is written in Python. It runs while translating.
+	ownInit bool
+	members []VariableTracker // the members of an exception group
+	// part is the original group if this group was split from it, in one or several steps.
+	part *ObjectVariable
 }
 
-// IsException reports whether v is an exception, made by the program or read from the frame.
+// IsException reports whether v is an instance of BaseException or of a subclass.
 func IsException(tx Translator, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	return ok && py.IsSubtype(o.Class, tx.World().BaseException)
@@ -80,7 +82,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 	return o, nil
 }
 
-// plainExceptions keep only their arguments in C.
+// plainExceptions are the classes whose instances keep only their arguments in C.
 var plainExceptions = map[string]bool{
 	"BaseException": true, "Exception": true, "ArithmeticError": true, "AssertionError": true, "BufferError": true,
 	"EOFError":           true,
@@ -94,19 +96,20 @@ var plainExceptions = map[string]bool{
 	"ImportWarning":             true, "UnicodeWarning": true, "BytesWarning": true, "ResourceWarning": true,
 }
 
-// valueExceptions have fields that follow from positional arguments alone: value and code. name and obj stay None.
+// valueExceptions are the classes whose C fields follow from the positional arguments alone. These fields are `value`
+// and `code`. `name` and `obj` stay None.
 var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true,
 	"AttributeError": true}
 
-// wordedExceptions are classes that C code raises with the text as their only argument.
+// wordedExceptions are classes that C code raises with the error's text as the only argument.
 var wordedExceptions = map[string]bool{
 	"TypeError": true, "ValueError": true, "IndexError": true, "RuntimeError": true, "AttributeError": true,
 	"NameError":         true,
 	"UnboundLocalError": true,
 }
 
-// namesEnums guards the names of enum classes that occur in CPython's error text. The guards of enum members do not
-// cover the names of their classes.
+// namesEnums guards the names of enum classes that occur in the text of a CPython error. The guards of enum members do
+// not cover the names of their classes.
 func namesEnums(tx Translator, text py.Object) {
 	if text.Kind() != py.Str {
 		return
@@ -118,7 +121,7 @@ func namesEnums(tx Translator, text py.Object) {
 	}
 }
 
-// ExceptionOf returns the tracker of the exception that the program raised.
+// ExceptionOf returns the tracker of an exception that the user's code raised.
 func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	if v, ok := o.Value.(*ObjectVariable); ok {
 		return v, nil
@@ -157,7 +160,7 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	return v, nil
 }
 
-// RaisesA reports whether the program's exception is an instance of this builtin class.
+// RaisesA reports whether the exception that the user's code raised is an instance of the builtin class of this name.
 func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	if o.Value == nil && o.Real == nil {
 		return o.TypeName == class, nil
@@ -169,7 +172,8 @@ func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	return py.IsSubtype(v.Class, tx.World().Builtin(class)), nil
 }
 
-// StopIteration returns the error that ends an iterator. It has no argument if value is nil or None.
+// StopIteration returns the error for a StopIteration with this value. The exception has no argument if value is nil or
+// None.
 func StopIteration(tx Translator, value VariableTracker) error {
 	var args []VariableTracker
 	if value != nil {
@@ -181,14 +185,14 @@ func StopIteration(tx Translator, value VariableTracker) error {
 	return Raise(&ObjectVariable{Class: class, exc: &exceptionState{args: args, native: class}})
 }
 
-// RaiseText returns the error of "raise class(text)". text must equal CPython's.
+// RaiseText returns the error for `raise class(text)`. The text must equal CPython's.
 func RaiseText(tx Translator, class, text string) *exc.Observed {
 	c := tx.World().Builtin(class)
 	return Raise(&ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)},
 		native: c}})
 }
 
-// RaiseFrom returns the error of "raise class(text) from cause".
+// RaiseFrom returns the error for `raise class(text) from cause`.
 func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
 	c := tx.World().Builtin(class)
 	e := &ObjectVariable{Class: c, exc: &exceptionState{args: []VariableTracker{StrConst(tx, text)}, native: c}}
@@ -196,13 +200,13 @@ func RaiseFrom(tx Translator, class, text string, cause *ObjectVariable) error {
 	return Raise(e)
 }
 
-// Raise returns the error of "raise v". v must be an exception.
+// Raise returns the error for `raise v`. v must be an exception.
 func Raise(v *ObjectVariable) *exc.Observed {
 	return &exc.Observed{TypeName: py.TypeName(v.Class), Value: v}
 }
 
-// MarkRaised records that an exception was raised at a step of the outermost frame, while another (or nil) was being
-// handled.
+// MarkRaised records the step of the outermost frame at which an exception was raised. handled is the exception that
+// was being handled then, or nil.
 func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
 	if v.exc == nil {
 		return
@@ -215,13 +219,13 @@ func MarkRaised(v *ObjectVariable, step int, handled VariableTracker) {
 	}
 }
 
-// SetCause sets the cause as "raise v from cause" does. cause is None or an exception.
+// SetCause sets the cause as `raise v from cause` does. cause is None or an exception.
 func SetCause(v *ObjectVariable, cause VariableTracker) {
 	v.exc.cause, v.exc.suppress = cause, true
 }
 
-// RaisedAt returns the step of the outermost frame at which an exception of the program was raised while translating, 0
-// if it was not.
+// RaisedAt returns the step of the outermost frame at which an exception was raised while translating. v is the
+// exception or its traceback. RaisedAt returns 0 if the exception was not raised while translating.
 func RaisedAt(v VariableTracker) int {
 	switch x := v.(type) {
 	case *ObjectVariable:
@@ -236,7 +240,7 @@ func RaisedAt(v VariableTracker) int {
 	return 0
 }
 
-// exceptionField reads an attribute that BaseException keeps in C.
+// exceptionField reads an attribute that BaseException keeps in C, from an exception that the translated code made.
 func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTracker, error) {
 	e := o.exc
 	switch {
@@ -266,12 +270,12 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 	return nil, unsupported(exc.AttrUnsupported, "%s of an exception", name)
 }
 
-// exceptionFields are the attributes that guards can read from an exception of the frame.
+// exceptionFields are the attributes that a guard program can read from an exception that existed before the frame ran.
 var exceptionFields = map[string]guards.FuncField{"args": guards.ExceptionArgs, "__cause__": guards.ExceptionCause,
 	"__context__": guards.ExceptionContext, "__traceback__": guards.ExceptionTraceback}
 
-// realExceptionField reads an attribute that BaseException keeps in C from an exception of the frame; false for other
-// attributes and objects.
+// realExceptionField reads one of exceptionFields from an exception that existed before the frame ran. It returns false
+// for other attributes and objects.
 func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Object) (VariableTracker, bool, error) {
 	field, ok := exceptionFields[name]
 	if !ok || o.exc != nil || o.Obj.IsNull() || o.Src == nil || !py.IsSubtype(o.Class, tx.World().BaseException) {
@@ -280,14 +284,14 @@ func (o *ObjectVariable) realExceptionField(tx Translator, name string, d py.Obj
 	if own, _ := tx.Scope().TypeLookup(tx.World().BaseException, name); own != d {
 		return nil, false, nil
 	}
-	v, err := tx.Scope().CallMethod(d, "__get__", o.Obj, o.Class) // calls no hook of the class
+	v, err := tx.Scope().CallMethod(d, "__get__", o.Obj, o.Class) // calls no user code
 	if err != nil {
 		return nil, true, observed(err)
 	}
 	return remember(o, name, tx.Build(v, guards.NewFunctionFieldSource(o.Src, field))), true, nil
 }
 
-// exceptionMethod calls a method that BaseException implements in C.
+// exceptionMethod calls a method that BaseException implements in C, on an exception that the translated code made.
 func exceptionMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	e := o.exc
@@ -351,7 +355,7 @@ func exceptionText(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	return Call(tx, str, []VariableTracker{NewTuple(o.exc.args, nil)}, nil)
 }
 
-// reconstructException emits code that makes the exception without its attributes, which the caller stores.
+// reconstructException emits code that makes the exception. The caller emits the code that stores its attributes.
 func (o *ObjectVariable) reconstructException(e Emitter) error {
 	x := o.exc
 	if x.raisedAt != 0 || x.opaque {
@@ -359,7 +363,8 @@ func (o *ObjectVariable) reconstructException(e Emitter) error {
 	}
 	e.PushNull()
 	n := len(x.args)
-	if x.ownInit { // does not call __init__ again: its effects are recorded
+	// __init__ is not called again, since its effects are recorded.
+	if x.ownInit {
 		e.LoadConst(x.native)
 		e.LoadAttr("__new__")
 		n++
@@ -378,7 +383,7 @@ type TracebackVariable struct {
 	of *ObjectVariable
 }
 
-// NewTraceback returns the traceback of a program-made exception.
+// NewTraceback returns the traceback of an exception that the translated code made.
 func NewTraceback(of *ObjectVariable) *TracebackVariable { return &TracebackVariable{of: of} }
 
 // Kind implements VariableTracker.
@@ -387,8 +392,8 @@ func (*TracebackVariable) Kind() string { return "TracebackVariable" }
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }
 
-// currentException implements sys.exception(). If the translated code handles no exception, a guard checks that no
-// caller does either.
+// currentException implements sys.exception(). If the translated code is handling no exception, it adds a guard that no
+// caller is handling one.
 func currentException(tx Translator) (VariableTracker, error) {
 	if h := tx.Handled(); h != nil {
 		return Realize(tx, h)
@@ -430,7 +435,7 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	if !ok {
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
 	}
-	for _, name := range []string{"__enter__", "__exit__"} { // CPython looks up both before it calls one
+	for _, name := range []string{"__enter__", "__exit__"} { // CPython looks up both before it calls __enter__
 		if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 			return nil, nil, unsupported(exc.CallUnsupported, "%s = None", name)
 		}
@@ -451,8 +456,8 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	return enter, exit, nil
 }
 
-// ExceptionClassOf returns the class that v is, in an "except" clause or a "raise" statement; false if it is not an
-// exception class.
+// ExceptionClassOf returns v as an exception class, such as the operand of an `except` clause or a `raise` statement.
+// It returns false if v is not an exception class.
 func ExceptionClassOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	c, ok := AsConstant(tx, v)
 	if !ok || (c.Kind() != py.TypeKind && c.Kind() != py.TypeSub) || !py.IsSubtype(c, tx.World().BaseException) {

@@ -7,16 +7,16 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exception groups that the program made, and except*: CPython 3.11, Objects/exceptions.c and exception_group_match of
-// Python/ceval.c. A group is an exception whose arguments are its message and its exceptions. CPython splits groups of
-// user classes and groups of the frame.
+// Exception groups that the translated code made, and `except*`, as in Objects/exceptions.c and in
+// exception_group_match of Python/ceval.c of CPython 3.11. A group is an exception whose arguments are its message and
+// its exceptions. Groups of user classes, and groups that existed before the frame ran, are split by CPython.
 
-// isGroup reports whether class is one of the two builtin classes of exception groups.
+// isGroup reports whether class is ExceptionGroup or BaseExceptionGroup.
 func isGroup(tx Translator, class py.Object) bool {
 	return class == tx.World().Builtin("ExceptionGroup") || class == tx.World().Builtin("BaseExceptionGroup")
 }
 
-// newGroup implements BaseExceptionGroup.__new__: a group whose members are all Exceptions is an ExceptionGroup.
+// newGroup implements BaseExceptionGroup.__new__. A group whose members are all Exceptions is made an ExceptionGroup.
 func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVariable, error) {
 	if len(args) != 2 {
 		return nil, unsupported(exc.CallUnsupported, "%s with %d arguments", py.TypeName(class), len(args))
@@ -36,7 +36,7 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 	if len(members) == 0 {
 		return nil, RaiseText(tx, "ValueError", "second argument (exceptions) must be a non-empty sequence")
 	}
-	plain := true // all members are Exceptions
+	plain := true // whether all members are Exceptions
 	for i, m := range members {
 		if members[i], err = Realize(tx, m); err != nil {
 			return nil, err
@@ -60,16 +60,16 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 		exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
 }
 
-// MatchGroup implements CHECK_EG_MATCH: it returns the part of an exception that an except* clause handles, and the
-// rest; nil for none. An exception that is not a group is wrapped in a new group. matches reports whether the clause
-// handles a class.
+// MatchGroup implements CHECK_EG_MATCH. It returns the part of exception e that an `except*` clause handles, and the
+// rest. Each of them may be nil. It wraps an exception that is not a group in a new group. matches reports whether the
+// clause handles a class.
 func MatchGroup(tx Translator, e VariableTracker,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
 	if err != nil {
 		return nil, nil, err
 	}
-	if c, ok := AsConstant(tx, e); ok && c == pyNone { // an earlier clause handled the rest
+	if c, ok := AsConstant(tx, e); ok && c == pyNone { // earlier clauses handled everything
 		return nil, nil, nil
 	}
 	o, ok := e.(*ObjectVariable)
@@ -90,7 +90,7 @@ func MatchGroup(tx Translator, e VariableTracker,
 	return splitGroup(tx, o, matches)
 }
 
-// splitGroup implements exceptiongroup_split_recursive; nil for a part without exceptions.
+// splitGroup implements exceptiongroup_split_recursive. match or rest is nil if it would contain no exception.
 func splitGroup(tx Translator, o *ObjectVariable,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	if o.exc == nil || o.exc.members == nil || Materialized(o) {
@@ -131,8 +131,8 @@ func splitGroup(tx Translator, o *ObjectVariable,
 	return match, rest, err
 }
 
-// subset implements exceptiongroup_subset: it returns a group of some of o's exceptions, with o's message, context,
-// cause and place of raising.
+// subset implements exceptiongroup_subset. It returns a group of some of o's exceptions that has o's message, context,
+// cause and raisedAt. It returns nil if members is empty.
 func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (VariableTracker, error) {
 	if len(members) == 0 {
 		return nil, nil
@@ -142,7 +142,7 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 	if err != nil {
 		return nil, err
 	}
-	if len(o.order) > 0 || o.dict != nil { // __notes__
+	if len(o.order) > 0 || o.dict != nil { // o has __notes__ or other attributes
 		return nil, unsupported(exc.CallUnsupported, "a part of an exception group with attributes")
 	}
 	from := o.exc.part
@@ -155,8 +155,9 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 	return g, nil
 }
 
-// ReraiseGroup implements PREP_RERAISE_STAR: it returns the exception to raise after the except* clauses, nil for none.
-// left are the exceptions that the clauses raised or did not handle. CPython combines several of them.
+// ReraiseGroup implements PREP_RERAISE_STAR. It returns the exception to raise after the `except*` clauses, or nil for
+// none. left are the exceptions that the clauses raised or did not handle. If there are several, it breaks the graph
+// and CPython combines them.
 func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker) (VariableTracker, error) {
 	var found []VariableTracker
 	for _, e := range left {
@@ -185,16 +186,18 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 	e, ok := found[0].(*ObjectVariable)
 	if ok && (e == o || e.exc != nil &&
 		(e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
-		return e, nil // a part of the caught group
+		return e, nil // e is a part of the caught group
 	}
-	if ok && e.exc != nil && !Materialized(e) { // raised by a clause, and the only one left
+	// e was raised by a clause and is the only exception that is left.
+	if ok && e.exc != nil && !Materialized(e) {
 		return e, nil
 	}
 	return nil, unsupported(exc.ProgramRaises, "the rest of %s after its except* clauses", Describe(tx, caught))
 }
 
-// groupMethod implements split and subgroup, for an exception class or a tuple of them, and derive, of a group that the
-// program made; false for others.
+// groupMethod implements the methods split, subgroup and derive of a group that the translated code made. The argument
+// of split and subgroup must be an exception class or a tuple of them. It returns false for other methods and
+// arguments.
 func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	if o.exc.members == nil || len(args) != 1 {
 		return nil, false, nil
@@ -231,8 +234,8 @@ func groupMethod(tx Translator, o *ObjectVariable, name string, args []VariableT
 	return NewTuple([]VariableTracker{match, rest}, nil), true, nil
 }
 
-// ExceptionClasses returns a function that reports whether an exception of a class matches v, an exception class or a
-// tuple of them; nil for another v.
+// ExceptionClasses returns a function that reports whether an exception of a class matches v. v is an exception class
+// or a tuple of them. For any other v, it returns nil.
 func ExceptionClasses(tx Translator, v VariableTracker) (func(class py.Object) bool, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

@@ -6,16 +6,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions of the frame, as after a graph break inside a handler: real objects, which differ from call to call. Their
-// texts are computed at run time. Only the types of their arguments are guarded.
+// Exceptions that existed before the frame ran, for example the current exception after a graph break inside a handler.
+// They are real objects and differ from call to call. Their texts are computed at run time, and only the types of their
+// arguments are guarded. In this file, such an exception is called a real exception.
 
-// realException returns v if it is an exception of the frame.
+// realException returns v if it is a real exception, and whether it is one.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
 	o, ok := v.(*ObjectVariable)
 	return o, ok && o.exc == nil && !o.Obj.IsNull() && o.Src != nil && py.IsSubtype(o.Class, tx.World().BaseException)
 }
 
-// exceptionParts returns (class, object, traceback), as for sys.exc_info() and __exit__.
+// exceptionParts returns (class, object, traceback) of an exception, as sys.exc_info() does and __exit__ receives.
 func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error) {
 	if _, ok := realException(tx, o); !ok {
 		return []VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil
@@ -24,8 +25,8 @@ func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error)
 	return []VariableTracker{NewClass(o.Class, nil), o, tb}, err
 }
 
-// ExitArguments returns the arguments of __exit__ for an exception. It refuses a materialized exception that the
-// program made.
+// ExitArguments returns the arguments of __exit__ for an exception. It breaks the graph for an exception that the
+// translated code made and that has been materialized.
 func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) {
 	o, ok := e.(*ObjectVariable)
 	if _, real := realException(tx, e); !ok || Materialized(o) && !real {
@@ -34,8 +35,8 @@ func ExitArguments(tx Translator, e VariableTracker) ([]VariableTracker, error) 
 	return exceptionParts(tx, o)
 }
 
-// hasPlainText reports whether str() or repr() of an exception of the frame runs no user code, neither for the
-// exception nor for its arguments.
+// hasPlainText reports whether str() or repr() of a real exception runs no user code. It checks the exception and its
+// arguments.
 func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error) {
 	s, w := tx.Scope(), tx.World()
 	d, _ := s.TypeLookup(o.Class, method)
@@ -75,7 +76,7 @@ func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error)
 	return true, nil
 }
 
-// exceptionTextOf implements str and repr of an exception of the frame; false for other values.
+// exceptionTextOf implements str and repr of a real exception. It returns false for other values.
 func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTracker, bool, error) {
 	o, ok := realException(tx, v)
 	if !ok || name != "str" && name != "repr" {
@@ -97,7 +98,7 @@ func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTra
 	return r, true, err
 }
 
-// exceptionFormat implements format() of an exception of the frame after a conversion; false for other values.
+// exceptionFormat implements format() of a real exception after a conversion. It returns false for other values.
 func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) (VariableTracker, bool, error) {
 	o, ok := realException(tx, v)
 	if !ok || conversion == "ascii" || conversion == "" && spec != "" {
@@ -118,8 +119,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 	return r, true, err
 }
 
-// realOrNotNone realizes v for a comparison with other. It returns nil if v is an object of an unsupported kind, not
-// None, and other is None.
+// realOrNotNone realizes v for a comparison with other. If v is an object that cannot be tracked and other is None, it
+// adds a guard on v's type and returns nil, since the type shows that v is not None.
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)

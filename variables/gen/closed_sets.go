@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// wordRow matches a row of a Literal: a word and its meaning.
+// wordRow matches a row of a Literal type: a word and, in a comment, its meaning.
 var wordRow = regexp.MustCompile(`^    "([a-z]+(?:_[a-z]+)*)",  # (.+)$`)
 
 type word struct{ word, meaning string }
 
-// words returns the rows of a Literal in a Python file, in order.
+// words returns the rows of the Literal type of this name in the text of a Python file, in order.
 func words(python, name string) ([]word, error) {
 	_, rest, ok := strings.Cut(python, "\n"+name+" = Literal[\n")
 	body, _, closed := strings.Cut(rest, "\n]\n")
@@ -35,11 +35,11 @@ func words(python, name string) ([]word, error) {
 	return kinds, nil
 }
 
-// closedSet is a Literal in a Python file for which a Go type is generated.
+// closedSet describes a Literal type in a Python file, for which a Go type is generated.
 type closedSet struct {
-	source, literal string // the Python file below python/godynamo, and the Literal's name
-	typ, meaning    string // the Go type, and what its comment says
-	prefix          string // of the Go constants
+	source, literal string // the Python file below python/godynamo, and the name of the Literal type
+	typ, meaning    string // the Go type, and the words that complete its comment
+	prefix          string // the prefix of the Go constants
 }
 
 var (
@@ -49,7 +49,7 @@ var (
 		"gives"}
 )
 
-// file returns the Go code: the type, a constant for each word, and a list of all constants.
+// file returns the generated Go code: the type, a constant for each word, and a list of all constants.
 func (c closedSet) file(python string) ([]byte, error) {
 	rows, err := words(python, c.literal)
 	if err != nil {
@@ -69,5 +69,5 @@ func (c closedSet) file(python string) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// constant returns the name of a word's Go constant: kindRecursiveRepr for recursive_repr.
+// constant returns the name of the Go constant for a word, such as kindRecursiveRepr for recursive_repr.
 func (c closedSet) constant(word string) string { return field(c.prefix + "_" + word) }

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// row matches a key of the dict, one per line. key matches a valid key.
+// row matches a line with a key of the dict that facts() returns. key matches a valid key.
 var (
 	row = regexp.MustCompile(`(?m)^ {8}"([^"]*)": `)
 	key = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$|^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 )
 
-// factNames returns the keys of the dict that facts() returns, in order. They are snake_case, or CamelCase if other
-// packages read the field.
+// factNames returns the keys of the dict that facts() returns, in order. text is the text of the Python file. The keys
+// are snake_case, or CamelCase if other packages read the field.
 func factNames(text string) ([]string, error) {
 	_, body, ok := strings.Cut(text, "\ndef facts() ")
 	if !ok {
@@ -40,7 +40,7 @@ func factNames(text string) ([]string, error) {
 	return names, nil
 }
 
-// field returns the Go field of a key: callableName for callable_name, ListType for ListType.
+// field returns the name of the Go field for a key, such as callableName for callable_name and ListType for ListType.
 func field(name string) string {
 	words := strings.Split(name, "_")
 	for i, w := range words[1:] {

@@ -1,12 +1,12 @@
-// Command gen generates the Go files of package variables whose names are defined in Python, so that each name has one
-// definition:
+// Command gen generates Go files of package variables from Python files. The names in these files are therefore defined
+// once, in Python:
 //
-//   - facts_gen.go: a field of factObjects for each key of the dict that facts() of
-//     python/godynamo/_translator/facts.py returns
-//   - torch_kinds_gen.go: a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py
-//   - torch_results_gen.go: a constant for each row of ResultKind in python/godynamo/_translator/kinds.py
+//   - facts_gen.go has a field of factObjects for each key of a dict. The function facts() of
+//     python/godynamo/_translator/facts.py returns this dict.
+//   - torch_kinds_gen.go has a constant for each row of CallableKind in python/godynamo/_user/callable_kinds.py.
+//   - torch_results_gen.go has a constant for each row of ResultKind in python/godynamo/_translator/kinds.py.
 //
-// `go generate ./variables` runs it in that folder.
+// `go generate ./variables` runs this command in the folder of package variables.
 package main
 
 import (

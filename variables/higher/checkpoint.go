@@ -5,8 +5,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torch.utils.checkpoint.checkpoint calls its function again in backward, when the program may have changed what the
-// function reads. So the forward pass runs the captured graph, and the second run calls the program's own function.
+// torch.utils.checkpoint.checkpoint calls its function twice: in forward, and again in backward. Between the two calls,
+// the program may change values that the function reads. The first run therefore runs the captured graph, and the
+// second run calls the user's own function.
 
 // checkpoint implements torch.utils.checkpoint.checkpoint.
 func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
@@ -32,7 +33,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	// the graph that this backend traces contains the second run
+	// The graph that such a backend traces contains the second run as well.
 	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}
@@ -63,7 +64,8 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	})
 }
 
-// checkpointed returns the keyword arguments that are passed to the function.
+// checkpointed returns the keyword arguments that are passed to the function. It refuses options of checkpoint that are
+// not supported.
 func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err error) {
 	explicit := false
 	for _, kw := range kwargs {
@@ -72,7 +74,7 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 			explicit = true
 			if c, known := variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known ||
 				c != py.False() && h.tx.Output().WholeGraph() {
-				return nil, h.refused("with use_reentrant") // no backend can trace its autograd function
+				return nil, h.refused("with use_reentrant") // backends cannot trace it
 			}
 		case "preserve_rng_state", "determinism_check", "debug", "early_stop":
 		case "context_fn":
@@ -87,8 +89,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 	return named, nil
 }
 
-// changeable returns the arguments that the program can change before the second run, and their places: an index or a
-// keyword.
+// changeable returns the arguments that the program may change before the second run. places holds the place of each:
+// an index or a keyword.
 func (h *higher) changeable(args []variables.VariableTracker,
 	named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object

@@ -7,15 +7,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// replacedTensor is a parameter or buffer that functional_call replaces by another tensor during the call.
+// replacedTensor is a parameter or buffer of a module. During a functional_call, another tensor replaces it.
 type replacedTensor struct {
 	dict        *variables.DictVariable
 	at          int
 	before, now variables.VariableTracker
 }
 
-// functionalCall implements torch.func.functional_call(module, tensors, args, kwargs): it calls the module with other
-// tensors in its dicts. The original tensors are restored after the call, so the replacement is not an effect.
+// functionalCall implements torch.func.functional_call(module, tensors, args, kwargs). It puts the given tensors into
+// the module's dicts and calls the module. After the call, it restores the original tensors, so the replacement is not
+// an effect.
 func functionalCall(tx variables.Translator, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	refused := exc.Break(exc.CallUnsupported, "torch.func.functional_call")
@@ -52,7 +53,7 @@ func functionalCall(tx variables.Translator, args []variables.VariableTracker,
 	return result, err
 }
 
-// functionalArgs returns the arguments by name.
+// functionalArgs returns the arguments of functional_call by name.
 func functionalArgs(args []variables.VariableTracker, kwargs []variables.Kw) map[string]variables.VariableTracker {
 	values := map[string]variables.VariableTracker{}
 	for i, name := range []string{"module", "parameter_and_buffer_dicts", "args", "kwargs"} {
@@ -87,7 +88,8 @@ func realizeFunctional(tx variables.Translator, values map[string]variables.Vari
 	return tie, nil
 }
 
-// positionalOf returns the module's positional arguments: a tuple's items, nothing for None, else the value itself.
+// positionalOf returns the positional arguments for the module. For a tuple, these are its items; for None, there are
+// none; any other value is the only argument.
 func positionalOf(tx variables.Translator, args variables.VariableTracker) []variables.VariableTracker {
 	if args == nil {
 		return nil
@@ -101,7 +103,7 @@ func positionalOf(tx variables.Translator, args variables.VariableTracker) []var
 	return nil
 }
 
-// keywordsOf returns the module's keyword arguments from a dict or None.
+// keywordsOf returns the keyword arguments for the module. kwargs is a dict or None.
 func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker,
 	refused error) (named []variables.Kw, err error) {
 	k, ok := kwargs.(*variables.DictVariable)
@@ -124,7 +126,7 @@ func keywordsOf(tx variables.Translator, kwargs variables.VariableTracker,
 	return named, nil
 }
 
-// replacing is a functional_call in progress, with the tensors that it has replaced.
+// replacing is a functional_call in progress. It records the tensors that it has replaced.
 type replacing struct {
 	tx       variables.Translator
 	module   *variables.ObjectVariable
@@ -132,7 +134,7 @@ type replacing struct {
 	replaced []replacedTensor
 }
 
-// replaceAll puts the tensors of a dict, or of a list or tuple of dicts, into the module.
+// replaceAll puts the given tensors into the module. tensors is a dict, or a list or tuple of dicts.
 func (r *replacing) replaceAll(tensors variables.VariableTracker) error {
 	dicts := []variables.VariableTracker{tensors}
 	switch x := tensors.(type) {
@@ -163,7 +165,8 @@ func (r *replacing) replaceAll(tensors variables.VariableTracker) error {
 	return nil
 }
 
-// replace puts one tensor into the module. It refuses a second tensor at the same place.
+// replace puts one tensor into the module, at the parameter or buffer of this name. It refuses to replace the same
+// parameter or buffer twice.
 func (r *replacing) replace(name string, v variables.VariableTracker) error {
 	t, err := variables.Realize(r.tx, v)
 	if err != nil {
@@ -188,7 +191,8 @@ func (r *replacing) replace(name string, v variables.VariableTracker) error {
 	return nil
 }
 
-// stored reports whether the module has stored another tensor in place of a replaced one.
+// stored reports whether the module, while it ran, stored another tensor in place of one that functional_call had put
+// there.
 func (r *replacing) stored() bool {
 	for _, x := range r.replaced {
 		if variables.MustRealize(r.tx, x.dict.Values()[x.at]) != variables.MustRealize(r.tx, x.now) {
@@ -206,7 +210,8 @@ func (r *replacing) restore() {
 	}
 }
 
-// withoutTies guards that no parameter or buffer of the module has two names, and refuses a module where one has.
+// withoutTies adds a guard that no parameter or buffer of the module has two names. It refuses a module in which one
+// has.
 func withoutTies(tx variables.Translator, o *variables.ObjectVariable, refused error) error {
 	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {

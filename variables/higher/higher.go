@@ -1,10 +1,10 @@
 // Package higher translates calls that take functions: torch.vmap and torch.func's transforms, torch's higher-order
 // operators, torch.utils.checkpoint, torch.func.functional_call, and torch.autograd.Function.apply.
 //
-// Such a call is one operation of the graph. Each function is translated once into its own graph (Output.Body), on
-// sample tensors with the metadata of those that the operation will pass. The operation's target
-// (python/godynamo/_translator/higher.py) passes torch a function that runs that graph. Tensors that the function reads
-// from outside are operands of the operation, so that autograd and every backend see them.
+// Such a call is one operation of the graph. Each function is translated once into a graph of its own (Output.Body).
+// The translator calls it on sample tensors, which have the metadata of the tensors that the operation will pass at run
+// time. The operation's target (python/godynamo/_translator/higher.py) passes torch a function that runs that graph.
+// Tensors that the function reads from outside are operands of the operation, so autograd and every backend see them.
 //
 // Package variables calls this package through variables.HigherCalls, since it cannot import it.
 package higher
@@ -15,14 +15,14 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// itemsOf returns the items of a list or tuple, which are always known.
+// itemsOf returns the items of a list or tuple. They are always known, so Items returns no error.
 func itemsOf(tx variables.Translator, v variables.Sequence) []variables.VariableTracker {
 	items, _ := v.Items(tx)
 	return items
 }
 
-// mapLeaves copies nested lists, tuples and dicts and replaces each leaf by f's result, in the order of
-// torch.utils._pytree. It returns false for other containers, or if f does.
+// mapLeaves copies nested lists, tuples and dicts. It replaces each leaf by f's result, in the order of
+// torch.utils._pytree. It returns false if it finds another container, or if f returns false.
 func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	f func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error)) (variables.VariableTracker,
 	bool, error) {
@@ -77,13 +77,14 @@ func mapLeaves(tx variables.Translator, v variables.VariableTracker,
 	return f(v)
 }
 
-// function is a captured function operand of an operation.
+// function is a function operand of an operation, captured as a graph.
 type function struct {
 	body     *variables.Body
 	template py.Object // the result of _translator/higher.function
 	results  variables.VariableTracker
-	tensors  []variables.VariableTracker // of the arguments, in the order of the body's placeholders
-	plain    bool                        // all leaves of results are tensors
+	// tensors holds the tensors among the arguments, in the order of the body's placeholders.
+	tensors []variables.VariableTracker
+	plain   bool // whether all leaves of results are tensors
 }
 
 // higher is the state of a call that takes functions.
@@ -91,7 +92,8 @@ type higher struct {
 	tx     variables.Translator
 	module py.Object // godynamo._translator.higher
 	name   string
-	fresh  bool // functions must return new tensors: no argument, no view of one, and none twice
+	// fresh means that functions must return new tensors: no argument, no view of an argument, and no tensor twice.
+	fresh bool
 }
 
 func newHigher(tx variables.Translator, name string) (*higher, error) {
@@ -103,8 +105,8 @@ func (h *higher) refused(what string) error {
 	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
 }
 
-// function translates f for a call with these arguments. sample returns the stand-in for t, the i-th leaf of the
-// arguments.
+// function captures f as a graph, for a call with these arguments. For the i-th leaf of the arguments, if it is a
+// tensor t, sample returns the sample tensor on which f is called.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -183,8 +185,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	return out, err
 }
 
-// keptFunction is function() for an operation that keeps the function and calls it again later. A checkpoint inside the
-// function breaks the graph, since torch decides which of the two functions runs again first.
+// keptFunction is like function, for an operation that keeps f and calls it again later. A checkpoint inside f breaks
+// the graph, since torch decides whether f or the checkpoint's function runs again first.
 func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
@@ -208,8 +210,8 @@ func plainTensors(tx variables.Translator, vs []variables.VariableTracker) bool 
 	return true
 }
 
-// result returns the template of v, a nested value such as a function's result. It appends v's tensors to ends and
-// clears plain if v has other leaves.
+// result returns the template of v, which is a nested value such as a function's result. At run time, a template builds
+// such a value from tensors. result appends v's tensors to ends, and sets plain to false if v has other leaves.
 func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker,
 	plain *bool) (py.Object, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -290,7 +292,7 @@ func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableT
 	return py.Object{}, h.refused("with " + variables.Describe(tx, v))
 }
 
-// arguments returns the templates of the positional and keyword arguments, and the tensors in them.
+// arguments returns the templates of the positional and of the keyword arguments, and the tensors in all of them.
 func (h *higher) arguments(args []variables.VariableTracker,
 	kwargs []variables.Kw) (templates [2]py.Object, tensors []variables.VariableTracker, err error) {
 	plain := true
@@ -309,7 +311,7 @@ func (h *higher) arguments(args []variables.VariableTracker,
 	return templates, tensors, err
 }
 
-// skeleton returns the tuple of vs with each leaf replaced by 0.
+// skeleton returns vs as a real tuple in which each leaf is replaced by 0.
 func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	r, ok, err := mapLeaves(h.tx, variables.NewTuple(vs, nil),
 		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
@@ -326,7 +328,8 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like calls a function of _translator/higher, named how, that makes a sample tensor from t.
+// like adds a call that makes a sample tensor from t to the graph. how is the name of the function in
+// _translator/higher that makes it.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)
@@ -341,7 +344,7 @@ func (h *higher) like(t *variables.TensorVariable, how string,
 	return variables.NewTensor(node), nil
 }
 
-// callGraphFunction calls a function that an operation of the graph has returned.
+// callGraphFunction calls a function that an operation of the graph returns at run time.
 func callGraphFunction(tx variables.Translator, v *variables.GraphFunction, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	m, err := tx.Scope().Import("godynamo._translator.higher")

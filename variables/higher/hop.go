@@ -9,16 +9,17 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// hopForm describes the arguments of one of torch's higher-order operators, by position. Its functions are called with
-// the tensors of whole, then the slices, then the tensors of behind.
+// hopForm describes the arguments of one of torch's higher-order operators. Its numbers are positions of arguments. The
+// operator calls its functions with the tensors of `whole`, then the slices of the tensors of `sliced`, then the
+// tensors of `behind`.
 type hopForm struct {
-	functions []int // functions
-	whole     []int // lists of tensors that are passed unchanged
-	sliced    []int // lists of tensors of which slices along the first dimension are passed
-	twice     bool  // the slices are passed twice
-	behind    []int // lists of tensors that are passed unchanged, after the slices
-	outside   int   // the argument for the tensors that the functions read from outside
-	unused    bool  // tensors that no function reads are also operands
+	functions []int // the functions
+	whole     []int // lists of tensors, which are passed unchanged
+	sliced    []int // lists of tensors, of which slices along the first dimension are passed
+	twice     bool  // whether the slices are passed twice
+	behind    []int // lists of tensors, which are passed unchanged after the slices
+	outside   int   // the argument that holds the tensors that functions read from outside
+	unused    bool  // whether tensors that no function reads are operands as well
 }
 
 var hopForms = map[string]hopForm{
@@ -29,20 +30,20 @@ var hopForms = map[string]hopForm{
 	"map_impl":         {functions: []int{0}, sliced: []int{1}, behind: []int{2}, outside: 2, unused: true},
 }
 
-// hopCall is a call of a higher-order operator in progress.
+// hopCall is a call of a higher-order operator that is being translated.
 type hopCall struct {
 	*higher
 	op       string // the operator's name: cond, scan, ...
 	form     hopForm
 	args     []variables.VariableTracker
-	fs       []*function // the functions of form.functions, in order
-	random   string      // "_random" if one of them draws random numbers
+	fs       []*function // the captured functions, in the order of form.functions
+	random   string      // "_random" if a function draws random numbers
 	operands []hopOperand
 }
 
-// hop implements a call of a higher-order operator of torch (torch.cond, scan, ...) as an operation whose functions are
-// graphs, as torch.compile does. In eager mode, torch also runs these operators through torch.compile. A call that
-// torch.compile rejects breaks the graph.
+// hop implements a call of one of torch's higher-order operators (torch.cond, scan, ...). As in torch.compile, the call
+// becomes an operation whose functions are graphs. Eager mode is no different, since torch runs these operators through
+// torch.compile there too. A call that torch.compile rejects breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
@@ -75,7 +76,8 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 	return c.results(r)
 }
 
-// newHopCall refuses operators without a hopForm and arguments that do not match it.
+// newHopCall returns the state of a call of the operator fn. It refuses operators without a hopForm, and arguments that
+// do not match the form.
 func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*hopCall, error) {
 	text, err := tx.Scope().GetAttr(fn, "_name")
@@ -100,7 +102,8 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 	return &hopCall{higher: h, op: name, form: form, args: args}, nil
 }
 
-// knownBranch returns the function that a cond calls, and its arguments, if the condition is not a tensor; else nil.
+// knownBranch returns the function that a cond calls, and the arguments of that function, if the condition is not a
+// tensor. It returns nil for a tensor.
 func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
 	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {
@@ -126,7 +129,7 @@ func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []va
 	return c.args[2], operands, nil
 }
 
-// translateFunctions captures a graph of each function.
+// translateFunctions captures a graph for each function of the call.
 func (c *hopCall) translateFunctions() error {
 	given, first, end, err := c.form.given(c.higher, c.args)
 	if err != nil {
@@ -161,7 +164,7 @@ func (c *hopCall) translateFunctions() error {
 	return nil
 }
 
-// collectOperands collects the tensors that the graphs take, and refuses tensors that share memory.
+// collectOperands collects the tensors that the graphs take. It refuses tensors that share memory.
 func (c *hopCall) collectOperands() error {
 	c.operands = c.form.operands(c.fs)
 	if c.form.unused && !c.form.distinct(c.operands) {
@@ -186,12 +189,12 @@ func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	return node, nil
 }
 
-// nodeArg returns the operation's argument for a, the i-th argument of the call. A function becomes its graph, and the
-// outer tensors that functions read are added at form.outside.
+// nodeArg returns the argument of the graph's operation for a, the i-th argument of the call. A function becomes its
+// graph. The argument at form.outside also receives the tensors that functions read from outside.
 func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
-		bare := c.op == "while_loop" && i == 0 // the condition returns a tensor, the other functions return tuples
+		bare := c.op == "while_loop" && i == 0 // while_loop's condition returns a tensor, other functions a tuple
 		return c.subgraph(c.fs[slices.Index(c.form.functions, i)], bare)
 	case i == c.form.outside && c.op == "cond":
 		return variables.NewTuple(trackersOf(c.operands, true), nil), nil
@@ -205,7 +208,8 @@ func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.Variabl
 	return a, nil
 }
 
-// subgraph returns the module that runs a function's graph on the operands. bare: it returns a tensor, not a tuple.
+// subgraph returns the module that runs a function's graph on the operands. If bare is true, the module returns a
+// tensor instead of a tuple.
 func (c *hopCall) subgraph(f *function, bare bool) (variables.VariableTracker, error) {
 	s := c.tx.Scope()
 	order := make([]py.Object, len(c.operands))
@@ -219,7 +223,7 @@ func (c *hopCall) subgraph(f *function, bare bool) (variables.VariableTracker, e
 	return variables.NewConstant(gm, nil), nil
 }
 
-// results arranges the outputs of the operation in the structure that the last function returns.
+// results returns the outputs of the operation, arranged in the structure that the last function returns.
 func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracker, error) {
 	outputs, err := variables.Unpack(c.tx, r)
 	if err != nil {
@@ -248,7 +252,8 @@ func oneElement(shape []int) bool {
 	return true
 }
 
-// given returns the arguments of the functions. Of the arguments first .. end-1, each call gets a slice.
+// given returns the arguments with which the functions are called. The arguments with indices first to end-1 are
+// tensors of which each call gets a slice.
 func (form hopForm) given(h *higher,
 	args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
@@ -300,14 +305,14 @@ func (form hopForm) given(h *higher,
 	return given, first, end, nil
 }
 
-// hopOperand is a tensor that every graph takes: one or several leaves of the arguments, or a tensor that a function
-// reads from outside.
+// hopOperand is a tensor that every graph takes. It is one or several leaves of the arguments, or a tensor that a
+// function reads from outside.
 type hopOperand struct {
 	v      *variables.TensorVariable
 	leaves []int
 }
 
-// placesIn returns the operand's placeholders in the graph of a function.
+// placesIn returns the indices of the placeholders that receive this operand in the graph of f.
 func (o hopOperand) placesIn(s *py.Scope, f *function) py.Object {
 	var out []py.Object
 	for _, l := range o.leaves {
@@ -357,7 +362,8 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 	return out
 }
 
-// distinct reports whether no tensor occurs twice. If slices are passed twice, a tensor may occur twice.
+// distinct reports whether no tensor is more than one operand. If the form passes slices twice, a tensor may be two
+// operands.
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {
@@ -375,7 +381,7 @@ func (form hopForm) distinct(operands []hopOperand) bool {
 	return true
 }
 
-// alike reports whether two functions return the same structure.
+// alike reports whether the results a and b of two functions have the same structure.
 func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
 	x, err := h.skeleton([]variables.VariableTracker{a})
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// TransformVariable is a function returned by torch.vmap, torch.func.grad or another transform. Its call is one
-// operation of the graph, in which torch's transform runs the graph of the inner function (higher.go).
+// TransformVariable is a function that torch.vmap, torch.func.grad or another transform returned. A call of it is one
+// operation of the graph. In that operation, torch's transform runs the graph of the inner function (see higher.go).
 type TransformVariable struct {
 	variables.Base
 	maker  py.Object
@@ -40,7 +40,8 @@ func makeTransform(tx variables.Translator, t *variables.TorchVariable, name str
 		nil
 }
 
-// plainOption returns the real object of an argument of a transform after the function; false if it is not plain data.
+// plainOption returns the real object of an option of a transform, which is an argument other than the function. It
+// returns false if the option is not plain data.
 func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Object, bool) {
 	if c, known := variables.AsConstant(tx, variables.MustRealize(tx, v)); known {
 		return c, true
@@ -66,8 +67,8 @@ func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Objec
 	return py.Answered(tx.Scope().CallMethod(x.Subclass(), "_make", made))
 }
 
-// transformed calls a function of the frame that a transform returned earlier. The function and the transform's options
-// are in its closure.
+// transformed calls a function that a transform returned before the frame ran. The inner function and the transform's
+// options are in the closure of t.
 func transformed(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	s := tx.Scope()
@@ -217,7 +218,8 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	return h.call(f, "transformation", []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
 }
 
-// call adds the operation that maker, a function of _translator/higher, makes for f to the graph.
+// call adds an operation that takes f to the graph. maker is the name of the function of _translator/higher that makes
+// the operation.
 func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	made, tensors, err := h.made(f, maker, parts, args, kwargs)
@@ -227,7 +229,7 @@ func (h *higher) call(f *function, maker string, parts []py.Object, args []varia
 	return h.add(f, made, tensors)
 }
 
-// made returns maker's result, and the tensors among the arguments.
+// made calls maker and returns its result, and the tensors among the arguments.
 func (h *higher) made(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (py.Object, []variables.VariableTracker, error) {
 	s := h.tx.Scope()
@@ -240,11 +242,11 @@ func (h *higher) made(f *function, maker string, parts []py.Object, args []varia
 	return made, tensors, err
 }
 
-// operation returns the name of the operation that takes f.
+// operation returns the name of an operation that takes f.
 func (h *higher) operation(f *function) string {
 	name := h.name[strings.LastIndexByte(h.name, '.')+1:]
 	if f.body.Draws {
-		name += "_random" // marks operations that draw random numbers
+		name += "_random" // the suffix marks operations that draw random numbers
 	}
 	return name
 }
@@ -255,7 +257,8 @@ func (h *higher) add(f *function, target py.Object,
 		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
-// option returns the transform's i-th argument or its keyword argument name; absent if neither was passed.
+// option returns the transform's i-th argument, or its keyword argument `name`. It returns absent if neither was
+// passed.
 func (v *TransformVariable) option(i int, name string, absent variables.VariableTracker) variables.VariableTracker {
 	if len(v.args) > i {
 		return v.args[i]
@@ -268,7 +271,7 @@ func (v *TransformVariable) option(i int, name string, absent variables.Variable
 	return absent
 }
 
-// dimensions returns the dimension over which torch.vmap maps each leaf of the arguments.
+// dimensions returns, for each leaf of the arguments, the dimension over which torch.vmap maps it.
 func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTracker) ([]py.Object, error) {
 	along, _ := plainOption(h.tx, v.option(1, "in_dims", variables.IntConst(h.tx, 0)))
 	skeleton, err := h.skeleton(args)
@@ -282,9 +285,9 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 	return h.tx.Scope().Items(dims), nil
 }
 
-// differentiated returns the leaves of the arguments that require gradients inside torch.func.grad and similar
-// transforms. These differentiate in any grad mode, but the captured metadata is valid only in grad mode, so grad mode
-// must be on.
+// differentiated returns the indices of the leaves of the arguments that require gradients inside torch.func.grad and
+// similar transforms. These transforms differentiate in any grad mode. The captured metadata is valid only if grad mode
+// is on, so it breaks the graph otherwise.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
@@ -311,8 +314,8 @@ func (v *TransformVariable) differentiated(h *higher, args []variables.VariableT
 	return out, nil
 }
 
-// unbatched implements torch.vmap over the first dimension of an elementwise function: it runs the function's
-// operations on the whole tensors. It returns false for other calls.
+// unbatched implements torch.vmap over the first dimension if f is elementwise. It runs f's operations on the whole
+// tensors. It returns false for other calls.
 func (v *TransformVariable) unbatched(h *higher, f *function,
 	dims []py.Object) (variables.VariableTracker, bool, error) {
 	tx := h.tx
@@ -361,7 +364,8 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	return r, true, err
 }
 
-// take implements functions that call the function they are given: torch.func.vjp and jvp, functional_call, checkpoint.
+// take implements torch functions that call the function they are given: torch.func.vjp and jvp, functional_call, and
+// checkpoint.
 func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
