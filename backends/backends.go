@@ -1,6 +1,6 @@
-// Package backends turns captured graphs into runnable code. eager writes them inline, as instructions of the
-// transformed function. fx builds a torch.fx.GraphModule and passes it to a callable, such as one of torch's
-// registered backends.
+// Package backends turns captured graphs into runnable code. The backend eager writes a graph inline, as instructions
+// of the transformed function. The backend fx builds a torch.fx.GraphModule and passes it to a callable, such as a
+// backend registered in torch.
 package backends
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// For returns the backend that an Options object (python/godynamo/_user/options.py) names.
+// For returns the backend that is named by an Options object (python/godynamo/_user/options.py).
 func For(s *py.Scope, options py.Object, inline bool) (translate.Backend, error) {
 	if inline {
 		return eager.Backend{}, nil

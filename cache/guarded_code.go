@@ -1,7 +1,7 @@
-// Package cache turns a finished translation into an entry of a frame's cache. It validates the entry, makes it,
-// and runs its guards on the frame they were built from before a later call can use the entry.
+// Package cache turns a finished translation into an entry of a frame's cache. It validates the translation, makes the
+// entry, and runs the entry's guards on the frame that they were built from, before a later call can use the entry.
 //
-// The entries themselves are C objects (pyhook/core/cache): a hit must not enter Go, and a forked child must find
+// The entries themselves are C objects (pyhook/core/cache), since a hit must not enter Go and a forked child must find
 // them. Go calls C through Installer, which pyhook implements.
 package cache
 
@@ -13,26 +13,27 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GuardedCode is one translation of one code object, with the guards that decide whether it serves a call.
+// GuardedCode is one translation of one code object. Its guards decide whether it serves a call.
 type GuardedCode struct {
-	Function py.Object       // has the transformed code; zero if nothing was captured and the user's code runs
+	Function py.Object       // has the transformed code; zero if nothing was captured, so that the user's code runs
 	OrigCode py.Object       // the user's code object
 	Program  *guards.Program // constants are indices into Pool
 	Pool     []py.Object
-	Extra    []uint32       // registers, ascending, whose values are passed to Function after the slots
+	Extra    []uint32       // registers, ascending; their values are passed to Function after the slots
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
-	Shown    [][]ShownLocal // for each chain
-	Nth      []int          // for each chain: how often its instruction runs earlier in the piece
-	// Done is set for a chain if an exception from outside replaces its operation, which must not run again.
+	Shown    [][]ShownLocal // variables shown for each chain
+	Nth      []int          // for each chain, how often its instruction runs earlier in the piece
+	// Done is set for a chain if an exception that another thread or a signal raises there replaces its operation. The
+	// operation then must not run again.
 	Done []bool
-	// Operations are the operations of the compiled graph with their user frames. If the graph raises, the
-	// traceback shows the frames of the failed operation.
+	// Operations are the operations of the compiled graph, with their user frames. If an operation raises, the
+	// traceback shows its user frames.
 	Operations []Operation
-	// NeedsHook: the code calls Python functions that were not inlined. Rerun: the graph leaves no trace if it
-	// raises, so the user's code can run instead. HandsOver: a resumed frame, which takes over the references to its
-	// arguments. Catches: the code passes the exception of its native instruction to a resume function. Watches: the
-	// user's code runs, since it inspects the interpreter.
+	// NeedsHook is set if the code calls Python functions that were not inlined. Rerun is set if the graph leaves no
+	// trace when it raises, so that the user's code can run instead. HandsOver is set for a resumed frame, which takes
+	// over the references to its arguments. Catches is set if the code passes the exception of its native instruction
+	// to a resume function. Watches is set if the user's code runs, since it inspects the interpreter.
 	NeedsHook, Rerun, HandsOver, Catches, Watches bool
 	Info                                          py.Object // dict that explain() shows
 }
@@ -40,28 +41,29 @@ type GuardedCode struct {
 // TracebackRow maps the code units Start .. End-1 of the transformed code to user frames.
 type TracebackRow struct {
 	Start, End, Chain int
-	// Drop, Graph and Protected are GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
+	// Drop, Graph and Protected are the flags GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
 	Drop, Graph, Protected bool
-	// Place is the chain at which the user's code raises an exception that comes from outside: gd_tb_row.place.
+	// Place is the chain at which the user's code raises an exception of a signal or another thread (gd_tb_row.place).
 	Place int
 }
 
-// Level is one user frame of a chain: its code and globals, the byte offset of the instruction, and the line.
+// Level is one user frame of a chain. Lasti is the byte offset of the frame's current instruction.
 type Level struct {
 	Code, Globals py.Object
 	Lasti, Line   int
 }
 
-// ShownLocal is a variable of a chain's outermost frame, as shown in a traceback. Index is its index in localsplus.
-// Place is the index of the transformed function's variable that has its value, or -1 if the value is Value.
+// ShownLocal is a variable that a traceback shows for the outermost frame of a chain. Index is the variable's index in
+// localsplus. Place is the index of the variable of the transformed function that holds its value, or -1 if the value
+// is Value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
 }
 
-// Operation is a node of the backend's graph, or of a graph given to an operation as a function: its name in that
-// graph, and the index of its chain. Outside is the number of levels of the chain outside that function, or 0 for
-// the backend's graph.
+// Operation is a node of the backend's graph, or of the graph of a function that is passed to an operation. Name is
+// the node's name in that graph, and Chain is the index of its chain. Outside is the number of the chain's levels
+// outside that function, or 0 for the backend's graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
@@ -69,16 +71,17 @@ type Operation struct {
 
 // Installer makes entries. pyhook implements it with the C core.
 type Installer interface {
-	// Make returns the entry as a new reference.
+	// Make returns the entry for g as a new reference.
 	Make(s *py.Scope, g *GuardedCode) (py.Object, error)
-	// Check runs an entry's program on a frame and returns the index of the failed node, or -1.
+	// Check runs an entry's guard program on a frame. It returns the index of the guard node that failed, or -1.
 	Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error)
 }
 
-// ErrGuardFails is wrapped by the error for guards that fail on their own frame, which is a bug in the translator.
+// ErrGuardFails is wrapped by the error for guards that fail on the frame that they were built from. This is a bug in
+// the translator.
 var ErrGuardFails = errors.New("the guards fail on the frame they were built from")
 
-// Validate checks the properties that C relies on.
+// Validate checks the properties that the C code relies on.
 func (g *GuardedCode) Validate() error {
 	if err := g.Program.Verify(); err != nil {
 		return err
@@ -110,7 +113,7 @@ func (g *GuardedCode) Validate() error {
 	return nil
 }
 
-// Install makes the entry and runs its guards on the frame it was built from. It returns a new reference.
+// Install makes the entry and runs its guards on the frame that they were built from. It returns a new reference.
 func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, globals py.Object) (py.Object, error) {
 	if err := g.Validate(); err != nil {
 		return py.Object{}, err
@@ -130,7 +133,7 @@ func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, glob
 	return py.Object{}, err
 }
 
-// part returns the text of the guard that a node belongs to, for error messages.
+// part returns the text of the guard to which a node of the program belongs, for error messages.
 func (g *GuardedCode) part(node int) string {
 	if node < 0 || node >= len(g.Program.Nodes) {
 		return "?"

@@ -12,7 +12,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// fakeInstaller makes no entry. Its Check reports that node `failed` fails.
+// fakeInstaller makes no entry. Its Check returns the field `failed` as the failed node.
 type fakeInstaller struct {
 	failed int
 	made   int

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Table returns the graph in the form of FX's print_tabular: a row per node with its kind, name, target and
+// Table returns the graph in the form of FX's print_tabular. Each node has a row with its kind, name, target and
 // operands.
 func (g *Graph) Table() string {
 	rows := [][]string{{"opcode", "name", "target", "args", "kwargs"}}
@@ -36,15 +36,15 @@ func (g *Graph) Table() string {
 	return out.String()
 }
 
-// infix maps functions of the operator module to their infix operator.
+// infix maps functions of the operator module to the symbols of their infix operators.
 var infix = map[string]string{
 	"add": "+", "sub": "-", "mul": "*", "truediv": "/", "floordiv": "//", "mod": "%", "pow": "**", "matmul": "@",
 	"and_": "&", "or_": "|",
 	"xor": "^", "lshift": "<<", "rshift": ">>", "lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">=",
 }
 
-// Code returns the graph as an equivalent Python function for reading. A constant without a source form is printed
-// as its repr.
+// Code returns the graph as an equivalent Python function, for reading. It prints a constant that has no source form
+// as the constant's repr.
 func (g *Graph) Code() string {
 	var inputs []string
 	var body strings.Builder

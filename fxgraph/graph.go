@@ -23,7 +23,7 @@ import (
 // OpKind is one of FX's node kinds.
 type OpKind uint8
 
-// The kinds, in FX's order.
+// The kinds in FX's order.
 const (
 	Placeholder OpKind = iota
 	GetAttr
@@ -35,7 +35,7 @@ const (
 
 var opNames = [...]string{"placeholder", "get_attr", "call_function", "call_method", "call_module", "output"}
 
-// String returns FX's spelling.
+// String returns FX's name of the kind.
 func (k OpKind) String() string {
 	if int(k) < len(opNames) {
 		return opNames[k]
@@ -43,12 +43,12 @@ func (k OpKind) String() string {
 	return fmt.Sprintf("op(%d)", uint8(k))
 }
 
-// NoPool is the pool index of a target or literal that is known only by its text.
+// NoPool is the pool index of a target or literal of which only the text is known.
 const NoPool = -1
 
 // Target is the callable or value that a node calls or reads. Text is its printed form: a qualified name
-// ("torch.relu", "operator.add") for CallFunction, the method's name, the dotted path of a module or attribute,
-// the name of an input. Pool is the callable's index in the constant pool for CallFunction, else NoPool.
+// ("torch.relu", "operator.add") for CallFunction, a method's name, the dotted path of a module or attribute, or the
+// name of an input. For CallFunction, Pool is the callable's index in the constant pool; for other kinds it is NoPool.
 type Target struct {
 	Pool int
 	Text string
@@ -57,7 +57,7 @@ type Target struct {
 // Arg is an operand: *Node, Lit, List, Tuple, Dict or Slice.
 type Arg interface{}
 
-// Lit is a constant: its index in the pool and its repr.
+// Lit is a constant. Pool is its index in the constant pool, and Text is its repr.
 type Lit struct {
 	Pool int
 	Text string
@@ -66,17 +66,16 @@ type Lit struct {
 // List is a Python list of operands.
 type List struct{ Items []Arg }
 
-// Tuple is a Python tuple of operands. Size marks a tuple that was a torch.Size, a difference that few operations
-// notice.
+// Tuple is a Python tuple of operands. Size marks a tuple that was a torch.Size; few operations distinguish the two.
 type Tuple struct {
 	Items []Arg
 	Size  bool
 }
 
-// Dict is a Python dict of operands, in insertion order. Keys[i] belongs to Values[i], and keys contain no nodes.
+// Dict is a Python dict of operands, in insertion order. Values[i] is the value of Keys[i]. Keys contain no nodes.
 type Dict struct{ Keys, Values []Arg }
 
-// Slice is a Python slice. Its fields are never nil: a missing bound is the literal None.
+// Slice is a Python slice. Its fields are never nil: a missing bound is a Lit for None.
 type Slice struct{ Start, Stop, Step Arg }
 
 // Kwarg is a keyword operand.
@@ -90,10 +89,10 @@ type Frame struct {
 	Name string // the function's name
 	File string
 	Line int // from 1; 0 when unknown
-	Col  int // from 0, for a Python operation; not in the text form
+	Col  int // from 0, set for Python operations only; not in the text form
 }
 
-// Node is one operation. Graph's methods create nodes and maintain users and Index; only SetArgs changes
+// Node is one operation. Graph's methods create nodes and update users and Index. Only SetArgs changes a node's
 // operands.
 type Node struct {
 	Op     OpKind
@@ -102,19 +101,19 @@ type Node struct {
 	Args   []Arg
 	Kwargs []Kwarg
 	Stack  []Frame // user frames, innermost first
-	// Inplace marks a call that may change one of its operands: it is never dead and never moved. It is set by the
-	// code that adds the node.
+	// Inplace marks a call that may change one of its operands. Such a node is never dead and never moved. The code
+	// that adds the node sets Inplace.
 	Inplace bool
-	// State marks a call that switches one of torch's modes (grad mode, autocast). It is never removed and changes
-	// no operand.
+	// State marks a call that switches one of torch's modes (grad mode, autocast). Such a node is never removed and
+	// changes no operand.
 	State bool
 	// Item marks a node that only selects one of several results of an operation.
 	Item bool
 	// Several marks an output that is a sequence: a tuple, a list or a named tuple returned by one operation.
 	Several bool
-	// Index is the position in Graph.Nodes(), or -1 once the node is erased.
+	// Index is the node's position in Graph.Nodes(), or -1 after the node is erased.
 	Index int
-	users map[*Node]int // user -> number of its operands that are this node
+	users map[*Node]int // maps a user to the number of its operands that are this node
 }
 
 // NumUsers returns the number of distinct nodes that use this one.
@@ -126,7 +125,7 @@ func (n *Node) UsedBy(user *Node) bool { return n.users[user] > 0 }
 // String returns the node's name.
 func (n *Node) String() string { return n.Name }
 
-// Graph is a list of nodes in execution order. The zero value is not usable; see NewGraph.
+// Graph is a list of nodes in execution order. The zero value is not usable; call NewGraph.
 type Graph struct {
 	nodes []*Node
 	names namespace
@@ -135,27 +134,27 @@ type Graph struct {
 // NewGraph returns an empty graph.
 func NewGraph() *Graph { return &Graph{names: newNamespace()} }
 
-// Nodes returns the nodes in execution order, so that Nodes()[n.Index] == n. The slice belongs to the graph and
-// must not be changed.
+// Nodes returns the nodes in execution order: Nodes()[n.Index] is n. The slice belongs to the graph and must not be
+// changed.
 func (g *Graph) Nodes() []*Node { return g.nodes }
 
-// Placeholder adds a graph input. Its name is derived from name, which is kept as the target. An input may be
-// added when it is first used; PlaceholdersFirst moves the inputs to the front.
+// Placeholder adds a graph input. The input's target is name, and its own name is derived from name. An input may be
+// added when it is first used; PlaceholdersFirst then moves the inputs to the front.
 func (g *Graph) Placeholder(name string) *Node {
 	return g.add(Placeholder, Target{NoPool, name}, nil, nil)
 }
 
-// GetAttr adds a read of a dotted path below the graph module.
+// GetAttr adds a node that reads an attribute of the graph module by its dotted path.
 func (g *Graph) GetAttr(path string) *Node {
 	return g.add(GetAttr, Target{NoPool, path}, nil, nil)
 }
 
-// CallFunction adds a call of a callable from the pool. The graph keeps args and kwargs.
+// CallFunction adds a call of a callable from the constant pool. The graph keeps args and kwargs.
 func (g *Graph) CallFunction(target Target, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallFunction, target, args, kwargs)
 }
 
-// CallMethod adds a call args[0].name(*args[1:], **kwargs).
+// CallMethod adds the call args[0].name(*args[1:], **kwargs).
 func (g *Graph) CallMethod(name string, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallMethod, Target{NoPool, name}, args, kwargs)
 }
@@ -165,7 +164,8 @@ func (g *Graph) CallModule(path string, args []Arg, kwargs []Kwarg) *Node {
 	return g.add(CallModule, Target{NoPool, path}, args, kwargs)
 }
 
-// Output ends the graph with its result. Backends always get a tuple, since aot_eager accepts nothing else.
+// Output ends the graph with its result. Backends always get a tuple as the result, since aot_eager accepts nothing
+// else.
 func (g *Graph) Output(value Arg) *Node {
 	return g.add(Output, Target{NoPool, "output"}, []Arg{value}, nil)
 }
@@ -189,13 +189,14 @@ func (g *Graph) insert(n *Node, args []Arg, kwargs []Kwarg) *Node {
 	return n
 }
 
-// StartWith moves a node without operands to the front. PlaceholdersFirst moves the inputs before it.
+// StartWith moves a node without operands to the front of the graph. PlaceholdersFirst later moves the inputs before
+// it.
 func (g *Graph) StartWith(n *Node) {
 	g.nodes = slices.Insert(slices.Delete(g.nodes, n.Index, n.Index+1), 0, n)
 	g.renumber()
 }
 
-// SetArgs replaces a node's operands and updates the users of the old and new ones.
+// SetArgs replaces a node's operands and updates the users of its old and new operands.
 func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
 	n.EachInput(func(in *Node) {
 		if in.users[n]--; in.users[n] == 0 {
@@ -211,7 +212,7 @@ func (g *Graph) SetArgs(n *Node, args []Arg, kwargs []Kwarg) {
 	})
 }
 
-// EachInput calls f for every operand that is a node, once per occurrence.
+// EachInput calls f for every operand that is a node. If a node occurs several times, f is called for each occurrence.
 func (n *Node) EachInput(f func(*Node)) {
 	for _, a := range n.Args {
 		EachNode(a, f)

@@ -126,7 +126,7 @@ func TestReplaceAllUsesReachesNestedOperands(t *testing.T) {
 	g := sample()
 	x := g.Nodes()[0]
 	z := g.Placeholder("z")
-	nodes := g.Nodes() // moved to the front, so that it comes before its new users
+	nodes := g.Nodes() // the node moves to the front, so that it comes before its new users
 	copy(nodes[1:], nodes[:len(nodes)-1])
 	nodes[0] = z
 	for i, n := range nodes {

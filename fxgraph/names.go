@@ -5,19 +5,19 @@ import (
 	"strings"
 )
 
-// namespace creates a unique name for each node by FX's rules (torch.fx.graph._Namespace, 2.15): the base name
-// derived from the target, then base_1, base_2; never a Python keyword or builtin. testdata/names.txt has the names
-// that FX chooses.
+// namespace creates a unique name for each node by FX's rules (torch.fx.graph._Namespace, 2.15). The name is the base
+// name derived from the target, then base_1, base_2, and so on. It is never a Python keyword or builtin.
+// testdata/names.txt has the names that FX chooses.
 type namespace struct {
 	used  map[string]bool
-	count map[string]int // last number used for a base
+	count map[string]int // last number used with each base
 }
 
 func newNamespace() namespace {
 	return namespace{used: map[string]bool{}, count: map[string]int{}}
 }
 
-// targetName returns the name that a node gets from its target, before it is made unique.
+// targetName returns the name that is derived from a node's target, before namespace makes it unique.
 func targetName(op OpKind, t Target) string {
 	name := t.Text
 	switch op {
@@ -31,8 +31,8 @@ func targetName(op OpKind, t Target) string {
 	return snakeCase(name)
 }
 
-// functionName returns the __name__ of the callable with a qualified name: its last part, or the last two for
-// an overload in torch.ops (torch.ops.aten.add.Tensor).
+// functionName returns the `__name__` of the callable with this qualified name. It is the last part of the name, or
+// the last two for an overload in torch.ops (torch.ops.aten.add.Tensor).
 func functionName(qualified string) string {
 	if op, ok := strings.CutPrefix(qualified, "^"); ok { // a Python operation: ^getattr(), ^<PyObjectCall>()
 		return strings.Trim(op, "<>()")
@@ -62,7 +62,7 @@ func snakeCase(s string) string {
 	return strings.ToLower(b.String())
 }
 
-// create returns an unused name close to candidate and marks it used.
+// create returns an unused name close to candidate and marks it as used.
 func (ns *namespace) create(candidate string) string {
 	candidate = legalName(candidate)
 	base, num, numbered := splitNumber(candidate)
@@ -82,8 +82,8 @@ func (ns *namespace) create(candidate string) string {
 	return candidate
 }
 
-// claim marks a name read from a text as used. It returns false if the name is already used, or if create never
-// returns it.
+// claim marks a name that was read from a text as used. It returns false if the name is already used, or if create
+// never returns such a name.
 func (ns *namespace) claim(name string) bool {
 	if ns.used[name] || illegalNames[name] {
 		return false
@@ -116,7 +116,7 @@ func legalName(s string) string {
 	return name
 }
 
-// splitNumber splits "relu_12" into "relu" and 12. A number too large for an int is part of the base.
+// splitNumber splits "relu_12" into "relu" and 12. If the number is too large for an int, it stays part of the base.
 func splitNumber(name string) (base string, num int, ok bool) {
 	i := len(name)
 	for i > 0 && isDigit(name[i-1]) {
@@ -138,8 +138,8 @@ func isWord(c byte) bool {
 	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }
 
-// isIdentifier reports whether s could be a name or target part: ASCII letters, digits and _, not starting with
-// a digit.
+// isIdentifier reports whether s could be a name or a part of a target. Such a text consists of ASCII letters, digits
+// and _, and does not start with a digit.
 func isIdentifier(s string) bool {
 	if s == "" || isDigit(s[0]) {
 		return false

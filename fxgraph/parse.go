@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// Parse reads the output of String or Dump. Dump's text yields the same graph. String's text yields a graph with
-// NoPool everywhere, in which a constant that prints like a list, tuple, dict or slice is read as one. Errors
-// contain the line number, from 1. Every graph that Parse returns passes Lint.
+// Parse reads the output of String or Dump. From Dump's text it returns an equal graph. From String's text it returns
+// a graph in which every pool index is NoPool, and a constant that prints like a list, tuple, dict or slice is read as
+// that. Errors contain the line number, counted from 1. Every graph that Parse returns passes Lint.
 func Parse(text string) (*Graph, error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if lines[0] != plainHeader && lines[0] != dumpHeader {
@@ -34,7 +34,7 @@ func Parse(text string) (*Graph, error) {
 type parser struct {
 	graph  *Graph
 	byName map[string]*Node
-	users  map[*Node]int // num_users in the text
+	users  map[*Node]int // each node's num_users in the text
 	pool   bool
 	rest   string // unread part of the line
 	bare   bool
@@ -191,7 +191,7 @@ func (p *parser) arg(end byte) (Arg, error) {
 	case p.pool:
 		return value, err
 	case err == nil && value != nil:
-		// "(1)" and "{1, 2}" are constants: a structure must print as the same text.
+		// (1) and {1, 2} are constants: a list, tuple, dict or slice would print differently.
 		if pr := (printer{bare: p.bare}); pr.reprint(value) == raw {
 			return value, nil
 		}
@@ -230,7 +230,7 @@ func (p *parser) literal(end byte) (Arg, error) {
 	return lit, nil
 }
 
-// structure reads a list, tuple, dict or slice. It returns nil without an error for a plain text without a pool
+// structure reads a list, tuple, dict or slice. It returns nil without an error for any other text that has no pool
 // index.
 func (p *parser) structure(raw string) (Arg, error) {
 	rest, open := p.rest, ""
@@ -265,7 +265,7 @@ func (p *parser) structure(raw string) (Arg, error) {
 	return nil, nil
 }
 
-// items reads up to and including end.
+// items reads operands up to and including end.
 func (p *parser) items(end byte) ([]Arg, error) {
 	var items []Arg
 	for {
@@ -334,8 +334,8 @@ func (p *parser) text(end byte) (string, error) {
 
 var closers = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 
-// scanText finds the end of a text: a comma, an @, end, or two spaces and a # outside brackets and quotes, or
-// the end of the line. ok is false for mismatched brackets and unclosed quotes.
+// scanText finds the end of a text. The text ends before a comma, an @, end, or two spaces and a #, outside brackets
+// and quotes, or at the end of the line. ok is false for mismatched brackets and unclosed quotes.
 func scanText(s string, end byte) (length int, ok bool) {
 	var open []byte
 	for i := 0; i < len(s); i++ {

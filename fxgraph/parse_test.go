@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// flat turns operands into comparable data. Nodes become their position.
+// flat turns operands into comparable data. A node becomes its position.
 func flat(a Arg) any {
 	each := func(items []Arg) []any {
 		out := []any{}
@@ -39,7 +39,7 @@ func requireEqual(t require.TestingT, want, got *Graph) {
 		g := got.Nodes()[i]
 		require.Equal(t, []any{w.Op, w.Target, w.Inplace, w.NumUsers()}, []any{g.Op, g.Target, g.Inplace, g.NumUsers()},
 			w.Name)
-		if w.Op != Output { // its name is not printed
+		if w.Op != Output { // an output's name is not printed
 			require.Equal(t, w.Name, g.Name)
 		}
 		require.Equal(t, len(w.Stack), len(g.Stack))

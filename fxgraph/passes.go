@@ -2,9 +2,9 @@ package fxgraph
 
 import "fmt"
 
-// Lint checks the properties that every user of a graph relies on: positions, unique identifier names, operands
+// Lint checks the properties that every user of a graph relies on: positions, unique identifiers as names, operands
 // that belong to this graph and come before their user, exact user counts, valid operands for each kind, and one
-// output at the end. Errors name the node.
+// output at the end. Errors contain the node's name.
 func (g *Graph) Lint() error {
 	names := map[string]bool{}
 	users := map[*Node]map[*Node]int{}
@@ -151,9 +151,9 @@ func sameUsers(have, want map[*Node]int) error {
 	return nil
 }
 
-// EliminateDeadCode erases nodes without users, from the end, so that nodes used only by erased ones are erased
-// too. It keeps inputs, the output, nodes marked Inplace, and nodes for which impure returns true: random draws,
-// prints, unknown callables, which only the caller can recognize. It returns the number of erased nodes. Their
+// EliminateDeadCode erases nodes without users. It starts at the end, so that nodes used only by erased nodes are
+// erased also. It keeps inputs, the output, nodes marked Inplace, and nodes for which impure returns true: random
+// draws, prints, unknown callables. Only the caller can recognize these. It returns the number of erased nodes. Their
 // names stay in use.
 func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	erased := 0
@@ -172,7 +172,7 @@ func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	return erased
 }
 
-// Erase removes a node without users; it fails if the node has users or is not in the graph.
+// Erase removes a node. It fails if the node has users or is not in the graph.
 func (g *Graph) Erase(n *Node) error {
 	if n.Index < 0 || n.Index >= len(g.nodes) || g.nodes[n.Index] != n {
 		return fmt.Errorf("fxgraph: %%%s is not in the graph", n.Name)
@@ -199,9 +199,8 @@ func (g *Graph) renumber() {
 	g.nodes = kept
 }
 
-// PlaceholdersFirst moves the inputs to the front. Inputs and other nodes keep their order. During translation an
-// input is added at its first use, but a torch.fx.Graph built from the graph expects the inputs first, and so does
-// its signature.
+// PlaceholdersFirst moves the inputs to the front. Inputs keep their order, and so do the other nodes. During
+// translation an input is added at its first use, but torch.fx.Graph and its signature expect the inputs first.
 func (g *Graph) PlaceholdersFirst() {
 	sorted := make([]*Node, 0, len(g.nodes))
 	for _, n := range g.nodes {
@@ -220,8 +219,8 @@ func (g *Graph) PlaceholdersFirst() {
 	}
 }
 
-// ReplaceAllUsesWith makes every user of old, except repl, use repl instead. It returns the number of users
-// changed.
+// ReplaceAllUsesWith makes every user of old use repl instead, except repl itself. It returns the number of users that
+// it changed.
 func (g *Graph) ReplaceAllUsesWith(old, repl *Node) int {
 	changed := 0
 	for _, user := range g.nodes {
@@ -250,7 +249,7 @@ func replace(a Arg, old, repl *Node) Arg {
 	})
 }
 
-// Copy adds a call like n, with each node among its operands replaced by of(node).
+// Copy adds a node like n. Each node among n's operands is replaced by of(node).
 func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
 	args := make([]Arg, len(n.Args))
 	for i, a := range n.Args {
@@ -265,7 +264,7 @@ func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
 	return c
 }
 
-// MapNodes returns a copy of an operand with each node n replaced by f(n).
+// MapNodes returns a copy of an operand. Each node n in it is replaced by f(n).
 func MapNodes(a Arg, f func(*Node) *Node) Arg {
 	each := func(items []Arg) []Arg {
 		out := make([]Arg, len(items))

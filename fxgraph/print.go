@@ -5,18 +5,18 @@ import (
 	"strings"
 )
 
-// The first line of the text shows which of the two forms it is.
+// The first line of a text shows which of the two forms it has.
 const (
 	plainHeader = "graph():"
 	dumpHeader  = "graph(pool):"
 )
 
-// String returns the graph as FX prints it, with two differences: a constant is printed by its repr, and a text
-// that could not be parsed back (one with an open bracket, for example) is quoted as $"...".
+// String returns the graph as FX prints it, with two differences. A constant is printed by its repr. A text that could
+// not be parsed back, for example one with an open bracket, is quoted as $"...".
 func (g *Graph) String() string { return g.print(false) }
 
-// Dump returns the text with all details: the pool index after each constant and called function (2@7), and
-// each node's flags and user stack as a comment. Parse returns an equal graph.
+// Dump returns the graph's text with all details. It has the pool index after each constant and called function (2@7),
+// and each node's flags and user stack as a comment. Parse returns an equal graph.
 func (g *Graph) Dump() string { return g.print(true) }
 
 // Format returns a node's line as printed by String.
@@ -82,7 +82,7 @@ func (p *printer) node(n *Node) {
 	p.WriteString("})")
 }
 
-// arg prints an operand; end is the byte that closes the construct it is in (0: end of line).
+// arg prints an operand. end is the byte that closes the enclosing construct, or 0 at the end of a line.
 func (p *printer) arg(a Arg, end byte) {
 	switch x := a.(type) {
 	case *Node:
@@ -92,7 +92,7 @@ func (p *printer) arg(a Arg, end byte) {
 		p.WriteString(x.Name)
 	case Lit:
 		if p.bare && !p.pool && isIdentifier(x.Text) && !illegalNames[x.Text] {
-			p.WriteString("$" + strconv.Quote(x.Text)) // a bare identifier would be parsed as a node's name
+			p.WriteString("$" + strconv.Quote(x.Text)) // without quotes it would be parsed as a node's name
 			return
 		}
 		p.text(x.Text, end)
@@ -135,7 +135,8 @@ func (p *printer) items(items []Arg, end byte) {
 	p.WriteByte(end)
 }
 
-// text prints the text of a constant or target, quoted if the parser would not find its end or would misread it.
+// text prints the text of a constant or target. It quotes the text if the parser would not find its end or would
+// misread it.
 func (p *printer) text(s string, end byte) {
 	if !readsBack(s, end) {
 		p.WriteString("$" + strconv.Quote(s))
@@ -144,7 +145,7 @@ func (p *printer) text(s string, end byte) {
 	p.WriteString(s)
 }
 
-// readsBack reports whether the scanner, started at s, stops exactly after s and reads it as a text.
+// readsBack reports whether the parser reads s back as a text: it must stop exactly after s.
 func readsBack(s string, end byte) bool {
 	if s == "" || s[0] == '%' || s[0] == '$' || strings.ContainsAny(s, "\n\r@") || strings.TrimSpace(s) != s {
 		return false

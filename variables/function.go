@@ -6,13 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// FunctionVariable is a Python function: an existing one (Fn), or one that the frame made with MAKE_FUNCTION (Fn is
-// zero).
+// FunctionVariable represents a Python function. Fn is the function object, or zero if the frame makes the function
+// with MAKE_FUNCTION.
 type FunctionVariable struct {
 	Base
 	Fn py.Object
 
-	// The following fields describe a function that the frame made.
+	// The following fields describe a function that the frame makes.
 	Code, GlobalsDict py.Object
 	GlobalsSrc        guards.Source
 	Name, QualName    string
@@ -21,7 +21,7 @@ type FunctionVariable struct {
 	KwDefaults        []Kw
 	Annotations       VariableTracker // tuple of names and values, or nil
 	Foreign           bool            // made by an inlined function of another module
-	attrs             []Kw            // attributes that the frame set (functools.wraps)
+	attrs             []Kw            // attributes that the program stored, as functools.wraps does
 }
 
 // NewFunction returns the tracker of an existing function. If it has a source, the caller has guarded its code.
@@ -61,8 +61,8 @@ func (f *FunctionVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().FunctionType, nil
 }
 
-// AsConstant implements Constant. It returns false, since a function compares by identity and may hold the frame's
-// state.
+// AsConstant implements Constant. It returns false: a function compares by identity, and its closure may hold values
+// that are not known.
 func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 	return py.Object{}, false
 }
@@ -70,7 +70,7 @@ func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 // Call implements Caller. The function is inlined.
 func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if _, fixed := f.Src.(*guards.ConstSource); tx.World().Calls > 0 && f.Src != nil && !fixed {
-		return PythonCall(tx, f, args, kwargs) // its code, defaults and globals may have been changed
+		return PythonCall(tx, f, args, kwargs) // the call may have changed its code, defaults or globals
 	}
 	if r, ok, err := drawingFunction(tx, f, args, kwargs); ok || err != nil {
 		return r, err
@@ -120,13 +120,13 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
 }
 
-// functionFields are attributes that a function keeps in its struct. All but the closure can be assigned.
+// functionFields are the attributes that a function keeps in its C struct. All but `__closure__` can be assigned.
 var functionFields = map[string]guards.FuncField{"__name__": guards.FuncName, "__qualname__": guards.FuncQualName,
 	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode,
 	"__defaults__":   guards.FuncDefaults,
 	"__kwdefaults__": guards.FuncKwDefaults, "__closure__": guards.FuncClosure}
 
-// SetAttr implements AttrSetter for functions that the frame made.
+// SetAttr implements AttrSetter for functions that the frame makes.
 func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	if !f.Fn.IsNull() || Materialized(f) || value == nil {
 		return unsupported(exc.StoreUnsupported, "attribute %s of a function", name)
@@ -135,7 +135,7 @@ func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTra
 	return nil
 }
 
-// Reconstruct implements Reconstructer for functions that the frame made.
+// Reconstruct implements Reconstructer for functions that the frame makes.
 func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	if !f.Fn.IsNull() {
 		e.LoadConst(f.Fn)
@@ -181,8 +181,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
-// reconstructForeign emits a function made by an inlined function of another module. MAKE_FUNCTION would give it the
-// globals of the frame.
+// reconstructForeign emits the construction of a function that an inlined function of another module makes. It does
+// not use MAKE_FUNCTION, which would set the new function's globals to those of the frame.
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)
@@ -226,9 +226,9 @@ func (f *FunctionVariable) storeAttrs(e Emitter) error {
 	return nil
 }
 
-var functionMade py.Object // set with the World; immortal
+var functionMade py.Object // set by loadFacts; never freed
 
-// CellVariable is a cell: a free variable of the frame, or a cell that the frame or an inlined function made.
+// CellVariable represents a cell: a free variable of the frame, or a cell that the frame or an inlined function makes.
 type CellVariable struct {
 	Base
 	Real     py.Object // the cell, if it exists already
@@ -283,7 +283,8 @@ func (c *CellVariable) Get(tx Translator) (VariableTracker, error) {
 	return c.contents, nil
 }
 
-// Set stores into the cell; nil empties it. If other code can see the cell, the store is written through at once.
+// Set stores v into the cell, or empties the cell if v is nil. If other code can see the cell, the store is written
+// through at once.
 func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 	if Materialized(c) {
 		old := c.contents
@@ -295,7 +296,7 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 				tx.Output().AddGuards(guards.QuietIndex(c.Src, 0))
 			}
 		}
-		if old != v { // they are equal while the cell is being made
+		if old != v { // old is v while the cell is being materialized
 			if err := lettingGo(tx, old); err != nil {
 				return err
 			}
@@ -326,7 +327,7 @@ func (c *CellVariable) Set(tx Translator, v VariableTracker) error {
 // Snapshot implements Snapshotter.
 func (c *CellVariable) Snapshot() VariableTracker { return NewCell(c.contents) }
 
-// Reconstruct implements Reconstructer: types.CellType(contents).
+// Reconstruct implements Reconstructer with types.CellType(contents).
 func (c *CellVariable) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(py.CellType())
@@ -379,13 +380,14 @@ func (m *MethodVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	case "__class__":
 		return NewClass(tx.World().MethodType, nil), nil
 	}
-	if _, own := tx.Scope().TypeLookup(tx.World().MethodType, name); own && name != "__doc__" { // method_getattro
+	// as method_getattro does
+	if _, own := tx.Scope().TypeLookup(tx.World().MethodType, name); own && name != "__doc__" {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a method", name)
 	}
 	return GetAttr(tx, m.Fn, name)
 }
 
-// Reconstruct implements Reconstructer: types.MethodType(fn, self).
+// Reconstruct implements Reconstructer with types.MethodType(fn, self).
 func (m *MethodVariable) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(methodType)
@@ -396,16 +398,17 @@ func (m *MethodVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var methodType py.Object // set with the World; immortal
+var methodType py.Object // set by loadFacts; never freed
 
-// BoundBuiltin is obj.name where the attribute is a C method. Calling it calls the method.
+// BoundBuiltin represents obj.name if that attribute is a C method. Calling it calls the method.
 type BoundBuiltin struct {
 	Base
 	obj   VariableTracker
 	name  string
-	waits bool // on the stack until its CALL
-	// elsewhere is the descriptor, if the object's class took it from another class or under another name (C.add =
-	// set.add). Binding it may raise, and calling the attribute calls the descriptor.
+	waits bool // LOAD_METHOD left it on the stack for a CALL
+	// elsewhere is the method's descriptor if the object's class took it from another class or gave it another name
+	// (C.add = set.add), else zero. Binding such a descriptor may raise, and a call of the attribute calls the
+	// descriptor.
 	elsewhere py.Object
 }
 
@@ -433,7 +436,7 @@ func (b *BoundBuiltin) Call(tx Translator, args []VariableTracker, kwargs []Kw) 
 			kwargs)
 	}
 	if o, ok := b.obj.(*ObjectVariable); ok && o.value != nil {
-		if _, own := readsItself(tx.Scope(), o.Class); own { // __getattribute__ has already read the method
+		if _, own := readsItself(tx.Scope(), o.Class); own { // the class's __getattribute__ has already read the method
 			return o.callBound(tx, b.name, args, kwargs)
 		}
 	}
@@ -451,11 +454,11 @@ func (b *BoundBuiltin) Reconstruct(e Emitter) error {
 	return loadPlainAttr(e, b.obj, b.name)
 }
 
-// Unbind returns the function and the object that CPython's LOAD_METHOD pushes for a bound C method of a builtin
-// type. For other methods, ok is false.
+// Unbind returns the function and the object that CPython's LOAD_METHOD pushes for a C method of a builtin type. For
+// other methods, ok is false.
 func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool) {
 	switch o := b.obj.(type) {
-	case *LazyVariable: // see container_unseen.go
+	case *LazyVariable: // a list or deque that is only appended to, see container_unseen.go
 		d, found := tx.Scope().TypeLookup(o.obj.Type(), b.name)
 		if !b.waits || !found || d.Kind() != py.MethodDescr {
 			return nil, nil, false
@@ -490,7 +493,7 @@ func (b *BoundBuiltin) Unbind(tx Translator) (fn, self VariableTracker, ok bool)
 	return NewBuiltin(d, "", nil), b.obj, true
 }
 
-// PartialVariable is a functools.partial.
+// PartialVariable represents a functools.partial.
 type PartialVariable struct {
 	Base
 	Fn     VariableTracker
@@ -546,4 +549,4 @@ func (p *PartialVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var partialType py.Object // set with the World; immortal
+var partialType py.Object // set by loadFacts; never freed

@@ -6,13 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Functions wrapped by functools.lru_cache. A hit with plain constants as arguments is captured: the result is the
-// object in the cache, which is guarded, and the call itself is replayed as an effect, so that the hit count and
-// the order of use match CPython's. A miss breaks the graph and CPython runs the function; that entry is valid
-// while the call would still miss (python/godynamo/_translator/caches.py).
+// Functions wrapped by functools.lru_cache. A call that hits the cache is captured if its arguments are plain
+// constants. Its result is the cached object, which is guarded. The call is also replayed as an effect, so that the
+// cache's hit count and order of use match CPython's. A miss breaks the graph and CPython runs the function; that
+// entry is valid while the call would still miss (python/godynamo/_translator/caches.py).
 
-// cachedCall captures a call of such a function. It returns false for other objects, and if the contents of the cache
-// are unknown.
+// cachedCall captures a call of a function wrapped by lru_cache. It returns false for other objects, and if the
+// contents of the cache are unknown.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||

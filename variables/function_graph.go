@@ -7,20 +7,20 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Body is the captured graph of a function that is given to an operation.
+// Body is the captured graph of a function that is passed to an operation such as torch.cond.
 type Body struct {
-	// Rows are the nodes in the form that _backends/graph_modules expects: placeholders for the arguments, then for
-	// Free.
+	// Rows are the nodes in the form that _backends/graph_modules expects. Its placeholders are the arguments,
+	// followed by Free.
 	Rows        py.Object
 	Free        []VariableTracker // tensors from outside that the function reads
-	Draws       bool              // whether it draws random numbers
-	Uses        []bool            // which arguments it reads
+	Draws       bool              // whether the function draws random numbers
+	Uses        []bool            // which arguments the function reads
 	Elementwise bool              // see fxgraph/shapes.Elementwise
 	// Replay captures the same operations in the outer graph, on other tensors.
 	Replay func(places []VariableTracker) ([]VariableTracker, error)
 }
 
-// GraphFunction is a function that an operation of the graph returned. The program can only call it.
+// GraphFunction represents a function that an operation of the graph returned. The program can only call it.
 type GraphFunction struct {
 	Base
 	Node *fxgraph.Node
@@ -45,18 +45,18 @@ func (v *GraphFunction) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return higherCalls.GraphFunction(tx, v, args, kwargs)
 }
 
-// HigherCalls are the handlers of calls that take functions. The package variables/higher implements and registers
-// them.
+// HigherCalls holds handlers for calls of torch's functions that take a function as an argument. The package
+// variables/higher implements and registers them.
 type HigherCalls struct {
 	// Transform handles a call of torch.vmap, torch.func.grad or a similar transform.
 	Transform func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 		kwargs []Kw) (VariableTracker, error)
-	// Transformed handles a call of the function that such a transform returned.
+	// Transformed handles a call of the function that a transform returned.
 	Transformed func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 	// Operator handles a call of a higher-order operator: torch.cond, scan, ...
 	Operator func(tx Translator, t *TorchVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
-	// Take handles a call of a function that calls the function it is given; what is vjp, jvp, checkpoint or
-	// functional_call.
+	// Take handles a call of a torch function that takes a function and calls it. The parameter `what` names it: vjp,
+	// jvp, checkpoint or functional_call.
 	Take func(tx Translator, t *TorchVariable, what string, args []VariableTracker,
 		kwargs []Kw) (VariableTracker, error)
 	// ApplyFunction handles a call of a torch.autograd.Function's apply.

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OptimizedVariable is a callable of godynamo or torch.jit.script. It has its own identity; calling it calls the
-// wrapped function.
+// OptimizedVariable represents a callable made by godynamo or torch.jit.script. The callable has its own identity.
+// Calling it calls the wrapped function.
 type OptimizedVariable struct {
 	Base
 	Obj   py.Object
@@ -47,8 +47,7 @@ func (v *OptimizedVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, v.wraps, args, kwargs)
 }
 
-// GetAttr implements AttrGetter for the function's name, module and docstring. Other attributes are read by
-// CPython.
+// GetAttr implements AttrGetter for the function's name, module and docstring. CPython reads other attributes.
 func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	switch name {
 	case "__name__", "__qualname__", "__module__", "__doc__":

@@ -6,11 +6,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// inspect.signature of a Python function. CPython computes it, and everything it reads from the function is
-// guarded: the code, the defaults, the annotations, and the absence of attributes that override them. A Signature
-// is a constant; its `parameters` is a mappingproxy.
+// Calls of inspect.signature on a Python function. CPython computes the signature, and everything that it reads from
+// the function is guarded: the code, the defaults, the annotations, and the absence of attributes that override them.
+// A Signature is a constant, and its attribute `parameters` is a mappingproxy.
 
-// signatureOf returns inspect.signature of a function, or of a method without its first parameter.
+// signatureOf returns inspect.signature(v). v is a function or a method; the signature of a method lacks the first
+// parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -79,8 +80,8 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 	return nil
 }
 
-// guardAnnotations guards the names and the identity of each annotation. The entry holds strong references to the
-// annotations that are not classes.
+// guardAnnotations guards the names of annotations and the identity of each value. The entry holds strong references
+// to the values that are not classes.
 func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	s := tx.Scope()
 	keys, values := s.DictItems(d)
@@ -96,7 +97,7 @@ func guardAnnotations(tx Translator, d py.Object, src guards.Source) {
 	}
 }
 
-// MappingProxyVariable is a mappingproxy of a mapping that does not change.
+// MappingProxyVariable represents a mappingproxy of a mapping that does not change.
 type MappingProxyVariable struct {
 	Base
 	proxy py.Object
@@ -139,7 +140,7 @@ func (m *MappingProxyVariable) Len(tx Translator) (int, error) { return m.items.
 // Truth implements Truther.
 func (m *MappingProxyVariable) Truth(tx Translator) (bool, error) { return m.items.Truth(tx) }
 
-// Items implements Sequence: the keys.
+// Items implements Sequence. It returns the keys.
 func (m *MappingProxyVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return m.items.Items(tx)
 }
@@ -149,7 +150,7 @@ func (m *MappingProxyVariable) GetItem(tx Translator, key VariableTracker) (Vari
 	return m.items.GetItem(tx, key)
 }
 
-// CallMethod implements MethodCaller for the methods that read.
+// CallMethod implements MethodCaller for methods that only read the mapping.
 func (m *MappingProxyVariable) CallMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	switch name {

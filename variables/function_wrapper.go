@@ -6,10 +6,11 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// unwrap returns the member `name` of a C wrapper (a static or class method, a property, a partial, a callable of
-// godynamo), or the zero Object if it is empty. The type of the wrapper is guarded, and the member is read on each
-// call. The entry holds no reference to the wrapper or to the wrapped object, so both live no longer than in
-// CPython, and the entry also serves another wrapper of the same code. A member that is not a C member is an error.
+// unwrap returns the attribute `name` of a wrapper written in C (a static or class method, a property, a partial, a
+// callable of godynamo), or the zero Object if it is unset. An attribute that is not a C struct member is an error.
+// The wrapper's type is guarded, and the attribute is read on each call. The entry holds no reference to the wrapper
+// or to the wrapped object, so both live as long as in CPython, and the entry also serves another wrapper of the same
+// code.
 func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
 	s, out := tx.Scope(), tx.Output()
 	member, ok := s.TypeLookup(wrapper.Type(), name)
@@ -31,7 +32,7 @@ func inherits(tx Translator, class, base py.Object, name string) bool {
 	return ok && own == theirs
 }
 
-// unwrapped returns the tracker of a wrapper's member `name`, or nil if it is empty.
+// unwrapped returns the tracker of a wrapper's attribute `name` (see unwrap), or nil if it is unset.
 func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string) (VariableTracker, error) {
 	v, from, err := unwrap(tx, wrapper, src, name)
 	if err != nil || v.IsNull() {
@@ -51,8 +52,8 @@ func getProperty(tx Translator, self VariableTracker, property py.Object,
 	return v, true, err
 }
 
-// chained rejects a classmethod that wraps a descriptor other than a function: CPython 3.9 to 3.12 calls that
-// descriptor's __get__.
+// chained rejects a classmethod that wraps a descriptor other than a function. CPython 3.9 to 3.12 calls the `__get__`
+// of such a descriptor.
 func chained(tx Translator, name string, d py.Object) error {
 	if d.Kind() != py.ClassMethod {
 		return nil

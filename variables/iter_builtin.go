@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallIterator is a zip, enumerate, map or filter object: each step advances other iterators.
+// CallIterator represents a zip, enumerate, map or filter object. Each step advances the iterators that it was given.
 type CallIterator struct {
 	Base
 	fn   VariableTracker // the builtin, which Reconstruct calls
@@ -51,7 +51,7 @@ func (c *CallIterator) Snapshot() VariableTracker {
 	return &s
 }
 
-// Reconstruct implements Reconstructer: the builtin, called with the rest of the iterators.
+// Reconstruct implements Reconstructer: it calls the builtin with the partly consumed iterators.
 func (c *CallIterator) Reconstruct(e Emitter) error {
 	e.PushNull()
 	if err := e.Load(c.fn); err != nil {
@@ -176,7 +176,8 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}}, nil
 }
 
-// zipEnd raises zip(strict=True)'s ValueError: the i-th iterator is shorter or longer than those before it.
+// zipEnd raises the ValueError of zip(strict=True) for an i-th iterator that is shorter or longer than those before
+// it.
 func zipEnd(tx Translator, i int, how string) error {
 	others := " "
 	if i > 1 {

@@ -5,24 +5,24 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CPython reads the length of an iterable before the first item when it builds a list or tuple from it:
-// PyObject_LengthHint of CPython 3.11, Objects/abstract.c. Some functions read the length of the iterable, others
-// that of its iterator.
+// When CPython builds a list or tuple from an iterable, it reads a length before it takes the first item
+// (PyObject_LengthHint of CPython 3.11, Objects/abstract.c). Some functions read the length of the iterable, others
+// the length of its iterator.
 
-// UnpackSized is Unpack for operations that read the iterable's length: list(), tuple(), sorted(), extend, a call with
-// a star.
+// UnpackSized works like Unpack, for operations that read the iterable's length: list(), tuple(), sorted(), extend, a
+// call with a star.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, _ VariableTracker) error { return lengthHint(tx, v) })
 }
 
-// UnpackIterator is Unpack for operations that read the iterator's length: a starred target, str.join, assignment to a
-// slice, the pairs of a dict.
+// UnpackIterator works like Unpack, for operations that read the iterator's length: a starred target, str.join,
+// assignment to a slice, the pairs of a dict.
 func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
 }
 
-// unpackHinted is Unpack. If user code may compute the length of v or of its iterator, it calls ask with both before
-// the first item.
+// unpackHinted works like Unpack. If user code may compute the length of v or of its iterator, unpackHinted calls ask
+// with v and its iterator before it takes the first item.
 func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -41,7 +41,7 @@ func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTrack
 	return Unpack(tx, it)
 }
 
-// plainHint rejects an iterator of v whose length user code computes.
+// plainHint breaks the graph if user code computes the length of it, an iterator over v.
 func plainHint(tx Translator, v, it VariableTracker) error {
 	var o *ObjectVariable
 	switch x := it.(type) {
@@ -111,7 +111,7 @@ func lengthHint(tx Translator, v VariableTracker) error {
 	return nil
 }
 
-// sizeAsked runs the instance's __len__ and ignores a TypeError.
+// sizeAsked runs the instance's __len__ and ignores a TypeError that it raises.
 func (o *ObjectVariable) sizeAsked(tx Translator) error {
 	if _, ok := tx.Scope().TypeLookup(o.Class, "__len__"); !ok {
 		return nil

@@ -6,14 +6,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// watched is a container whose iterators notice changes.
+// watched is a container whose iterators detect changes.
 type watched interface {
-	// changes returns the size that iterators compare, a number that grows with every change of the members, and
-	// the name of the container in the RuntimeError.
+	// changes returns the size that iterators compare, a counter of changes to the members, and the container's name
+	// in the text of the RuntimeError.
 	changes() (size, version int, what string)
 }
 
-// indexed is a sequence whose items are built when they are read.
+// indexed is a sequence that builds each item when it is read.
 type indexed interface {
 	at(i int) VariableTracker
 }
@@ -23,12 +23,12 @@ type indexed interface {
 type SequenceIterator struct {
 	Base
 	seq           Sequence
-	owner         VariableTracker // the tracker of seq; Settle may replace both
+	owner         VariableTracker // the tracker that implements seq; Settle may replace both
 	index         int
 	size, version int
 	done          bool
-	items         []VariableTracker // of a set, in CPython's order
-	empty         py.Object         // an empty container for an exhausted iterator; see Settle
+	items         []VariableTracker // the items of a set, in CPython's order
+	empty         py.Object         // an empty container for an exhausted iterator, set by Settle
 }
 
 // NewSequenceIterator returns an iterator over seq's items that starts at index.
@@ -65,7 +65,7 @@ func (s *SequenceIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			if what == "deque" {
 				text = "deque mutated during iteration"
 			}
-			s.size = -1 // CPython raises it again at each step
+			s.size = -1 // CPython raises the error again at each step
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		}
 		if version != s.version {
@@ -109,8 +109,8 @@ func (s *SequenceIterator) PythonType(tx Translator) (py.Object, error) {
 	return it.Type(), observed(err)
 }
 
-// Settle implements Settler: it checks that the iterator can be made real at this point. An iterator over
-// anything but a builtin container becomes one over a tuple of its remaining items.
+// Settle implements Settler. It checks that the iterator can be materialized at this point. If it does not iterate
+// over a builtin container, it becomes an iterator over a tuple of its remaining items.
 func (s *SequenceIterator) Settle(tx Translator) error {
 	if err := madeBy(tx, s.owner, "__iter__"); err != nil {
 		return err
@@ -120,7 +120,7 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 			return unsupported(exc.Reconstruct, "iterator over a %s that was changed", what)
 		}
 	}
-	if s.done { // an exhausted iterator releases its sequence
+	if s.done { // CPython's exhausted iterator has released its sequence
 		var err error
 		s.empty, err = emptyLike(tx, s.owner)
 		if err == nil {
@@ -148,8 +148,8 @@ func (s *SequenceIterator) Snapshot() VariableTracker {
 	return &SequenceIterator{seq: s.seq, owner: s.owner, index: s.index, done: s.done, empty: s.empty}
 }
 
-// Reconstruct implements Reconstructer: iter(seq), advanced by __setstate__ if the iterator has one, else step by
-// step.
+// Reconstruct implements Reconstructer with iter(seq). The new iterator is advanced by __setstate__ if it has this
+// method, else step by step.
 func (s *SequenceIterator) Reconstruct(e Emitter) error {
 	if s.done && !s.empty.IsNull() {
 		e.PushNull()
@@ -189,13 +189,13 @@ func (s *SequenceIterator) stepwise() bool {
 	return watch || ok && c.Value.Kind() == py.FrozenSet
 }
 
-var advancedFunction, spentFunction py.Object // set with the World; immortal
+var advancedFunction, spentFunction py.Object // set by loadFacts; never freed
 
-// ObjectIterator is an instance used as an iterator; its class has __next__.
+// ObjectIterator represents an instance whose class has __next__, used as an iterator.
 type ObjectIterator struct {
 	Base
 	obj   *ObjectVariable
-	value VariableTracker // of the StopIteration that ended the iteration
+	value VariableTracker // the value of the StopIteration that ended the iteration
 }
 
 // StopValue implements Returner.
@@ -235,7 +235,8 @@ func (i *ObjectIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return nil, false, nil
 }
 
-// step runs one step of an iteration. An exception named in ends is the end of the iteration, not an error.
+// step runs one step of an iteration. An exception of a class named in ends means the end of the iteration and is not
+// returned.
 func step(tx Translator, run func() (VariableTracker, error), ends ...string) (VariableTracker, bool, error) {
 	v, err := run()
 	if o, ok := err.(*exc.Observed); ok {
@@ -248,7 +249,7 @@ func step(tx Translator, run func() (VariableTracker, error), ends ...string) (V
 	return v, err == nil, err
 }
 
-// raises reports whether o is an exception of the builtin class with this name, or of a subclass.
+// raises reports whether o is an exception of the builtin class `name`, or of a subclass.
 func raises(tx Translator, o *exc.Observed, name string) bool {
 	if o.TypeName == name {
 		return true
@@ -334,8 +335,8 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return out, err
 }
 
-// UnpackSome returns all items of a sequence, or at most n items of another iterable. The remaining items of an
-// iterator stay in it.
+// UnpackSome returns all items of a sequence, or at most n items of another iterable. The items after these stay in
+// the iterator.
 func UnpackSome(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -375,7 +376,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 		if !tx.World().IsEnumClass(tx.Scope(), o) {
 			return nil, notIterable(tx, v)
 		}
-		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // the order of the members
+		if names, ok := tx.Scope().TypeLookup(o, "_member_names_"); ok { // guard the order of the members
 			order, err := Unpack(tx, tx.Build(names, guards.NewTypeAttrSource(classSource(tx, o), "_member_names_")))
 			for i := 0; i < len(order) && err == nil; i++ {
 				_, err = Realize(tx, order[i])
@@ -388,7 +389,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 			return nil, err
 		}
 	default:
-		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // a Flag's members
+		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // the members that a Flag combines
 			if !plainMember(tx, o, "__iter__", "__getitem__", "__len__", "__length_hint__") {
 				return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
 			}
@@ -425,7 +426,8 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	return out, nil
 }
 
-// notIterable returns the TypeError of iter(v). Unpacking and calls with a star word it differently.
+// notIterable returns the TypeError of iter(v). Its text is marked as vague, since unpacking and calls with a star
+// word it differently.
 func notIterable(tx Translator, v VariableTracker) error {
 	err := typeError(tx, "'\x00' object is not iterable", v)
 	if o, ok := err.(*exc.Observed); ok {
@@ -448,7 +450,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := v.(*TensorVariable); ok { // one unbind; the iterator goes over its tuple
+		if _, ok := v.(*TensorVariable); ok { // x.unbind(0) runs once, and the iterator goes over its tuple
 			t := NewTuple(items, nil)
 			return NewSequenceIterator(t, t, 0), nil
 		}
@@ -492,7 +494,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NewSequenceIterator(t, t, 0), nil
 }
 
-// iter returns iter() of an instance: by __iter__, by the builtin type it extends, or by __getitem__.
+// iter returns iter(o). It uses __iter__, the builtin type that the class extends, or __getitem__.
 func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__iter__")
 	if err != nil {

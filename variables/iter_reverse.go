@@ -5,12 +5,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ReverseIterator is reversed(v) of a list, tuple, str, bytes, dict, view or deque, or of an instance with __len__
-// and __getitem__. Each step reads the current contents.
+// ReverseIterator represents reversed(v) of a list, tuple, str, bytes, dict, view or deque, or of an instance with
+// __len__ and __getitem__. Each step reads the current contents.
 type ReverseIterator struct {
 	Base
 	owner         VariableTracker
-	seq           Sequence // nil for an instance, which is subscripted
+	seq           Sequence // nil for an instance, whose items are read by subscript
 	index         int      // of the next item; -1 when exhausted
 	size, version int
 }
@@ -63,7 +63,7 @@ func newReverse(tx Translator, owner VariableTracker, seq Sequence) (VariableTra
 	return it, nil
 }
 
-// reversedObject returns reversed() of an instance: by __reversed__, else by __len__ and __getitem__.
+// reversedObject returns reversed(o) of an instance. It uses __reversed__, or else __len__ and __getitem__.
 func reversedObject(tx Translator, o *ObjectVariable) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__reversed__")
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 			if what == "deque" {
 				text = "deque mutated during iteration"
 			}
-			r.size = -1 // CPython raises it again at each step
+			r.size = -1 // CPython raises the error again at each step
 			return nil, false, &exc.Observed{TypeName: "RuntimeError", Text: text}
 		} else if version != r.version {
 			return nil, false, unsupported(exc.IterUnsupported, "a %s whose members were replaced during iteration",
@@ -161,8 +161,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
-// madeBy rejects an iterator or view over an instance's contents if the instance's class overrides one of the
-// methods that make it.
+// madeBy breaks the graph for an iterator or view over the contents of an instance whose class overrides a method that
+// makes the iterator or view.
 func madeBy(tx Translator, owner VariableTracker, names ...string) error {
 	if v, ok := owner.(*DictViewVariable); ok {
 		owner, names = v.dict, []string{v.what, "__getattribute__"}
@@ -193,8 +193,8 @@ func (r *ReverseIterator) Snapshot() VariableTracker {
 	return &c
 }
 
-// Reconstruct implements Reconstructer: reversed(v), advanced by __setstate__ if the iterator has one, else step by
-// step.
+// Reconstruct implements Reconstructer with reversed(v). The new iterator is advanced by __setstate__ if it has this
+// method, else step by step.
 func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	_, stepwise := r.owner.(watched)
 	if stepwise {
@@ -224,9 +224,9 @@ func (r *ReverseIterator) Reconstruct(e Emitter) error {
 	return nil
 }
 
-var reversedType py.Object // set with the World; immortal
+var reversedType py.Object // set by loadFacts; never freed
 
-// emptyLike returns an empty container of a tracker's kind, from which an iterator of the right type can be made.
+// emptyLike returns an empty container of the same type as v. An iterator of the right type can be made from it.
 func emptyLike(tx Translator, v VariableTracker) (py.Object, error) {
 	s, w := tx.Scope(), tx.World()
 	switch x := v.(type) {

@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// LazyVariable is a value of the frame that the translation has not read yet. It has no guards, and passes
+// LazyVariable is a value passed to the frame that the translation has not read yet. It has no guards, and passes
 // unchanged through assignments, calls and returns.
 type LazyVariable struct {
 	Base
@@ -40,10 +40,11 @@ func (l *LazyVariable) Peek() py.Object { return l.obj }
 // Realized reports whether Realize has determined the value's kind.
 func (l *LazyVariable) Realized() bool { return l.real != nil }
 
-// Real returns the tracker that Realize chose for the value, or nil before that.
+// Real returns the tracker that Realize chose for the value, or nil if Realize has not been called.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
-// Realize realizes a lazy value: it determines its kind and guards it. Other trackers are returned unchanged.
+// Realize returns the tracker that models v. For a lazy value, it determines the value's kind and guards the value. It
+// returns other trackers unchanged, except objects that a Python call in the graph may have changed (see current).
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {

@@ -8,21 +8,22 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ObjectVariable is an instance of a Python class, nn.Modules included: an existing one, or one that the program
-// made. Attribute reads follow object.__getattribute__; attributes that the program stored come before those of the
-// real object.
+// ObjectVariable represents an instance of a Python class, such as an nn.Module. The instance existed before, or the
+// program makes it. Attribute reads follow object.__getattribute__. An attribute that the program stored hides that of
+// the real object.
 type ObjectVariable struct {
 	Base
-	Obj    py.Object // zero if the program made the instance
+	Obj    py.Object // zero if the program makes the instance
 	Class  py.Object
-	made   *ClassVariable             // the class called to make it, if it was read from a slot of the frame
+	made   *ClassVariable             // the class that the program called, if it was read from a slot of the frame
 	attrs  map[string]VariableTracker // stored by the program; nil means deleted
 	order  []string
-	known  map[string]VariableTracker // read from the real object before
-	exc    *exceptionState            // of an exception that the program made
+	known  map[string]VariableTracker // read from the real object earlier
+	exc    *exceptionState            // the state of an exception that the program makes
 	value  VariableTracker            // the contents of an instance of a subclass of list, dict, tuple, int, ...
-	native py.Object                  // that builtin type, a base of Class
-	// The instance's __dict__, once the program has read it. From then on it holds the instance attributes.
+	native py.Object                  // the builtin type of value, a base of Class
+	// dict is the instance's __dict__, set once the program has read it. From then on it holds the instance
+	// attributes.
 	dict *DictVariable
 	gone map[string]bool // deleted by the program at some point
 }
@@ -32,7 +33,7 @@ func NewObject(obj py.Object, src guards.Source) *ObjectVariable {
 	return &ObjectVariable{Base: Base{Src: src}, Obj: obj, Class: obj.Type()}
 }
 
-// NewInstance returns the tracker of an instance that the program makes. Its attributes are stored afterwards.
+// NewInstance returns the tracker of an instance that the program makes. The caller stores its attributes later.
 func NewInstance(class py.Object) *ObjectVariable { return &ObjectVariable{Class: class} }
 
 // Kind implements VariableTracker.
@@ -61,7 +62,7 @@ func (o *ObjectVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Class, nil }
 
-// Stored returns the attributes that the program stored on an instance it made, in order.
+// Stored returns the attributes that the program stored on an instance that it made, in order.
 func (o *ObjectVariable) Stored() []Kw {
 	var out []Kw
 	if o.dict != nil && allNames(o.dict.keys) {
@@ -74,7 +75,7 @@ func (o *ObjectVariable) Stored() []Kw {
 	return append(out, o.storedByName()...)
 }
 
-// storedByName returns the attributes of Stored that were not stored in the instance's __dict__.
+// storedByName returns the attributes that the program stored by name, not through the instance's __dict__.
 func (o *ObjectVariable) storedByName() []Kw {
 	var out []Kw
 	for _, n := range o.order {
@@ -85,7 +86,7 @@ func (o *ObjectVariable) storedByName() []Kw {
 	return out
 }
 
-// classSource returns a source that reads a class from the entry's constants. The class is already guarded
+// classSource returns a source that reads a class from the entry's constants. The caller has guarded the class
 // (TYPE_MATCH).
 func classSource(tx Translator, class py.Object) guards.Source {
 	if polyfillMark(tx, class) != "" {
@@ -115,8 +116,8 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// readsItself returns a class's __getattribute__ if it is written in Python. Such a method is inlined; its reads
-// through object.__getattribute__ are guarded and loaded directly.
+// readsItself returns the class's __getattribute__ if it is written in Python. Such a method is inlined. Its calls of
+// object.__getattribute__ are guarded, and their results are loaded directly.
 func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
 	hook, _ = s.TypeLookup(class, "__getattribute__")
 	return hook, hook.Kind() == py.Function
@@ -147,7 +148,7 @@ func loadPlainAttr(e Emitter, o VariableTracker, name string) error {
 	return nil
 }
 
-var plainGetAttribute py.Object // object.__getattribute__; set with the World, immortal
+var plainGetAttribute py.Object // object.__getattribute__; set by loadFacts, never freed
 
 func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker {
 	if o.known == nil {
@@ -157,8 +158,8 @@ func remember(o *ObjectVariable, name string, v VariableTracker) VariableTracker
 	return v
 }
 
-// GetAttr implements AttrGetter: slot_tp_getattr_hook, with __getattribute__ and __getattr__ inlined if they are
-// Python code.
+// GetAttr implements AttrGetter. It follows slot_tp_getattr_hook, and inlines __getattribute__ and __getattr__ written
+// in Python.
 func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	if hook, ok := readsItself(tx.Scope(), o.Class); ok {
 		fn := tx.Build(hook, guards.NewTypeAttrSource(classSource(tx, o.Class), "__getattribute__"))
@@ -172,7 +173,8 @@ func (o *ObjectVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return o.orMissing(tx, name, v, err)
 }
 
-// orMissing calls __getattr__ after a property, a descriptor or __getattribute__ has raised AttributeError.
+// orMissing calls __getattr__ if err is an AttributeError, raised by a property, a descriptor or __getattribute__.
+// Otherwise it returns v and err.
 func (o *ObjectVariable) orMissing(tx Translator, name string, v VariableTracker, err error) (VariableTracker, error) {
 	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
 		if _, has := tx.Scope().TypeLookup(o.Class, "__getattr__"); has {
@@ -224,7 +226,7 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 }
 
-// instanceAttr returns the instance's own attribute, or nil if it has none.
+// instanceAttr returns the instance's own attribute, or nil if it has none with this name.
 func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, inClass bool) (VariableTracker, error) {
 	if o.dict != nil {
 		v, ok, err := o.dict.get(tx, StrConst(tx, name))
@@ -302,8 +304,8 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	return tx.Build(d, src), nil
 }
 
-// bindNative binds a C method, read through an instance. The method may be the class's own or come from another
-// class.
+// bindNative binds a C method that was read through an instance. The method may come from a class that is not the
+// instance's builtin type.
 func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) *BoundBuiltin {
 	if py.IsNative(class, name, d) {
@@ -320,7 +322,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	if o.exc != nil && d.Kind() != py.Property {
 		return o.exceptionField(tx, name)
 	}
-	if name == "__dict__" && (d.Kind() == py.GetSet || d.Kind() == py.Member) { // a member of types.SimpleNamespace
+	// types.SimpleNamespace has a member __dict__
+	if name == "__dict__" && (d.Kind() == py.GetSet || d.Kind() == py.Member) {
 		return o.dictAttr(tx)
 	}
 	if v, ok, err := o.realExceptionField(tx, name, d); ok || err != nil {
@@ -352,7 +355,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		return v, err
 	}
 	if o.value != nil {
-		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // defined by the builtin type
+		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // the builtin type defines this descriptor
 			if v, err := GetAttr(tx, o.value, name); err == nil || IsObserved(err) {
 				return v, err
 			}
@@ -361,8 +364,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that the instance and its class do not have the attribute. If one of them does have it, that
-// attribute (a descriptor, a property, __getattribute__) raised AttributeError and has its own guard.
+// guardMissing guards that the instance and its class do not have the attribute. It guards nothing if one of them has
+// it: then a descriptor, a property or __getattribute__ raised the AttributeError, and it has its own guard.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	s := tx.Scope()
 	if _, has := s.TypeLookup(o.Class, name); has {
@@ -378,9 +381,9 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls the class's __getattr__. For an existing module, nn.Module's __getattr__ is not called: parameters,
-// buffers and submodules are read directly from the module's three dicts, in the order in which __getattr__ reads
-// them.
+// missingAttr calls the class's __getattr__. For an existing module it does not call nn.Module's __getattr__: it reads
+// parameters, buffers and submodules directly from the module's three dicts, in the order in which nn.Module's
+// __getattr__ reads them.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -401,14 +404,14 @@ func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracke
 				return nil, err
 			}
 			if found {
-				o.guardMissing(tx, name) // the module's __dict__ and its class take precedence
+				o.guardMissing(tx, name) // the instance's __dict__ and the class take precedence
 				return v, nil
 			}
 		}
 		o.guardMissing(tx, name)
 		return nil, noAttribute(tx, o.Class, name)
 	}
-	// __getattr__ = dict.__getitem__
+	// the class sets __getattr__ = dict.__getitem__
 	if _, ok := o.value.(*DictVariable); ok && (hook.Kind() == py.MethodDescr || hook.Kind() == py.WrapperDescr) {
 		return (&UnboundMethod{name: "__getattr__", descr: hook}).Call(tx, []VariableTracker{o, StrConst(tx, name)},
 			nil)
@@ -444,7 +447,7 @@ func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTra
 	return l.item(tx, name, v), true, nil
 }
 
-// item returns the tracker of the value under a str key, for a dict that has not been realized. Each key has one
+// item returns the tracker of the value under a str key of a dict that has not been realized. Each key has one
 // tracker.
 func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTracker {
 	src := guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name)))
@@ -452,11 +455,12 @@ func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTra
 	return tx.Build(v, src)
 }
 
-// noneMeansNone lists the special methods that a class disables by setting them to None. CPython's slots call any
-// other method that is None, and raise.
+// noneMeansNone lists the special methods that a class disables by setting them to None. If any other special method
+// is None, CPython calls None and raises.
 var noneMeansNone = []string{"__hash__", "__iter__", "__contains__", "__reversed__", "__length_hint__"}
 
-// lookupSpecial finds a special method on the class and binds it. It returns nil if none is written in Python.
+// lookupSpecial finds a special method on the class and binds it. It returns nil if the method is missing or written
+// in C.
 func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTracker, error) {
 	d, ok := tx.Scope().TypeLookup(o.Class, name)
 	if !ok {
@@ -473,9 +477,9 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.value != nil {
 		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
-			return nil, nil // the builtin type's own: the caller uses the contents
+			return nil, nil // the builtin type's method: the caller uses the contents
 		}
-		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // also __hash__ = object.__hash__
+		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // for example, __hash__ = object.__hash__
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
 		}
 	}
@@ -497,8 +501,8 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
-// slotMethod is lookupSpecial for slots that call the attribute unconditionally. If the class has set it to None,
-// slotMethod returns the TypeError of calling None.
+// slotMethod works like lookupSpecial, for slots that call the attribute unconditionally. If the class sets the method
+// to None, slotMethod returns the TypeError of calling None.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
@@ -535,7 +539,7 @@ func (o *ObjectVariable) callBound(
 	return o.builtinMethod(tx, name, args, kwargs)
 }
 
-// Call implements Caller: type(obj).__call__.
+// Call implements Caller with type(obj).__call__.
 func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if r, ok, err := cachedCall(tx, o, args, kwargs); ok || err != nil {
 		return r, err
@@ -584,14 +588,14 @@ func (o *ObjectVariable) store(name string, value VariableTracker) {
 	}
 }
 
-// StoreThrough stores an attribute on a materialized instance at this point of the program.
+// StoreThrough records a store of an attribute on a materialized instance at this point of the program.
 func (o *ObjectVariable) StoreThrough(tx Translator, name string, value VariableTracker) error {
 	return o.storeEffect(tx, name, value)
 }
 
-// setModuleAttr rejects stores for which nn.Module.__setattr__ does more than a plain store. It accepts a plain value
-// under a name that is not a parameter, buffer or submodule, and a tensor under a buffer's name, which it also stores
-// in _buffers.
+// setModuleAttr handles an assignment to a module's attribute. It accepts a plain value under a name that is not a
+// parameter, buffer or submodule, and a tensor under the name of a buffer, which it also stores in `_buffers`. It
+// rejects other stores, for which nn.Module.__setattr__ does more.
 func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")
@@ -671,7 +675,7 @@ func (o *ObjectVariable) setDescriptor(tx Translator, name string, d py.Object, 
 	return o.setUserDescriptor(tx, name, d, value)
 }
 
-// emptying is lettingGo for the contents of slot d.
+// emptying calls lettingGo for the value in the slot with descriptor d.
 func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error {
 	if old := o.attrs[name]; old != nil {
 		return lettingGo(tx, old)
@@ -697,4 +701,4 @@ func (o *ObjectVariable) ReconstructEmpty(e Emitter) error {
 	return o.reconstructBare(e)
 }
 
-var objectType py.Object // set with the World; immortal
+var objectType py.Object // set by loadFacts; never freed

@@ -8,12 +8,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classCalls are the special cases of calling a class, in the order in which they are tried before construct. Each
-// returns false for classes that it does not handle.
+// classCalls handle special cases of calling a class. They are tried in this order before construct. Each returns
+// false for classes that it does not handle.
 var classCalls []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
 	bool, error)
 
-func init() { // set here since they refer to Call, which reads classCalls
+func init() { // set here, since the functions refer to Call, which reads classCalls
 	classCalls = []func(c *ClassVariable, tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker,
 		bool, error){
 		(*ClassVariable).callStandIn,
@@ -27,7 +27,7 @@ func init() { // set here since they refer to Call, which reads classCalls
 	}
 }
 
-// Call implements Caller: it calls the metaclass's __call__ if it is written in Python, else it makes an instance.
+// Call implements Caller. It calls the metaclass's __call__ if that is written in Python, else it makes an instance.
 func (c *ClassVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	for _, call := range classCalls {
 		if r, ok, err := call(c, tx, args, kwargs); ok || err != nil {
@@ -50,7 +50,7 @@ func (c *ClassVariable) newException(tx Translator, args []VariableTracker,
 	return r, true, err
 }
 
-// newConstant makes an instance of a class whose instances are constants: torch's classes, NumPy's scalars, enums.
+// newConstant makes an instance of a class whose instances are constants: classes of torch, NumPy's scalars, enums.
 func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsTorchConstant(c.Class) && !w.IsEnumClass(s, c.Class) {
@@ -76,7 +76,7 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 		return nil, true, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
 	r, err := foldCall(tx, c.Class, args, kwargs)
-	if _, raised := err.(*exc.Observed); raised { // the message names the class
+	if _, raised := err.(*exc.Observed); raised { // the error message names the class
 		if err := w.readsText(tx, c.Class); err != nil {
 			return nil, true, err
 		}
@@ -84,11 +84,11 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 	return r, true, err
 }
 
-// memberOfValue returns the enum member for a value, as Enum.__new__ looks it up, or nil if CPython does the
-// lookup.
+// memberOfValue returns the enum member for a value, as Enum.__new__ finds it. It returns nil if CPython must look the
+// member up.
 func (c *ClassVariable) memberOfValue(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
-	if len(args) != 1 || len(kwargs) > 0 { // creates a new class
+	if len(args) != 1 || len(kwargs) > 0 { // the call creates a new class
 		return nil, unsupported(exc.CallUnsupported, "class %s called with %d arguments", py.TypeName(c.Class),
 			len(args)+len(kwargs))
 	}
@@ -115,7 +115,7 @@ func (c *ClassVariable) newPartial(tx Translator, args []VariableTracker, kwargs
 		return nil, false, nil
 	}
 	fn, err := Realize(tx, args[0])
-	if err == nil && !callable(tx, fn) { // else it would raise only when rebuilt at a graph break
+	if err == nil && !callable(tx, fn) { // otherwise it would raise only when it is rebuilt at a graph break
 		return nil, true, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
 	}
 	return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, true, err
@@ -159,7 +159,7 @@ func (c *ClassVariable) newShadow(tx Translator, args []VariableTracker, kwargs 
 	return r, true, err
 }
 
-// callMetaclass calls the metaclass's __call__. It returns false if that is type.__call__.
+// callMetaclass calls the metaclass's __call__. It returns false if the metaclass uses type.__call__.
 func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
@@ -175,7 +175,7 @@ func (c *ClassVariable) callMetaclass(tx Translator, args []VariableTracker,
 	if own, _ := s.TypeLookup(w.TypeType, "__call__"); call == own {
 		return nil, false, nil
 	}
-	if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // a TypedDict's metaclass calls dict
+	if k := call.Kind(); k == py.TypeKind || k == py.TypeSub { // the metaclass of TypedDict calls dict
 		meta := tx.World().Metaclass(tx, c.Class)
 		r, err := Call(tx, tx.Build(call, guards.NewTypeAttrSource(classSource(tx, meta), "__call__")), args, kwargs)
 		return r, true, err
@@ -203,7 +203,7 @@ func newDictOf(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	return d, fillDict(tx, d, args, kwargs)
 }
 
-// fillDict is __init__ of dict, OrderedDict and defaultdict.
+// fillDict runs __init__ of dict, OrderedDict and defaultdict.
 func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []Kw) error {
 	if !d.class.IsNull() && py.IsSubtype(d.class, tx.World().DefaultDictType) && len(args) > 0 {
 		f, err := Realize(tx, args[0])
@@ -224,7 +224,7 @@ func fillDict(tx Translator, d *DictVariable, args []VariableTracker, kwargs []K
 	return d.update(tx, args, kwargs)
 }
 
-// construct is type.__call__: __new__, then __init__ of its result.
+// construct does what type.__call__ does: it calls __new__, then __init__ of the new instance.
 func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	s := tx.Scope()
 	if _, ok := s.TypeLookup(c.Class, "__del__"); ok {
@@ -286,8 +286,8 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 	return obj, nil
 }
 
-// notAbstract rejects classes with abstract methods, which object.__new__ cannot instantiate. For other classes it
-// guards that they have none.
+// notAbstract breaks the graph for a class with abstract methods, which object.__new__ cannot instantiate. For other
+// classes it guards that they have no abstract methods.
 func notAbstract(tx Translator, class py.Object) error {
 	if !py.Is(class, py.HeapType) {
 		return nil
@@ -302,9 +302,9 @@ func notAbstract(tx Translator, class py.Object) error {
 	return nil
 }
 
-// objectTakesNone returns the TypeError of object.__new__ or object.__init__ for extra arguments: object_new and
-// object_init of CPython 3.11, Objects/typeobject.c. It returns nil if the class overrides only the other of the
-// two, which then takes the arguments.
+// objectTakesNone returns the TypeError of object.__new__ or object.__init__ for extra arguments (object_new and
+// object_init of CPython 3.11, Objects/typeobject.c). It returns nil if the class overrides only the other of these
+// two methods, which then accepts the arguments.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
 		typeName(tx, class)+"() takes no arguments"
@@ -354,7 +354,8 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	o, ok := obj.(*ObjectVariable)
-	if !py.IsNative(class, "__init__", init) { // C.__init__ = list.__init__ rejects the instance
+	// list.__init__ rejects an instance of a class that is not a list but sets __init__ = list.__init__
+	if !py.IsNative(class, "__init__", init) {
 		ok = false
 	}
 	if ok && o.value != nil && init.Kind() == py.WrapperDescr {
@@ -370,7 +371,8 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 }
 
-// builtinBase returns the builtin type that class extends, or the zero Object if it extends none that is modelled.
+// builtinBase returns the builtin type that the class extends. It returns the zero Object if trackers model no such
+// type.
 func builtinBase(tx Translator, class py.Object) py.Object {
 	w := tx.World()
 	for _, t := range []py.Object{w.OrderedDictType, w.DefaultDictType, w.DictType, w.ListType, w.SetType, w.TupleType,
@@ -382,7 +384,7 @@ func builtinBase(tx Translator, class py.Object) py.Object {
 	return py.Object{}
 }
 
-// newInstance returns base.__new__(class, *args).
+// newInstance runs base.__new__(class, *args).
 func newInstance(tx Translator, base, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	if !py.IsSubtype(class, base) {
@@ -391,7 +393,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 	if err := notAbstract(tx, class); err != nil {
 		return nil, err
 	}
-	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ rejects it
+	if base == w.ObjectType && !s.MadeOfObject(class) { // object.__new__ rejects the class
 		return nil, unsupported(exc.CallUnsupported, "object.__new__(%s)", py.TypeName(class))
 	}
 	if base == w.ObjectType || w.PlainLayout(s, base) {
@@ -478,7 +480,7 @@ func callBuiltinType(tx Translator, t py.Object, args []VariableTracker, kwargs 
 	return NewConstant(c, nil), nil
 }
 
-// hold sets the contents of an instance of a builtin type's subclass. The builtin type keeps them in its C struct.
+// hold sets the contents of an instance whose class extends a builtin type. In CPython they are in the C struct.
 func (o *ObjectVariable) hold(v VariableTracker, base py.Object) {
 	b := v.base()
 	b.Src, b.slot, b.through, b.holder = o.Src, o.slot, base, o
@@ -498,14 +500,14 @@ func (o *ObjectVariable) builtinMethod(tx Translator, name string, args []Variab
 		return r, err
 	}
 	r, err := onHeld(o, func() (VariableTracker, error) { return CallMethod(tx, o.value, name, args, kwargs) })
-	if err == nil && r == o.value { // x.__iadd__(y) is x
+	if err == nil && r == o.value { // x.__iadd__(y) returns x
 		return o, nil
 	}
 	return r, err
 }
 
-// standInMethod calls a method of an instance whose contents are not tracked, if there is Python code to run
-// instead of the C method.
+// standInMethod calls a method of an instance whose contents are not tracked. It requires a polyfill, Python code that
+// is inlined instead of the C method.
 func (o *ObjectVariable) standInMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok {
@@ -520,8 +522,8 @@ func (o *ObjectVariable) noMethod(name string) error {
 	return unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 }
 
-// specialOfHeld handles special methods that use the instance and not only its contents. It returns false for other
-// methods.
+// specialOfHeld handles special methods that depend on the instance and not only on its contents. It returns false for
+// other methods.
 func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if name == "__hash__" && o.unhashed(tx) {
@@ -550,7 +552,7 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 		}
 		r, err := o.plainAttr(tx, attr)
 		return r, true, err
-	case name == "__sizeof__": // depends on the instance and its dict
+	case name == "__sizeof__": // the size depends on the instance and its dict
 		return nil, true, o.noMethod(name)
 	case name == "__format__" && o.overrides(tx, "__str__", "__repr__"):
 		return nil, true, unsupported(exc.CallUnsupported, "format of a %s", py.TypeName(o.Class))
@@ -558,7 +560,7 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	return nil, false, nil
 }
 
-// methodOfHeld handles methods that behave differently on a subclass than on the builtin type. It returns false for
+// methodOfHeld handles methods that behave differently for a subclass than for the builtin type. It returns false for
 // other methods.
 func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
@@ -575,7 +577,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 			r, err := v.CallMethod(tx, "update", args, nil)
 			return r, true, err
 		}
-		if setMethods[name].result == "set" { // set's methods return an instance of the subclass
+		if setMethods[name].result == "set" { // in a subclass, set's methods return an instance of that subclass
 			return nil, true, o.noMethod(name)
 		}
 	case *ConstantVariable:
@@ -596,7 +598,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 	return nil, false, nil
 }
 
-// methodOfDict is methodOfHeld for an instance that holds d.
+// methodOfDict works like methodOfHeld, for an instance that holds d.
 func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch name {
@@ -617,7 +619,7 @@ func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name strin
 		return r, true, err
 	}
 	if d.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
-		switch name { // OrderedDict's own methods call the subclass's
+		switch name { // OrderedDict's C methods call those that the subclass overrides
 		case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
 			return nil, true, o.noMethod(name)
 		}
@@ -628,7 +630,7 @@ func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name strin
 	return nil, false, nil
 }
 
-// initList is list.__init__.
+// initList runs list.__init__.
 func initList(tx Translator, l *ListVariable, args []VariableTracker) (VariableTracker, error) {
 	if len(l.items) > 0 {
 		if _, err := l.CallMethod(tx, "clear", nil, nil); err != nil {
@@ -660,7 +662,7 @@ func (o *ObjectVariable) initDict(tx Translator, d *DictVariable, args []Variabl
 	return fillDict(tx, d, args, kwargs)
 }
 
-// overrides reports whether the instance's class overrides the builtin type's method.
+// overrides reports whether the instance's class overrides one of the builtin type's methods.
 func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	for _, n := range names {
 		own, _ := tx.Scope().TypeLookup(o.Class, n)
@@ -672,8 +674,8 @@ func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	return false
 }
 
-// loadClass loads the class. A class read from a slot of the frame is loaded from there, so that no translation keeps
-// it alive.
+// loadClass emits a load of the class. A class that was read from a slot of the frame is loaded from that slot, so
+// that no translation keeps it alive.
 func (o *ObjectVariable) loadClass(e Emitter) error {
 	if o.made != nil {
 		return e.Load(o.made)
@@ -682,7 +684,8 @@ func (o *ObjectVariable) loadClass(e Emitter) error {
 	return nil
 }
 
-// reconstructBare emits the instance without attributes. Fill adds the contents of a list, dict or set.
+// reconstructBare emits the construction of the instance without attributes. Fill adds the contents of a list, dict or
+// set later.
 func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	base := objectType
 	if !o.native.IsNull() {
@@ -710,7 +713,7 @@ func (o *ObjectVariable) reconstructBare(e Emitter) error {
 	return nil
 }
 
-// Before freezes the values that the bare instance is made from.
+// Before freezes the values from which the bare instance is made.
 func (o *ObjectVariable) Before(tx Translator) error {
 	if t, ok := o.value.(*TupleVariable); ok {
 		for _, it := range t.items {
@@ -734,8 +737,8 @@ func allNames(keys []VariableTracker) bool {
 	return true
 }
 
-// hidesKeys reports whether a key of the instance's dict is also the name of a data descriptor of the class.
-// Storing the attribute would then call the descriptor.
+// hidesKeys reports whether a key of the instance's dict is also the name of a data descriptor of the class. A store
+// by attribute would then call the descriptor.
 func (o *ObjectVariable) hidesKeys(tx Translator) bool {
 	return slices.ContainsFunc(o.dict.keys, func(k VariableTracker) bool {
 		name, _ := constantText(k)
@@ -748,7 +751,7 @@ func (o *ObjectVariable) hidesKeys(tx Translator) bool {
 	})
 }
 
-// Fill adds the contents and the attributes to an instance that has just been made real.
+// Fill adds the contents and the attributes to an instance that has just been materialized.
 func (o *ObjectVariable) Fill(tx Translator) error {
 	if o.value != nil {
 		o.value.base().slot = o.slot
@@ -766,7 +769,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		if v.factory != nil {
 			if err := typeMethodEffect(tx, tx.World().DefaultDictType, v, "__init__",
 				[]VariableTracker{v.factory}); err != nil {
-				return err // a store would go to a default_factory that the class defines
+				return err // a store would call the default_factory that the class defines
 			}
 		}
 		for i := range v.keys {
@@ -776,7 +779,7 @@ func (o *ObjectVariable) Fill(tx Translator) error {
 		}
 	}
 	stored := o.Stored()
-	// stored into __dict__ itself, which also takes keys that are not identifiers
+	// stores go to __dict__ itself, which also accepts keys that are not identifiers
 	if o.dict != nil && (!allNames(o.dict.keys) || o.hidesKeys(tx)) {
 		for i := range o.dict.keys {
 			if err := itemEffect(tx, o.dict, o.dict.keys[i], o.dict.values[i]); err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// conversion describes how a builtin converts an instance of a Python class: the special methods that it tries, in
-// CPython's order, and the type that a method must return for its result to be used unchanged. The builtin converts
+// conversion describes how a builtin converts an instance of a Python class. specials are the special methods that the
+// builtin tries, in CPython's order. gives is the type of a result that the builtin returns unchanged; it converts
 // results of other types.
 type conversion struct {
 	specials []string
@@ -46,7 +46,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	if !ok {
 		return nil, false, nil
 	}
-	// complex checks for a str before it calls a special method
+	// complex() checks for a str before it calls a special method
 	if held, ok := o.value.(*ConstantVariable); ok && b.name == "complex" && held.Value.Kind() == py.Str {
 		r, err := onHeld(o, func() (VariableTracker, error) { return b.Call(tx, []VariableTracker{held}, nil) })
 		return r, true, err
@@ -57,7 +57,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	for _, name := range c.specials {
 		if held, ok := AsConstant(tx, valueOf(o)); ok && name == "__index__" &&
 			(held.Kind() == py.Int || held.Kind() == py.BoolKind) {
-			break // an int is its own index
+			break // operator.index returns an int itself
 		}
 		m, err := o.slotMethod(tx, name)
 		if err != nil {
@@ -66,7 +66,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 		if m == nil {
 			if d, own := tx.Scope().TypeLookup(o.Class, name); own && o.value != nil &&
 				!tx.World().IsObjectMethod(tx.Scope(), name, d) {
-				break // the builtin type's own method comes first
+				break // the builtin type's method comes first
 			}
 			continue
 		}
@@ -97,7 +97,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	}
 	if o.value != nil {
 		r, err := b.Call(tx, []VariableTracker{o.value}, nil)
-		if IsObserved(err) { // the message may contain the class's name or the value's text
+		if IsObserved(err) { // the error message may contain the class's name or the value's text
 			err = unsupported(exc.CallUnsupported, "%s of %s", b.name, Describe(tx, o))
 		}
 		return r, true, err
@@ -105,7 +105,7 @@ func (b *BuiltinVariable) convertObject(tx Translator, args []VariableTracker,
 	return nil, true, unsupported(exc.CallUnsupported, "%s of a %s", b.name, py.TypeName(o.Class))
 }
 
-// indexComputable rejects enum members and classes whose __index__ is user code.
+// indexComputable breaks the graph for an enum member or class whose __index__ is user code.
 func indexComputable(tx Translator, v VariableTracker) error {
 	switch v.(type) {
 	case *ConstantVariable, *ClassVariable:
@@ -116,7 +116,7 @@ func indexComputable(tx Translator, v VariableTracker) error {
 	return nil
 }
 
-// Index returns operator.index(v). That is v itself unless v is an instance of a Python class with __index__.
+// Index returns operator.index(v). It returns v unchanged unless v is an instance of a Python class with __index__.
 func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -130,7 +130,7 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return v, nil
 	}
 	if c, ok := AsConstant(tx, valueOf(o)); ok && c.Kind() == py.Int {
-		return o.value, nil // an int is its own index
+		return o.value, nil // operator.index returns an int itself
 	}
 	m, err := o.slotMethod(tx, "__index__")
 	if err != nil || m == nil {
@@ -144,7 +144,7 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.Int {
-		if _, small := py.AsInt(c); !small { // an error about it names v's class
+		if _, small := py.AsInt(c); !small { // an error about a larger int would name v's class
 			return nil, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
 		}
 	} else {
@@ -160,7 +160,8 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 // time.
 const maxDigits = 4_000
 
-// slowNumber reports whether an integer, or the text of one, is so long that it must be converted at run time.
+// slowNumber reports whether o is an integer, or the text of one, that is so long that it must be converted at run
+// time.
 func slowNumber(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Str, py.Bytes:

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// copyOf returns a real object equal to v if all of v is known. Unlike AsConstant it also copies lists and dicts,
-// so it is only for operations that read them and return plain values (a text, a comparison) and never a part of
-// them. Sets are not copied, since the copy would iterate in another order.
+// copyOf returns a real object equal to v if all of v is known. Unlike AsConstant, it also copies lists and dicts. Use
+// it only for operations that return a plain value (a text, a comparison) and never a part of their arguments. Sets
+// are not copied, since the copy would iterate in another order.
 func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -79,7 +79,8 @@ func (d *DictVariable) copyOf(tx Translator) (py.Object, bool) {
 	return made, ok
 }
 
-// plainResult wraps the result of a function that was called with copies. The result must not be a part of them.
+// plainResult wraps r, the result of a function that was called with copies. It breaks the graph unless r is a plain
+// value, which cannot be a part of the copies.
 func plainResult(tx Translator, r py.Object, what string) (VariableTracker, error) {
 	switch r.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
@@ -88,7 +89,7 @@ func plainResult(tx Translator, r py.Object, what string) (VariableTracker, erro
 	return nil, unsupported(exc.CallUnsupported, "%s of a container returns a %s", what, py.TypeName(r.Type()))
 }
 
-// ofTuples reports whether d is a method of tuple or one that namedtuple generates.
+// ofTuples reports whether d is a method of tuple, or a method that namedtuple generates.
 func ofTuples(tx Translator, d py.Object) bool {
 	switch d.Kind() {
 	case py.WrapperDescr, py.MethodDescr, py.Builtin:

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// descriptorOf returns the tracker of a descriptor whose class is defined by the user. It returns false for C
+// descriptorOf returns the tracker of a descriptor whose class is written in Python. It returns false for C
 // descriptors.
 func descriptorOf(tx Translator, d py.Object, src guards.Source) (*ObjectVariable, bool, error) {
 	v, err := Realize(tx, tx.Build(d, src))
@@ -50,8 +50,8 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 	return Call(tx, m, []VariableTracker{self, NewClass(class, nil)}, nil)
 }
 
-// cachedProperty is functools.cached_property.__get__ for an instance without a cached value. The result of the
-// function is stored in the instance's dict.
+// cachedProperty runs functools.cached_property.__get__ for an instance without a cached value. It stores the
+// function's result in the instance's dict.
 func cachedProperty(tx Translator, o *ObjectVariable, name string, d py.Object,
 	src guards.Source) (VariableTracker, error) {
 	s := tx.Scope()
@@ -98,9 +98,9 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 	return err
 }
 
-// refusedBy returns the AttributeError of a property without a setter or deleter. CPython's message contains the
-// name under which the property was made, and the class's qualified name. The message is taken from CPython, called
-// with another object.
+// refusedBy returns the AttributeError of a property without a setter or deleter. CPython's message contains the name
+// under which the property was made, and the qualified name of the class. CPython produces the message for another
+// object, and refusedBy replaces the name of the class.
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
@@ -150,8 +150,8 @@ func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Obje
 	return unsupported(exc.StoreUnsupported, "%s of a %s: %s", name, py.TypeName(o.Class), py.TypeName(d.Type()))
 }
 
-// storedClassAttr returns the attribute that the program stored on a class or on one of its bases. Such an
-// attribute takes precedence over the one on the real class.
+// storedClassAttr returns the attribute that the program stored on a class or on one of its bases. Such an attribute
+// hides that of the real class.
 func storedClassAttr(tx Translator, class py.Object, name string) (VariableTracker, bool) {
 	stored := tx.World().classAttrs
 	if len(stored) == 0 {
@@ -170,7 +170,7 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 	return nil, false
 }
 
-// heldByClass looks a name up on a class as TypeLookup does, for a caller that also calls storedClassAttr.
+// heldByClass looks a name up on a class. It works like TypeLookup, for a caller that also calls storedClassAttr.
 func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) {
 	w := tx.World()
 	before := w.overlooked

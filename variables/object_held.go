@@ -7,11 +7,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An instance of a subclass of a builtin type holds a value of that type. An operation of the type's C code is
-// computed on the held value, or on a temporary instance of the real class, if that code does not depend on the
-// class.
+// An instance whose class extends a builtin type holds a value of that type. If an operation of the type's C code does
+// not depend on the class, it is computed on the held value, or on a temporary instance of the real class.
 
-// heldSpecials are the special methods that C code may call on an argument.
+// heldSpecials lists the special methods that C code may call on an argument.
 var heldSpecials = []string{
 	"__int__", "__index__", "__float__", "__complex__", "__trunc__", "__round__", "__floor__", "__ceil__", "__abs__",
 	"__neg__", "__pos__",
@@ -24,12 +23,12 @@ var heldSpecials = []string{
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 
-// plainValue reports whether C code may use the instance's contents, that is, whether its class overrides none of
+// plainValue reports whether C code may use the instance's contents. It may if the class overrides none of
 // heldSpecials.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 
-// realInstance returns an instance of o's class, without attributes, that holds the same immutable value. ok is
-// false if the value is unknown. The class's name is guarded, since CPython's messages contain it.
+// realInstance returns an instance of o's class that has no attributes and holds the same immutable value. ok is false
+// if the value is unknown. The class's name is guarded, since CPython's messages contain it.
 func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, err error) {
 	c, known := o.value.(*ConstantVariable)
 	if !known || o.exc != nil {
@@ -43,8 +42,8 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	return obj, err == nil, observed(err)
 }
 
-// returnsItself reports whether a method of a str or bytes subclass returns the instance, or a container with it,
-// where the method of a plain str returns that str. str.split and partition do so if they find nothing.
+// returnsItself reports whether a method of str or bytes, called on an instance of a subclass, returns that instance
+// or a container with it. For example, s.partition(sep) returns a tuple with s if it does not find sep.
 func (o *ObjectVariable) returnsItself(tx Translator, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	held, ok := o.value.(*ConstantVariable)
 	if !ok || !printsBy(held.Value) {
@@ -72,7 +71,7 @@ func (o *ObjectVariable) returnsItself(tx Translator, name string, args []Variab
 	}
 	r, err := callKnown(tx, fn, append([]py.Object{made}, known...), KwNames(kwargs))
 	if _, raises := err.(*py.Error); raises {
-		return false, nil // the plain value's method raises as well
+		return false, nil // the method raises for a plain value as well
 	} else if err != nil {
 		return false, err
 	}
@@ -94,8 +93,8 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	return !ok || same != py.True()
 }
 
-// operandObject returns a known operand of C operators: a constant, or a real instance for an instance that holds a
-// constant.
+// operandObject returns the real object for a known operand of C operators: the value of a constant, or a real
+// instance of a subclass that holds a constant.
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {
 		return o.realInstance(tx)
@@ -104,7 +103,8 @@ func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	return obj, ok, nil
 }
 
-// tupleField returns a namedtuple field of an instance that holds a tuple, or nil if d is another descriptor.
+// tupleField returns the item that the namedtuple field d selects from an instance that holds a tuple. It returns nil
+// if d is another descriptor.
 func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	t, ok := o.value.(*TupleVariable)
 	if !ok {
@@ -113,7 +113,7 @@ func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Sourc
 	return t.field(tx, d, src)
 }
 
-// field returns the item that a namedtuple's descriptor selects, or nil if d is another descriptor.
+// field returns the item that the namedtuple field d selects. It returns nil if d is another descriptor.
 func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
 	if py.TypeName(d.Type()) != "_collections._tuplegetter" {
 		return nil, nil
@@ -130,7 +130,7 @@ func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (Va
 	return t.items[at], nil
 }
 
-// heldError replaces a TypeError or AttributeError of an operation on o's contents by a graph break: CPython's message
+// heldError turns a TypeError or AttributeError of an operation on o's contents into a graph break. CPython's message
 // would name o's class instead of the builtin type.
 func heldError(o *ObjectVariable, err error) error {
 	if e, ok := err.(*exc.Observed); ok && (e.TypeName == "TypeError" || e.TypeName == "AttributeError") {

@@ -2,8 +2,8 @@ package variables
 
 import "strings"
 
-// TensorPlace returns the dict entry in which a module keeps the parameter or buffer with this dotted name. ok is
-// false if there is none, or if the module's dicts are unknown.
+// TensorPlace returns the dict entry that holds the module's parameter or buffer with this dotted name. ok is false if
+// there is no such entry, or if the module's dicts are unknown.
 func (o *ObjectVariable) TensorPlace(tx Translator, name string) (dict *DictVariable, at int, ok bool, err error) {
 	path := strings.Split(name, ".")
 	for _, part := range path[:len(path)-1] {

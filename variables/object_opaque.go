@@ -7,17 +7,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OpaqueVariable is a Python object about which nothing is known while translating: the result of a Python call in
-// the graph, or an object of the frame that such a call may have changed (optimize's python_ops). Every operation
-// on it is another Python operation of the graph, in program order. Control flow that depends on its value breaks
-// the graph.
+// OpaqueVariable represents a Python object whose type and value are unknown while translating. It is the result of a
+// Python call in the graph, or an object passed to the frame that such a call may have changed (option `python_ops`).
+// Every operation on it becomes another Python operation of the graph, in program order. Control flow that depends on
+// its value breaks the graph.
 type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
-	name string // of the attribute that was read, for reports: ".read"
+	name string // the attribute that was read, for reports: ".read"
 }
 
-// NewOpaque returns the tracker of an object that a node computes or represents.
+// NewOpaque returns the tracker of an object that a node computes, or that a node represents in the graph.
 func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 	return &OpaqueVariable{Node: node, name: name}
 }
@@ -25,7 +25,7 @@ func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 // Kind implements VariableTracker.
 func (*OpaqueVariable) Kind() string { return "OpaqueVariable" }
 
-// Callee returns the object's name as a callee, for reports.
+// Callee returns the name by which reports call the object when it is called.
 func (o *OpaqueVariable) Callee() string {
 	if o.name != "" {
 		return o.name
@@ -117,9 +117,9 @@ func PythonUnary(tx Translator, op int, v VariableTracker) (VariableTracker, err
 	return tx.Output().PythonOp(tx, name, []VariableTracker{v}, nil)
 }
 
-// A Python call in the graph may change everything it can reach, which is every value with a real object: the
-// frame's arguments, and objects that the program made and let escape. After the call, the contents of these
-// objects are no longer known. They keep their identity, and Python reads them from then on.
+// A Python call in the graph may change every object that it can reach. These are the values with a real object: the
+// frame's arguments, and objects that the program made and passed to other code. After the call their contents are no
+// longer known. They keep their identity, and later operations on them are Python operations of the graph.
 
 // current returns the tracker to use for v at this point of the program.
 func current(tx Translator, v VariableTracker) (VariableTracker, error) {
@@ -161,8 +161,8 @@ func changeable(v VariableTracker) bool {
 // reachable reports whether v has a real object, which other code may hold.
 func reachable(v VariableTracker) bool { return Materialized(v) || v.base().outside != nil }
 
-// withinChanged reports whether v is of a kind that stays known after a Python call, although its attributes do
-// not.
+// withinChanged reports whether v is of a kind that stays known after a Python call, although its attributes may have
+// changed.
 func withinChanged(tx Translator, v VariableTracker) bool {
 	if tx.World().Calls == 0 {
 		return false
@@ -211,7 +211,7 @@ func KwValues(kwargs []Kw) []VariableTracker {
 	return out
 }
 
-// kwDict returns a real dict of keyword arguments. values has their values in order.
+// kwDict returns a real dict of keyword arguments. values holds their real values in the same order.
 func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	pairs := make([][2]py.Object, len(kwargs))
 	for i, kw := range kwargs {
@@ -220,10 +220,11 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	return s.Dict(pairs...)
 }
 
-// onlyStored maps a builtin to the number of leading arguments that it reads. It passes on or stores the others.
+// onlyStored maps a builtin to the number of leading arguments that it reads. The builtin only passes on or stores its
+// other arguments.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
-// looksAtOpaque reports whether a builtin reads an opaque argument, so that the call becomes a Python operation.
+// looksAtOpaque reports whether the builtin reads an opaque argument. Its call then becomes a Python operation.
 func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (bool, error) {
 	if !tx.World().PythonOps {
 		return false, nil
@@ -247,8 +248,8 @@ func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (
 	return false, nil
 }
 
-// lookedAt reports whether an object may still be read while translating, after a Python call: it cannot change, or
-// only its identity matters.
+// lookedAt reports whether an object may still be read while translating after a Python call: the object cannot
+// change, or only its identity matters.
 func lookedAt(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:
@@ -262,14 +263,13 @@ func lookedAt(tx Translator, obj py.Object) bool {
 	return true
 }
 
-// SetOutside replaces v by an object that a node of the graph has built. From then on, v is known only as that
-// object.
+// SetOutside replaces v with an object that a node of the graph builds. From then on, v is known only as that object.
 func SetOutside(v VariableTracker, o *OpaqueVariable) { v.base().outside = o }
 
 // Outside returns the object that replaces v in the graph, or nil if there is none.
 func Outside(v VariableTracker) *OpaqueVariable { return v.base().outside }
 
-// BuildsAnew returns the operation that rebuilds one of the program's containers in the graph, and its operands. It
+// BuildsAnew returns the operation and operands that rebuild v, a container made by the program, in the graph. It
 // returns "" for other values.
 func BuildsAnew(v VariableTracker) (op string, parts [][]VariableTracker) {
 	if Materialized(v) {

@@ -15,7 +15,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		}
 		if m == nil {
 			if _, has := tx.Scope().TypeLookup(o.Class, name); has && name == "__bool__" && o.value != nil {
-				break // the builtin type's own __bool__ comes before __len__
+				break // the builtin type's __bool__ comes before __len__
 			}
 			continue
 		}
@@ -95,7 +95,7 @@ func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 	return o.valueItem(tx, key)
 }
 
-// valueItem subscripts the contents as the builtin type does. A dict calls __missing__ for missing keys.
+// valueItem reads an item of the contents as the builtin type does. A dict's __missing__ is called for missing keys.
 func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	if d, ok := o.value.(*DictVariable); ok {
 		m, err := o.lookupSpecial(tx, "__missing__")
@@ -109,7 +109,7 @@ func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (Variable
 			}
 			return Call(tx, m, []VariableTracker{key}, nil)
 		}
-		if d.factory != nil && o.overrides(tx, "__setitem__") { // __setitem__ stores the factory's result
+		if d.factory != nil && o.overrides(tx, "__setitem__") { // CPython stores the factory's result with __setitem__
 			return nil, unsupported(exc.SubscriptUnsupported, "subscript of a %s with __setitem__",
 				py.TypeName(o.Class))
 		}
@@ -125,7 +125,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		name, other, args, text = "__delitem__", "__setitem__", args[:1], "'\x00' object does not support item deletion"
 	}
 	if _, has := tx.Scope().TypeLookup(o.Class, name); !has {
-		if _, half := tx.Scope().TypeLookup(o.Class, other); half { // both methods share one slot
+		if _, half := tx.Scope().TypeLookup(o.Class, other); half { // both methods share one C slot
 			return RaiseText(tx, "AttributeError", name)
 		}
 	}
@@ -176,7 +176,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 		return unsupported(exc.StoreUnsupported, "%s of a %s: %s is overridden", name, py.TypeName(o.Class), hook)
 	}
 	if v, ok := o.value.(*DictVariable); ok && d.Kind() == py.WrapperDescr {
-		// __setattr__ = dict.__setitem__
+		// the class sets __setattr__ = dict.__setitem__
 		if own, _ := tx.Scope().TypeLookup(tx.World().DictType, "__setitem__"); own == d {
 			return SetItem(tx, v, StrConst(tx, name), value)
 		}
@@ -191,7 +191,7 @@ func (o *ObjectVariable) SetAttr(tx Translator, name string, value VariableTrack
 	return o.setGeneric(tx, name, value, d == tx.World().ModuleSetAttr)
 }
 
-// setGeneric is object.__setattr__ and object.__delattr__, or nn.Module.__setattr__ if module is true.
+// setGeneric runs object.__setattr__ or object.__delattr__, or nn.Module.__setattr__ if module is true.
 func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTracker, module bool) error {
 	if c, ok := tx.Scope().TypeLookup(o.Class, name); ok {
 		if _, data := isDescriptor(tx, c); data {
@@ -267,7 +267,7 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 		return false, nil
 	}
 	if l, ok := value.(*LazyVariable); ok && l.real == nil && !tx.World().IsTensor(l.obj) {
-		return false, nil // not read yet, like a list that is only appended to
+		return false, nil // value has not been read; it may be a list that is only appended to
 	}
 	v, err := Realize(tx, value)
 	if err != nil {
@@ -315,8 +315,8 @@ func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableT
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs is storeEffect for both kinds of store: module selects nn.Module.__setattr__, which registers
-// buffers. Otherwise object.__setattr__ is called, on a module too.
+// storeEffectAs works like storeEffect. If module is false, it stores with object.__setattr__ on modules also; if
+// true, with nn.Module.__setattr__, which registers buffers.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {
@@ -387,8 +387,8 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
 		}
 		if len(o.attrs) > 0 && Materialized(o) {
-			// the real dict also has the attributes that the program has stored: the stores are replayed before
-			// this point
+			// the real dict also has the attributes that the program stored, since the stores are replayed before this
+			// point
 			if err := o.overlay(tx, found); err != nil {
 				return nil, err
 			}
@@ -445,7 +445,7 @@ func (o *ObjectVariable) overlay(tx Translator, d *DictVariable) error {
 	return nil
 }
 
-// noAttribute returns the AttributeError for an instance of class.
+// noAttribute returns the AttributeError for a missing attribute of an instance of class.
 func noAttribute(tx Translator, class py.Object, name string) error {
 	o := &exc.Observed{TypeName: "AttributeError", Text: "'" + typeName(tx, class) +
 		"' object has no attribute '" + name + "'"}

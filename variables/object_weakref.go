@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// WeakrefVariable is a weak reference of the frame whose type is weakref.ref itself. Calling it returns the object
-// that the guards found. An effect of the program may have freed that object, so a call after an effect breaks the
-// graph, unless a variable still holds the object.
+// WeakrefVariable represents a weak reference that was passed to the frame and whose type is weakref.ref itself.
+// Calling it returns the object that the guards found. An effect of the program may have freed that object, so a call
+// after an effect breaks the graph, unless a variable still holds the object.
 type WeakrefVariable struct {
 	Base
 	obj py.Object

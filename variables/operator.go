@@ -62,7 +62,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
-// tuplesOperator runs an operator between a tuple and a builtin value. The items keep their identity.
+// tuplesOperator runs an operator on a tuple and a builtin value. The items of the result keep their identity.
 func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	_, ta := a.(*TupleVariable)
@@ -73,14 +73,15 @@ func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 		return nil, false, nil
 	}
 	for _, v := range []VariableTracker{a, b} {
-		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() { // guard that its class gets no such methods
+		// guard that the namedtuple's class defines none of these methods
+		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() {
 			looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
 		}
 	}
 	return containerOperator(tx, n, inplace, a, b, a)
 }
 
-// constantOperator lets CPython compute an operator on two constants.
+// constantOperator computes an operator on two constants in CPython.
 func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ownText, err := memberOperand(tx, op.Plain(), a, b)
 	if err != nil {
@@ -105,7 +106,8 @@ func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (
 	return v, true, err
 }
 
-// operatorWithTensor runs an operator with a tensor operand. It returns false for list += tensor.
+// operatorWithTensor runs an operator with a tensor operand. It returns false for list += tensor, which runs the
+// list's method.
 func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	if o, ok := instance(a); ok && inplace {
@@ -129,11 +131,11 @@ func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	return r, true, err
 }
 
-// refusedOperator handles an operator whose methods in the operands' classes returned NotImplemented, although a
-// builtin base type may still accept the operands.
+// refusedOperator handles an operator whose methods written in Python have returned NotImplemented. A builtin base
+// type of an operand's class may still accept the operands.
 func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
-		if !ra || !rb { // only one class rejected the operands: the other operand's builtin slot is tried
+		if !ra || !rb { // only one class rejected the operands: try the builtin slot of the other operand
 			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
 				return v, ok, err
 			}
@@ -141,7 +143,7 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 		return nil, false, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(),
 			Describe(tx, b))
 	}
-	for _, v := range []VariableTracker{a, b} { // __index__ is called when a sequence is repeated
+	for _, v := range []VariableTracker{a, b} { // repetition of a sequence calls __index__
 		if o, ok := v.(*ObjectVariable); ok && o.value != nil && n == opcode.NB_MULTIPLY &&
 			o.overrides(tx, "__index__") {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s mul %s", Describe(tx, a), Describe(tx, b))
@@ -150,8 +152,8 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 	return nil, false, nil
 }
 
-// walkedOperand returns the right operand as a container's method uses it: list += b and dict |= b call the methods
-// of b's class.
+// walkedOperand returns the right operand in the form that the left container's method uses. `list += b` and `dict |=
+// b` call methods of b's class, so they get b itself. Other operators get b's contents.
 func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:
@@ -166,8 +168,9 @@ func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) Variab
 	return valueOf(b)
 }
 
-// onceRefused computes an operator on numbers with the other operand's type, after one operand's class has returned
-// NotImplemented. An instance of a subclass counts as the number it holds. Errors are left to CPython.
+// onceRefused computes an operator on two numbers with the builtin slot of one operand, after the other operand's
+// class has returned NotImplemented. An instance of a subclass counts as the number it holds. If CPython would raise,
+// the graph breaks.
 func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
@@ -193,7 +196,7 @@ func isReal(o py.Object) bool {
 	return o.Kind() == py.Int || o.Kind() == py.Float || o.Kind() == py.BoolKind
 }
 
-// printsBy reports whether o % v formats v as text.
+// printsBy reports whether o is a str or bytes, so that o % v formats v as text.
 func printsBy(o py.Object) bool { return o.Kind() == py.Str || o.Kind() == py.Bytes }
 
 // heldOperator computes an operator on instances of subclasses of int, str, ... that do not override the operator.
@@ -225,8 +228,8 @@ func heldOperator(tx Translator, op, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// refuses reports whether v is an instance of a builtin type's subclass that defines one of the operator's methods.
-// It is called after these methods have returned NotImplemented.
+// refuses reports whether v's class extends a builtin type and defines one of the operator's methods. The caller knows
+// that these methods have returned NotImplemented.
 func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	o, ok := v.(*ObjectVariable)
 	if !ok || o.value == nil {
@@ -240,7 +243,7 @@ func refuses(tx Translator, n opcode.BinaryOp, v VariableTracker) bool {
 	return false
 }
 
-// valueOf returns the contents of an instance of a builtin type's subclass. Other values are returned unchanged.
+// valueOf returns the contents of an instance whose class extends a builtin type. It returns other values unchanged.
 func valueOf(v VariableTracker) VariableTracker {
 	if o, ok := v.(*ObjectVariable); ok && o.value != nil {
 		return o.value
@@ -309,8 +312,8 @@ func isRepeatable(v VariableTracker) bool {
 	return false
 }
 
-// nativeSlot calls the number slot (__sub__, __rsub__, __isub__) of x's builtin type with y. ok is false if the
-// type has no such slot or the slot returns NotImplemented.
+// nativeSlot calls the number slot of x's builtin type with y. name is its method: __sub__, __rsub__ or __isub__. ok
+// is false if the type has no such slot or the slot returns NotImplemented.
 func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r VariableTracker, ok bool, err error) {
 	switch own := valueOf(x).(type) {
 	case *ConstantVariable:
@@ -348,9 +351,9 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 		return r, true, err
 	case *DictVariable, *SetVariable, *DictViewVariable:
 		return nativeSet(tx, special, name, x, y)
-	case *ListVariable, *TupleVariable, *DequeVariable: // sequence slots are tried later
+	case *ListVariable, *TupleVariable, *DequeVariable: // Binary tries sequence slots later
 		_, subclass := x.(*ObjectVariable)
-		// list's __iadd__ also fills the number slot of a subclass
+		// in a subclass, list's __iadd__ also fills the number slot
 		if _, tuple := own.(*TupleVariable); subclass && !tuple && name == "__iadd__" {
 			return concatenate(tx, true, own, y, x)
 		}
@@ -366,7 +369,7 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 	return nil, false, nil
 }
 
-// nativeSet is nativeSlot for sets, dicts and dict views.
+// nativeSet works like nativeSlot, for sets, dicts and dict views.
 func nativeSet(tx Translator, special, name string, x, y VariableTracker) (VariableTracker, bool, error) {
 	n, known := opcode.BinaryOpOf(special)
 	inplace := name == n.InplaceMethod()
@@ -393,16 +396,17 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 	return nil, false, nil
 }
 
-// objectOperator runs the special methods of an operator that are written in Python: in-place, left, reflected. The
-// right operand comes first if its class extends the left operand's and overrides the reflected method. The result
-// is nil if no method accepted the operands.
+// objectOperator runs an operator's special methods that are written in Python. It tries the in-place method, then
+// that of the left operand, then the reflected method of the right operand. The right operand comes before the left if
+// its class extends the left operand's class and overrides the reflected method. The result is nil if no method
+// accepts the operands.
 func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
 		name string
 	}
 	names := []string{"__" + special + "__", "__r" + special + "__", "__i" + special + "__"}
-	for _, v := range []VariableTracker{a, b} { // a slot of the builtin type may come before the None
+	for _, v := range []VariableTracker{a, b} { // CPython may try a slot of the builtin type before it calls None
 		if o, ok := v.(*ObjectVariable); ok && o.value != nil && setsToNone(tx, o.Class, names...) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), special, Describe(tx, b))
 		}
@@ -421,8 +425,8 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 	default:
 		steps = append(steps, left, right)
 	}
-	// If a later step has a method written in Python, ahead tries the slot of the builtin type that comes before
-	// it. Such a slot also accepts instances of subclasses.
+	// ahead(i) tries the builtin slot of step i if a later step has a method written in Python. Such a slot also
+	// accepts instances of subclasses.
 	ahead := func(i int) (VariableTracker, bool, error) {
 		for _, later := range steps[i+1:] {
 			if o, ok := instance(later.x); ok {
@@ -462,7 +466,7 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 	return nil, nil
 }
 
-// setsToNone reports whether a class sets one of these names to None.
+// setsToNone reports whether the class sets one of these names to None.
 func setsToNone(tx Translator, class py.Object, names ...string) bool {
 	for _, name := range names {
 		if d, ok := tx.Scope().TypeLookup(class, name); ok && d.Kind() == py.NoneKind {
@@ -472,8 +476,8 @@ func setsToNone(tx Translator, class py.Object, names ...string) bool {
 	return false
 }
 
-// instance returns the instance whose class has v's special methods: v itself, or the state of a stand-in for a C
-// object.
+// instance returns the instance whose class defines v's special methods. It is v itself, or the state of a stand-in
+// for a C object.
 func instance(v VariableTracker) (*ObjectVariable, bool) {
 	if s, ok := v.(standIn); ok {
 		return s.parts().state, true
@@ -488,7 +492,7 @@ func sameClass(a, b VariableTracker) bool {
 	return ok && ok2 && x.Class == y.Class
 }
 
-// properSubclass reports whether type(b) is a proper subclass of type(a), and type(a) is not object.
+// properSubclass reports whether type(b) is a proper subclass of type(a). It returns false if type(a) is object.
 func properSubclass(tx Translator, b, a VariableTracker) bool {
 	bo, ok := b.(*ObjectVariable)
 	if !ok {
@@ -498,7 +502,8 @@ func properSubclass(tx Translator, b, a VariableTracker) bool {
 	return err == nil && bo.Class != t && t != tx.World().ObjectType && py.IsSubtype(bo.Class, t)
 }
 
-// overloads is method_is_overloaded of CPython 3.11, Objects/typeobject.c.
+// overloads reports whether type(b) defines the method `name` and type(a) does not define the same one, as
+// method_is_overloaded of CPython 3.11 does (Objects/typeobject.c).
 func overloads(tx Translator, b, a VariableTracker, name string) bool {
 	t, err := PythonType(tx, a)
 	if err != nil {
@@ -509,8 +514,8 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 	return ok && (!has || own != theirs)
 }
 
-// besideTensor runs the special methods of an instance that is the other operand of a tensor. A tensor on the left
-// comes first, and rejects objects other than numbers and tensors.
+// besideTensor runs an operator between a tensor and an instance by the instance's special methods. A tensor on the
+// left comes first, and rejects objects other than numbers and tensors.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {
@@ -522,7 +527,8 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 	}
 	s := tx.Scope()
 	if d, has := s.TypeLookup(obj.Class, name); has && d.Kind() == py.Function && !IsTensor(a) {
-		if _, handler := s.TypeLookup(obj.Class, "__torch_function__"); handler { // the method comes before the handler
+		// the special method comes before __torch_function__
+		if _, handler := s.TypeLookup(obj.Class, "__torch_function__"); handler {
 			return nil, false, unsupported(exc.TensorSubclass, "%s of a %s and a tensor", name, py.TypeName(obj.Class))
 		}
 	}
@@ -536,7 +542,7 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 			return nil, false, nil
 		}
 	}
-	if obj.value != nil && IsTensor(a) { // the tensor reads it as a number
+	if obj.value != nil && IsTensor(a) { // the tensor's operator reads the instance as a number
 		return nil, false, nil
 	}
 	m, err := obj.lookupSpecial(tx, name)
@@ -551,7 +557,8 @@ func besideTensor(tx Translator, a, b VariableTracker, left, right string) (Vari
 	return r, r != nil, err
 }
 
-// containerOperator runs an operator of Python's containers. owner is the left operand as the program sees it.
+// containerOperator runs an operator of Python's containers. If a is the contents of an instance, owner is that
+// instance, else owner is a.
 func containerOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b,
 	owner VariableTracker) (VariableTracker, bool, error) {
 	if r, ok, err := setOperator(tx, n, inplace, a, b); ok || err != nil {
@@ -640,7 +647,7 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 		items, ok, err := tupleItems(tx, b)
 		if ok && err == nil {
 			if len(items) == 0 && x.exact() {
-				return x, true, nil // CPython returns the operand itself
+				return x, true, nil // CPython returns the left operand itself
 			}
 			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.exact() {
 				return y, true, nil
@@ -660,7 +667,7 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 	return nil, false, nil
 }
 
-// tupleItems returns the items of a tuple, tracked or constant.
+// tupleItems returns the items of a tuple. ok is false for other values.
 func tupleItems(tx Translator, v VariableTracker) ([]VariableTracker, bool, error) {
 	switch x := v.(type) {
 	case *TupleVariable:
@@ -678,7 +685,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
-		// *= repeats the right operand only if the left one has no sequence slots
+		// *= repeats the right operand only if the left operand has no sequence slots
 		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
 		}
@@ -693,7 +700,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		}
 	}
 	if err != nil || (k.Kind() != py.Int && k.Kind() != py.BoolKind) {
-		return nil, false, nil // not an integer: the caller raises the TypeError
+		return nil, false, nil // times is not an integer: the caller raises the TypeError
 	}
 	n, ok := py.AsInt(k)
 	if !ok {
@@ -717,7 +724,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
 		}
 		if x.exact() && (count == 1 || len(x.items) == 0) {
-			return x, true, nil // CPython returns the operand itself
+			return x, true, nil // CPython returns the tuple itself
 		}
 		return NewTuple(repeat(x.items, count), nil), true, nil
 	case *ConstantVariable:
@@ -747,7 +754,7 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 		return nil, false, nil
 	}
 	for _, d := range []*DictVariable{x, y} {
-		if d.holder != nil && !d.class.IsNull() { // OrderedDict and defaultdict make an instance of the subclass
+		if d.holder != nil && !d.class.IsNull() { // | of OrderedDict and defaultdict makes an instance of the subclass
 			return nil, true, unsupported(exc.OperatorUnsupported, "%s | %s", Describe(tx, a), Describe(tx, b))
 		}
 	}
@@ -755,7 +762,7 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	if err != nil {
 		return nil, true, err
 	}
-	// __ror__ of OrderedDict and defaultdict keeps their own type
+	// __ror__ of OrderedDict and defaultdict returns a dict of their own type
 	if x.class.IsNull() && x.holder == nil && !y.class.IsNull() {
 		c.class, c.factory = y.class, y.factory
 	}
@@ -791,7 +798,7 @@ func repeat(items []VariableTracker, k int) []VariableTracker {
 
 var unaryNames = [...]string{"pos", "neg", "invert"}
 
-// Unary runs + (0), - (1), ~ (2) or not (3).
+// Unary runs the operator + (0), - (1), ~ (2) or `not` (3).
 func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

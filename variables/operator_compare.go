@@ -6,7 +6,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Equal is PyObject_RichCompareBool(a, b, Py_EQ), which containers use: identical objects are equal.
+// Equal compares two values as containers do (PyObject_RichCompareBool(a, b, Py_EQ)). Identical objects are equal.
 func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 	a, err := Realize(tx, a)
 	if err != nil {
@@ -30,7 +30,7 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 	return Truth(tx, r)
 }
 
-// Compare runs a rich comparison: do_richcompare of CPython 3.11, Objects/object.c.
+// Compare runs a rich comparison as do_richcompare of CPython 3.11 does (Objects/object.c).
 func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if err := tx.World().Enter(); err != nil {
 		return nil, err
@@ -115,8 +115,8 @@ func knownComparison(v VariableTracker) bool {
 	return false
 }
 
-// typeError returns a TypeError. Each \x00 in text is replaced by the type name of an operand, as CPython prints
-// it.
+// typeError returns a TypeError. Each \x00 in text is replaced by an operand's type name in the form that CPython
+// prints.
 func typeError(tx Translator, text string, operands ...VariableTracker) error {
 	out := ""
 	for _, c := range text {
@@ -139,8 +139,8 @@ func typeError(tx Translator, text string, operands ...VariableTracker) error {
 	return o
 }
 
-// knownResult wraps an object that CPython computed, without copying it: a bool, NotImplemented, an object of the
-// user.
+// knownResult wraps an object that CPython computed, without copying it. The object may be a bool, NotImplemented or
+// an instance of a user's class.
 func knownResult(tx Translator, o py.Object) VariableTracker {
 	if v, err := immutableResult(tx, o); err == nil {
 		return v
@@ -148,7 +148,7 @@ func knownResult(tx Translator, o py.Object) VariableTracker {
 	return NewConstant(o, nil)
 }
 
-// compareSlot is type(a).tp_richcompare(a, b, op). It returns nil for NotImplemented.
+// compareSlot runs type(a).tp_richcompare(a, b, op). It returns nil for NotImplemented.
 func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if o, ok := instance(a); ok {
 		return o.compare(tx, op, b)
@@ -159,7 +159,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 			py.TypeName(c.Class))
 	}
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
-		b = o.value // the builtin type's comparison uses the contents of a subclass's instance
+		b = o.value // the builtin type's comparison reads the contents of an instance of a subclass
 	}
 	switch x := a.(type) {
 	case *ListVariable:
@@ -177,7 +177,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 			return compareRows(tx, op, &x.items, &y.items, false)
 		}
 	case *ConstantVariable:
-		if x.Value.Kind() == py.Tuple { // a constant tuple and a tracked one
+		if x.Value.Kind() == py.Tuple { // x is a constant tuple; y is a tracked one
 			if y, ok := b.(*TupleVariable); ok {
 				items, err := Unpack(tx, x)
 				if err != nil {
@@ -215,7 +215,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	if setLike(a) && setLike(b) {
 		return compareSets(tx, op, a, b)
 	}
-	// an instance of a subclass with unknown contents
+	// b is an instance of a subclass, and its contents are unknown
 	if o, ok := b.(*ObjectVariable); ok && o.exc == nil {
 		t, err := PythonType(tx, a)
 		if err != nil || t != tx.World().ObjectType && py.IsSubtype(o.Class, t) || setLike(a) && untrackedSet(tx, o) {
@@ -226,8 +226,8 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	return nil, nil
 }
 
-// compare compares an instance by its class's own method, else by object's, else by that of the builtin type it
-// extends.
+// compare compares an instance. It uses the method of its class if that is written in Python, else the method of the
+// builtin type it extends, else object's method.
 func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, op.Method())
 	if err != nil {
@@ -260,7 +260,7 @@ func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableT
 	return nil, nil
 }
 
-// compareValue compares the contents of an instance of a builtin type's subclass.
+// compareValue compares value, the contents of an instance whose class extends a builtin type, with b.
 func compareValue(tx Translator, op opcode.CompareOp, value, b VariableTracker) (VariableTracker, error) {
 	if o, ok := b.(*ObjectVariable); ok && o.value != nil {
 		b = o.value
@@ -303,9 +303,9 @@ func unlessNotImplemented(tx Translator, m VariableTracker, args ...VariableTrac
 	return r, nil
 }
 
-// compareRows compares two rows of items: the first pair that differs decides, then the lengths. Lists compare
-// their lengths first, and notice when comparing their items changes them: list_richcompare of CPython 3.11,
-// Objects/listobject.c.
+// compareRows compares two sequences of items. The first pair that differs decides, then the lengths. lengthFirst
+// selects the rules of lists (list_richcompare of CPython 3.11, Objects/listobject.c): == and != compare the lengths
+// first, and a comparison of two items may change the lists.
 func compareRows(tx Translator, op opcode.CompareOp, x, y *[]VariableTracker,
 	lengthFirst bool) (VariableTracker, error) {
 	if lengthFirst && len(*x) != len(*y) && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
@@ -361,7 +361,7 @@ func equalDicts(tx Translator, x, y *DictVariable) (bool, error) {
 	return true, nil
 }
 
-// compareSets compares sets, frozensets and views as sets.
+// compareSets compares sets, frozensets and dict views as sets.
 func compareSets(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	x, err := setOf(tx, a, false)
 	if err != nil {
@@ -385,7 +385,7 @@ func compareSets(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	return NewConstant(r, nil), nil
 }
 
-// Contains reports `v in c`.
+// Contains returns `v in c`.
 func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	c, err := Realize(tx, c)
 	if err != nil {
@@ -403,7 +403,7 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	return containsByIteration(tx, c, v)
 }
 
-// containsByKind decides by the container's kind. decided is false for kinds without a rule.
+// containsByKind looks v up in a container of a known kind. decided is false for other kinds.
 func containsByKind(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	switch x := c.(type) {
 	case *DictVariable:
@@ -447,7 +447,7 @@ func containsByMethod(tx Translator, m, v VariableTracker) (bool, error) {
 	return Truth(tx, r)
 }
 
-// contains reports membership in a dict's keys or items. decided is false for its values.
+// contains reports membership in a dict's keys or items. For its values, decided is false.
 func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
 	switch d.what {
 	case "keys":
@@ -468,8 +468,8 @@ func (d *DictViewVariable) contains(tx Translator, v VariableTracker) (found, de
 	return false, false, nil
 }
 
-// contains reports membership in an instance, by its class's __contains__ or in its contents. decided is false if
-// it has neither.
+// contains reports membership in an instance. It uses the class's __contains__, or else the contents. decided is false
+// if the instance has neither.
 func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, decided bool, err error) {
 	m, err := o.lookupSpecial(tx, "__contains__")
 	if err != nil {
@@ -489,7 +489,7 @@ func (o *ObjectVariable) contains(tx Translator, v VariableTracker) (found, deci
 	return false, false, nil
 }
 
-// constantContains reports membership in a constant. decided is false if the constant's items must be iterated.
+// constantContains reports membership in a constant. decided is false if the constant must be iterated.
 func constantContains(tx Translator, c, v VariableTracker) (found, decided bool, err error) {
 	oc, ok := AsConstant(tx, c)
 	if !ok {
@@ -515,7 +515,7 @@ func constantContains(tx Translator, c, v VariableTracker) (found, decided bool,
 	return false, false, nil
 }
 
-// knownContains lets CPython look up a constant in a constant.
+// knownContains looks up a constant in a constant in CPython.
 func knownContains(tx Translator, c, v py.Object) (bool, error) {
 	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__",
 		"__hash__"); err != nil {
@@ -524,7 +524,7 @@ func knownContains(tx Translator, c, v py.Object) (bool, error) {
 	if k := c.Kind(); (k == py.TypeKind || k == py.TypeSub) && tx.World().IsEnumClass(tx.Scope(), c) {
 		tx.World().RestsOnBases(tx, v.Type())
 	}
-	if tx.World().IsEnum(tx.Scope(), v) { // looked up by name
+	if tx.World().IsEnum(tx.Scope(), v) { // the member is looked up by name
 		if err := readsMember(tx, v); err != nil {
 			return false, err
 		}

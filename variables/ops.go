@@ -129,12 +129,12 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	return Call(tx, fn, args, kwargs)
 }
 
-// readsState lists object's C methods that read the attributes of an enum member.
+// readsState lists C methods of object that read the attributes of an enum member.
 var readsState = map[string]bool{
 	"__getattribute__": true, "__dir__": true, "__getstate__": true, "__reduce__": true, "__reduce_ex__": true,
 }
 
-// callConstantMethod lets CPython call a method of an immutable value with known arguments.
+// callConstantMethod calls a method of an immutable value with known arguments in CPython.
 func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
@@ -164,14 +164,14 @@ func callConstantMethod(tx Translator, obj VariableTracker, name string, args []
 	}
 	if name == "join" && len(args) == 1 && len(kwargs) == 0 && (o.Kind() == py.Str || o.Kind() == py.Bytes) {
 		items, err := UnpackIterator(tx, args[0])
-		// C code replaces a TypeError raised by iter()
+		// CPython replaces a TypeError of iter() with its own
 		if e, raised := err.(*exc.Observed); raised && e.TypeName == "TypeError" {
 			err = unsupported(exc.CallUnsupported, "join of %s", Describe(tx, args[0]))
 		}
 		if err != nil {
 			return nil, err
 		}
-		for i, it := range items { // join uses the contents of subclass instances
+		for i, it := range items { // join reads the contents of instances of subclasses
 			items[i] = MustRealize(tx, it)
 			if c, ok := valueOf(items[i]).(*ConstantVariable); ok && c.Value.Kind() == o.Kind() {
 				items[i] = c
@@ -239,8 +239,8 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return immutableResult(tx, r)
 }
 
-// foldPure is foldCall for a function that only reads its arguments. Containers of known values are passed as copies.
-// The result must then be a plain value, which cannot be or contain one of them.
+// foldPure works like foldCall, for a function that only reads its arguments. Containers of known values are passed as
+// copies. The result must then be a plain value, so that it is not a copy and contains none.
 func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	r, err := foldCall(tx, fn, args, kwargs)
 	if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -275,8 +275,8 @@ func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return nil, err
 }
 
-// PlainCopy returns a real object equal to v if v is plain data that is wholly known. It does not copy sets, since the
-// copy would have another order.
+// PlainCopy returns a real object equal to v if v is plain data and all of it is known. It does not copy sets, since
+// the copy would have another order.
 func PlainCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
@@ -331,7 +331,8 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	return v, err
 }
 
-// LoadMethod reads obj.name for a call. below is nil, or the function to call with top as its first argument.
+// LoadMethod reads obj.name for a call. If below is not nil, it is the function to call, with top as its first
+// argument. Otherwise top is the callable.
 func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top VariableTracker, err error) {
 	v, err := getAttr(tx, obj, name)
 	if err != nil {
@@ -344,7 +345,7 @@ func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top Var
 	if b.elsewhere.IsNull() {
 		return nil, b.ToBeCalled(), nil
 	}
-	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // CPython does not bind it
+	if t, err := PythonType(tx, b.obj); err == nil && py.Is(t, py.GenericGetAttr) { // LOAD_METHOD does not bind it
 		return NewBuiltin(b.elsewhere, "", nil), b.obj, nil
 	}
 	return nil, nil, unsupported(exc.AttrUnsupported, "%s of %s, a C method of another class", name,
@@ -398,7 +399,7 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 				return attributeResult(tx, r, name)
 			}
 			return &BoundBuiltin{obj: obj, name: name}, nil
-		case py.MappingProxy: // of a constant: inspect.Signature.parameters
+		case py.MappingProxy: // inspect.Signature.parameters of a constant
 			return newMappingProxy(tx, r)
 		}
 		return attributeResult(tx, r, name)
@@ -409,12 +410,12 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
 }
 
-// MethodAttr is methodAttr for other packages.
+// MethodAttr exports methodAttr.
 func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr returns an instance attribute of an enum member. It returns nil, and guards that, if there is none.
+// memberAttr returns an instance attribute of an enum member. If there is none, it returns nil and guards that.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
@@ -435,7 +436,7 @@ func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error
 	return tx.Build(v, guards.NewAttrSource(src, name)), nil
 }
 
-// methodAttr returns an attribute of a builtin container: a method of its type, bound.
+// methodAttr returns an attribute of a builtin container. An attribute that is a method of its type is bound.
 func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, error) {
 	t, err := PythonType(tx, obj)
 	if err != nil {
@@ -452,7 +453,7 @@ func methodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 		return nil, noAttribute(tx, t, name)
 	}
 	switch d.Kind() {
-	case py.NoneKind: // list.__hash__
+	case py.NoneKind: // for example, list.__hash__
 		return NoneConst(), nil
 	case py.GetSet, py.Member, py.Property:
 		return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, obj))
@@ -512,7 +513,7 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, obj), Describe(tx, key))
 }
 
-// sequenceItem indexes or slices a list, tuple or range. CPython computes the positions.
+// sequenceItem indexes or slices a list, tuple or range. CPython computes the indices of a slice.
 func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key VariableTracker) (VariableTracker, error) {
 	items, err := seq.Items(tx)
 	if err != nil {
@@ -557,7 +558,8 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	start, _ := py.AsInt(b[0])
 	stop, _ := py.AsInt(b[1])
 	step, ok := py.AsInt(b[2])
-	if far := int64(len(items)) + 1; !ok || step > far || step < -far { // one step ends it; the sum could overflow
+	// one such step ends the loop; i + step could overflow
+	if far := int64(len(items)) + 1; !ok || step > far || step < -far {
 		backwards, err := s.Compare(opcode.CMP_LT, b[2], s.Int(0))
 		if err != nil {
 			return nil, observed(err)
@@ -592,7 +594,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	return nil, unsupported(exc.SubscriptUnsupported, "slice of %s", Describe(tx, obj))
 }
 
-// emptyOf returns an empty list, tuple or range, on which CPython raises the error for a wrong subscript.
+// emptyOf returns an empty list, tuple or range. CPython indexes it to raise the error for a wrong subscript.
 func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 	switch v.(type) {
 	case *ListVariable:
@@ -621,10 +623,10 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
 }
 
-// Is returns `a is b`, if it is known.
+// Is returns `a is b`, or an error that breaks the graph if that is unknown.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
-		return x == y, nil // no value of the program is a marker, so neither operand is realized
+		return x == y, nil // the program has no access to markers, so neither operand is realized
 	}
 	a, err := realOrNotNone(tx, a, b)
 	if err != nil || a == nil {
@@ -636,7 +638,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if a == b {
 		return true, nil
 	}
-	if isComputed(a) || isComputed(b) { // it may be a small int, True or False, which exist only once
+	if isComputed(a) || isComputed(b) { // the value may be a small int, True or False, which exist only once
 		if isNone(a) || isNone(b) {
 			return false, nil
 		}
@@ -650,7 +652,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if aok && bok {
 		return sameConstant(tx, ca, cb)
 	}
-	if aok != bok { // a constant and a tracked object are never identical, except for tuples and frozensets
+	if aok != bok { // a constant is never identical to a tracked object, unless they are tuples or frozensets
 		o, other := ca, b
 		if bok {
 			o, other = cb, a
@@ -689,7 +691,8 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// standsForObject returns the real object of a tracker of a kind that is rebuilt at each read.
+// standsForObject returns the real object of v. ok is false unless v is of a kind whose tracker is made again at each
+// read.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
 	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
@@ -698,8 +701,8 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// sameConstant reports whether two constants are the same object, if that is known: for singletons, small ints,
-// objects of different types, and frozensets that the program made.
+// sameConstant reports whether two constants are the same object. That is known for singletons, small ints, objects of
+// different types, and frozensets that the program made. Other constants break the graph.
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
 	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
@@ -723,7 +726,7 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	if a.Value.Type() != b.Value.Type() {
 		return false, nil
 	}
-	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // made by the program: CPython's own objects
+	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // the program made both: they are CPython's own objects
 		return a.Value == b.Value, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))

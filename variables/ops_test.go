@@ -13,7 +13,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// plainly computes in CPython the expected outcome of each case: the result's repr, or the exception.
+// plainly is Python code that computes the expected outcome of each case in CPython: the result's repr, or the
+// exception.
 const plainly = `
 import operator
 
@@ -77,7 +78,7 @@ def called(name, args):
     return outcome(eval(name), *value(args))
 `
 
-// theirs calls a function of plainly with texts as arguments.
+// theirs calls a function of plainly with texts as arguments. It returns the outcome in CPython.
 func theirs(t *testing.T, tx *frameless, ns py.Object, function string, texts ...string) string {
 	t.Helper()
 	f, ok := tx.s.DictGetName(ns, function)
@@ -91,7 +92,7 @@ func theirs(t *testing.T, tx *frameless, ns py.Object, function string, texts ..
 	return py.GoString(r)
 }
 
-// of returns the tracker of a sample.
+// of returns the tracker of the sample with this text.
 func of(t *testing.T, tx *frameless, ns py.Object, text string) VariableTracker {
 	t.Helper()
 	f, _ := tx.s.DictGetName(ns, "value")
@@ -110,17 +111,18 @@ func textsOf(t *testing.T, tx *frameless, ns py.Object, name string) (out []stri
 	return out
 }
 
-// cases compares the outcomes on trackers with CPython's.
+// cases compares outcomes computed by trackers with those of CPython.
 type cases struct {
 	t      *testing.T
 	tx     *frameless
 	ns     py.Object
-	shown  py.Object // the function of plainly
+	shown  py.Object // plainly's function that prints a result
 	known  int
-	breaks int // a break is never wrong, but there must be few
+	breaks int // a graph break is never wrong, but there must be few
 }
 
-// check runs one case: f on trackers, and the function of plainly on the same texts.
+// check runs one case. It compares the outcome of f, which uses trackers, with that of plainly's function, called with
+// the same texts.
 func (c *cases) check(f func() (VariableTracker, error), function string, texts ...string) {
 	c.t.Helper()
 	v, err := f()
@@ -190,7 +192,7 @@ func TestSubscriptsAreCPythons(t *testing.T) {
 	})
 }
 
-// TestMethodsAreCPythons calls each method of the builtin containers, texts and numbers with these arguments.
+// TestMethodsAreCPythons calls each method of builtin containers, strings and numbers with sample arguments.
 func TestMethodsAreCPythons(t *testing.T) {
 	compare(t, func(c *cases, samples []string) {
 		for _, a := range samples {

@@ -10,22 +10,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TensorVariable is a tensor: a node of the graph. Its metadata is computed when the program first reads it.
+// TensorVariable represents a tensor in the graph. Its metadata is computed when the program first reads it.
 type TensorVariable struct {
 	Base
 	Node    *fxgraph.Node
 	Example py.Object // the real tensor of a graph input; zero for a tensor that the graph computes
 	Class   py.Object // zero means torch.Tensor
-	Real    py.Object // of an input of a subclass: the object itself; its Example is a plain tensor
+	Real    py.Object // for an input of a subclass, the object itself; Example is then a plain tensor
 	meta    *TensorMeta
-	sizes   *TensorMeta                // from shape rules: without strides and requires_grad
-	Changed bool                       // changed in place: Example no longer has its metadata
+	sizes   *TensorMeta                // metadata from shape rules; lacks strides and requires_grad
+	Changed bool                       // changed in place: Example no longer has the tensor's metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
 	known   map[string]VariableTracker // Python attributes that the program has read
 	made    *TensorVariable            // argument of _translator/torch_function.as_subclass, which may return it
 }
 
-// TensorMeta is the metadata of a tensor: everything but its data that a program may read. Sizes are in elements.
+// TensorMeta is a tensor's metadata: everything that a program may read of it except its data. Sizes and strides are
+// in elements.
 type TensorMeta struct {
 	Shape, Stride         []int
 	Dtype, Device, Layout py.Object
@@ -80,7 +81,7 @@ func (t *TensorVariable) class(tx Translator) py.Object {
 	return tx.World().TensorType
 }
 
-// Truth implements Truther. The value depends on data, so it breaks the graph unless the value can be precomputed.
+// Truth implements Truther. The value depends on data, so Truth breaks the graph unless the value can be precomputed.
 func (t *TensorVariable) Truth(tx Translator) (bool, error) {
 	if v, ok, err := tx.Output().Foresee(tx, t, "bool"); ok || err != nil {
 		return v == py.True(), err
@@ -95,7 +96,7 @@ func (t *TensorVariable) describe() string {
 	return "result of " + t.Node.Target.Text
 }
 
-// Meta returns the metadata. It is cached until an in-place operation changes the tensor.
+// Meta returns the metadata. It is computed once, and again after an in-place operation changes the tensor.
 func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.TensorMetadata, "%s, which a Python call may have changed", t.describe())
@@ -116,10 +117,10 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 // exemplified reports whether t is an input whose Example still has its metadata.
 func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
 
-// change records an in-place operation on the tensor: what was known about it may no longer hold.
+// change records an in-place operation on the tensor. It drops the metadata, which may no longer hold.
 func (t *TensorVariable) change() { t.meta, t.sizes, t.Changed = nil, nil, true }
 
-// Sizes is Meta without strides and requires_grad. It uses shape rules where they apply.
+// Sizes returns the metadata without strides and requires_grad. It uses shape rules where they apply, else Meta.
 func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	if t.meta != nil || tx.World().Calls > 0 || t.exemplified() {
 		return t.Meta(tx)
@@ -135,7 +136,7 @@ func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	return t.sizes, nil
 }
 
-// sameTensor reports whether two tensors are the same object. Tensors of one node are, and two inputs are guarded
+// sameTensor reports whether two tensors are the same object. Tensors of one node are the same. Two inputs are guarded
 // to be distinct. A computed tensor is a new object, unless its operation may return an operand.
 func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
 	if t.Node == o.Node {
@@ -225,14 +226,14 @@ func product(vs []int) int {
 	return n
 }
 
-// metaAttr handles attributes that are metadata.
+// metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
 	ask := t.Sizes
 	switch name {
 	case "shape", "ndim", "dtype", "device", "layout":
 	case "requires_grad":
 		if ask = t.Meta; !t.exemplified() && tx.Output().ChangesTensors() {
-			t.meta = nil // an in-place operation on a view or its base may have changed it since
+			t.meta = nil // an in-place operation on a view or its base may have changed requires_grad since
 		}
 	default:
 		return nil, false, nil
@@ -268,7 +269,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	return BoolConst(m.RequiresGrad), true, nil
 }
 
-// neededFields lists the fields of gd_tensor_spec that each query depends on.
+// neededFields maps an attribute or method to the fields of gd_tensor_spec that its result depends on.
 var neededFields = map[string]uint16{
 	"shape": 32 | 64, "ndim": 32, "dtype": 4, "device": 8, "layout": 2, "requires_grad": 16, "stride": 32 | 64 | 128,
 	"":              32 | 64,
@@ -283,8 +284,8 @@ func (t *TensorVariable) Need(tx Translator, what string) {
 	tx.Output().NeedField(t, fields)
 }
 
-// asksForDtype reports whether class is, or contains, a class such as torch.FloatTensor, whose instances are the
-// tensors of one dtype, layout and device.
+// asksForDtype reports whether class is a legacy class such as torch.FloatTensor, or a tuple that contains one. The
+// instances of a legacy class are the tensors of one dtype, layout and device.
 func asksForDtype(tx Translator, class py.Object) bool {
 	if class.Kind() != py.Tuple {
 		return strings.HasSuffix(py.TypeName(class.Type()), "tensortype")
@@ -292,15 +293,15 @@ func asksForDtype(tx Translator, class py.Object) bool {
 	return slices.ContainsFunc(tx.Scope().Items(class), func(c py.Object) bool { return asksForDtype(tx, c) })
 }
 
-// flagAttrs are attributes that are read from the example or a fake tensor. The flags depend only on device, dtype
-// and layout.
+// flagAttrs are attributes that are read from the example or from a fake tensor. The flags among them depend only on
+// device, dtype and layout.
 var flagAttrs = map[string]bool{
 	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
 	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,
 }
 
-// flag returns a flag of a computed tensor whose sizes come from shape rules. The rules cover dense strided tensors
-// only.
+// flag returns a flag of a computed tensor whose sizes come from shape rules, which cover only dense strided tensors.
+// It returns false for other tensors.
 func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
 	if t.meta != nil || !t.Example.IsNull() {
 		return nil, false
@@ -320,7 +321,7 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 	return nil, false
 }
 
-// tensorAttrs are attributes whose value is a tensor computed from this one.
+// tensorAttrs are attributes whose value is a tensor computed from the tensor itself.
 var tensorAttrs = map[string]bool{"T": true, "mT": true, "H": true, "mH": true, "real": true, "imag": true,
 	"data": true}
 
@@ -336,7 +337,7 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	return t.torchAttr(tx, name)
 }
 
-// plainAttr returns an attribute of torch.Tensor without calling a handler.
+// plainAttr returns an attribute of torch.Tensor without calling a __torch_function__ handler.
 func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker, error) {
 	if v, ok, err := t.metaAttr(tx, name); ok {
 		return v, err

@@ -8,19 +8,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Asked counts a translation's queries about computed tensors: Sizes those about sizes, answered by a shape rule if
-// there is one; Meta those about all metadata; Origin those about the operation that made the tensor; and Changes
-// those whose answer depends on earlier in-place changes.
+// Asked counts a translation's queries about computed tensors. Sizes counts queries about sizes, answered by a shape
+// rule if there is one. Meta counts queries about all metadata. Origin counts queries about the operation that made
+// the tensor. Changes counts queries whose answer depends on earlier in-place changes.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
-// Since returns the number of queries since before.
+// Since returns the queries made after before was copied.
 func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
-// Above adds by to the count of modules being captured that each value holds: 1 when a capture starts, -1 when it
-// ends. Code that reads such a value may reach the module by its own path, which is not the path of an equal
-// module.
+// Above adds by to a counter of each value: the number of modules that the value contains and that are being captured.
+// by is 1 when a capture starts, and -1 when it ends. Code that reads such a value may reach the module through it, by
+// a path that an equal module does not have.
 func Above(vs []VariableTracker, by int) {
 	for _, v := range vs {
 		v.base().above += by
@@ -33,13 +33,14 @@ func metAbove(tx Translator, v VariableTracker) {
 	}
 }
 
-// Pairing maps the values of an earlier call to those of a later call that replace them.
+// Pairing maps the values of an earlier call of a module to the values that replace them in a later call of an equal
+// module.
 type Pairing struct {
 	Nodes   map[*fxgraph.Node]*fxgraph.Node
-	Tensors [][2]*TensorVariable // computed ones: earlier, later
+	Tensors [][2]*TensorVariable // computed tensors: earlier, later
 	back    map[*fxgraph.Node]*fxgraph.Node
 	values  map[VariableTracker]VariableTracker
-	tuples  map[VariableTracker]VariableTracker // from later to earlier
+	tuples  map[VariableTracker]VariableTracker // from the later tuple to the earlier
 }
 
 // NewPairing returns an empty Pairing.
@@ -49,8 +50,9 @@ func NewPairing() *Pairing {
 }
 
 // Operands pairs the operands of two calls. It returns false if a function may behave differently with the later
-// ones. Objects of the frame and constants must be the same object, computed tensors must replace each other, and
-// tuples made by the program are compared item by item. Mutable objects that the program made are never equal.
+// operands. Objects passed to the frame and constants must be the same object, computed tensors must replace each
+// other, and tuples made by the program are compared item by item. Mutable objects that the program made are never
+// equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -63,7 +65,7 @@ func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool
 	return true
 }
 
-// Keywords is Operands for keyword arguments, which must be in the same order.
+// Keywords works like Operands, for keyword arguments. Both calls must have them in the same order.
 func (p *Pairing) Keywords(tx Translator, earlier, later []Kw) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -101,13 +103,14 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 		equal = ok && (x == y || x.class == y.class && made(x) && made(y)) && p.tuples[b] == nil &&
 			p.Operands(tx, x.items, y.items)
 		p.tuples[b] = a
-	case *LazyVariable: // not realized
+	case *LazyVariable: // neither value has been read
 		y, ok := b.(*LazyVariable)
 		equal = ok && x.obj == y.obj && x.Src.Name() == y.Src.Name()
 	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
 		equal = a == b
 	default:
-		equal = a == b && a.Source() != nil // if the program has changed nothing of the frame, see World.Own
+		// holds if the program has changed no object passed to the frame, see World.Own
+		equal = a == b && a.Source() != nil
 	}
 	if equal {
 		p.values[a] = b
@@ -115,11 +118,11 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 	return equal
 }
 
-// Stored records values that the program has stored in objects of the frame.
+// Stored records values that the program has stored in objects passed to the frame.
 func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
 
-// ReadFrom reports whether an operand, or a value that the program has stored so far, was read from a source for
-// which below returns true, or holds such a value.
+// ReadFrom looks for a value that was read from a source for which below returns true. It reports whether an operand,
+// or a value that the program has stored so far, is such a value or holds one.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
 	found := false
 	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
@@ -129,8 +132,8 @@ func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src gua
 	return found
 }
 
-// AlsoStored reports whether a value that the program has made and stored is also an operand. Code could then reach
-// it by both paths.
+// AlsoStored reports whether an operand is also a value that the program has made and stored. Code could then reach
+// that value as an operand and where it is stored.
 func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
 	if len(w.stored) == 0 {
 		return false
@@ -185,13 +188,14 @@ func peek(v VariableTracker) VariableTracker {
 	return v
 }
 
-// plainComputed reports whether the graph computes the tensor and nothing else is known about it.
+// plainComputed reports whether the graph computes the tensor and nothing else is known about it, such as a subclass
+// or Python attributes.
 func plainComputed(t *TensorVariable) bool {
 	return t.Src == nil && t.Example.IsNull() && t.Class.IsNull() && t.attrs == nil && t.known == nil &&
 		t.made == nil && t.outside == nil
 }
 
-// nodes pairs two nodes. The mapping is one to one.
+// nodes pairs two nodes. It returns false if one of them is already paired with another node.
 func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	to, known := p.Nodes[a]
 	from, used := p.back[b]
@@ -202,8 +206,8 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata reports whether paired tensors have equal metadata. It compares the kinds of metadata that were
-// queried: sizes, dtypes and devices, or all of it.
+// SameMetadata reports whether paired tensors have equal metadata. If asked counts a query for all metadata, it
+// compares all of it, else only sizes, dtypes, devices and layouts.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
 		return true
@@ -241,8 +245,8 @@ func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
-// Changed marks the later tensors as changed in place, if their earlier ones were changed and computed by these
-// nodes.
+// Changed marks later tensors as changed in place. It does so if one of these nodes computes the earlier tensor of the
+// pair, and that tensor was changed.
 func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	for was, now := range p.values {
 		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {
@@ -251,14 +255,14 @@ func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	}
 }
 
-// Stands pairs two tensors of the frame.
+// Stands pairs two tensors that were passed to the frame.
 func (p *Pairing) Stands(earlier, later *TensorVariable) {
 	p.Nodes[earlier.Node] = later.Node
 	p.values[earlier] = later
 }
 
-// Result builds a later call's result from the earlier one's, with the later tensors. It returns false if the
-// result contains anything but tensors, constants and tuples.
+// Result builds the result of the later call from that of the earlier call, with the later tensors. It returns false
+// if the result contains anything but tensors, constants and tuples.
 func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	v = peek(v)
 	if known, ok := p.values[v]; ok {
@@ -298,14 +302,15 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors reports whether the translation has met no tensor of a subclass, the program has entered no mode, no
-// handler is set aside, and no module's tensors are replaced.
+// PlainTensors reports whether torch operations have no special behavior: the translation has reached no tensor of a
+// subclass, the program has entered no mode, no operation runs with torch.Tensor's own handler, and no module's
+// tensors are replaced.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }
 
-// KindOf returns a number that modules of the frame share if they look alike (_translator/alike.Kinds), or -1 if
-// the module looks like no other. It is only a hint.
+// KindOf returns a number that is equal for modules that look alike (_translator/alike.Kinds), or -1 if no other
+// module looks like this one. It is only a hint.
 func (w *World) KindOf(s *py.Scope, module py.Object) int {
 	if w.kinds.IsNull() {
 		kinds, ok := py.Answered(s.Call(w.moduleKinds))

@@ -12,7 +12,8 @@ import (
 
 // Attributes of tensors that torch does not define: those of a subclass, and those that programs store on a tensor.
 
-// ownAttr returns such an attribute. It returns false if the name is torch.Tensor's and not overridden.
+// ownAttr returns an attribute that torch does not define. It returns false if torch.Tensor defines the name and the
+// tensor's class does not override it.
 func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, bool, error) {
 	s, class := tx.Scope(), t.class(tx)
 	d, inClass := s.TypeLookup(class, name)
@@ -49,7 +50,7 @@ func (t *TensorVariable) ownAttr(tx Translator, name string) (VariableTracker, b
 	return nil, true, noAttribute(tx, class, name)
 }
 
-// instanceAttr returns an attribute of the tensor object itself, or nil if there is none.
+// instanceAttr returns an attribute that is stored on the tensor object, or nil if there is none.
 func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTracker, error) {
 	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a tensor that a Python call may have changed", name)
@@ -89,7 +90,7 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	return t.known[name], nil
 }
 
-// real returns the object of an input, or the zero Object for a computed tensor.
+// real returns the real object of an input, or the zero Object for a computed tensor.
 func (t *TensorVariable) real() py.Object {
 	switch {
 	case t.Src == nil:
@@ -100,8 +101,8 @@ func (t *TensorVariable) real() py.Object {
 	return t.Example
 }
 
-// classes returns the possible types of the tensor. An operation on a subclass's tensor that calls no handler may
-// return that tensor itself.
+// classes returns the possible types of the tensor. If no handler is called, an operation on a tensor of a subclass
+// may return that tensor itself.
 func (t *TensorVariable) classes(tx Translator) []py.Object {
 	out := []py.Object{t.class(tx)}
 	w := tx.World()
@@ -175,7 +176,7 @@ func (t *TensorVariable) exactType(tx Translator) (py.Object, error) {
 	return class, nil
 }
 
-// Becomes records the subclass of a node's tensor.
+// Becomes records that a node's tensor is of a subclass.
 func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	if w.nodeClass == nil {
 		w.nodeClass = map[*fxgraph.Node]py.Object{}
@@ -183,8 +184,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack reports whether none of the tensors that a node may return unchanged has a Python attribute, and
-// guards that. x.to(dtype), for example, returns x or a new tensor.
+// operandsLack reports whether the attribute is missing from all tensors that a node may return unchanged, and guards
+// that. For example, x.to(dtype) returns x or a new tensor.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -233,7 +234,7 @@ func (t *TensorVariable) isNew(tx Translator) bool {
 	return tx.World().GivesNew(tx.Scope(), t.Node.Target.Text)
 }
 
-// SetAttr implements AttrSetter. The store of a Python attribute is replayed in program order.
+// SetAttr implements AttrSetter. A store of a Python attribute is replayed in program order.
 func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, class := tx.Scope(), t.class(tx)
 	set, _ := s.TypeLookup(class, "__setattr__")
@@ -283,8 +284,8 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
-// changesItself lists methods that change more than a tensor's data. Called on an alias, they leave the tensor
-// itself unchanged.
+// changesItself lists methods that change more than a tensor's data. If they are called on an alias of a tensor, the
+// tensor itself stays unchanged.
 var changesItself = map[string]bool{
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true,
 	"as_strided_": true,
@@ -293,8 +294,8 @@ var changesItself = map[string]bool{
 	"share_memory_": true, "movedim_": true,
 }
 
-// mayChange rejects in-place changes that a graph of plain tensors would make to an alias of the tensor instead of
-// the tensor itself.
+// mayChange breaks the graph at an in-place change that a compiled graph would not make as eager mode does. One reason
+// is that a graph of plain tensors would change an alias of the tensor, and not the tensor itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported,
@@ -319,7 +320,8 @@ func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	return nil
 }
 
-// hidesChange rejects in-place changes that autograd would see differently under AOTAutograd than in eager mode.
+// hidesChange breaks the graph at an in-place change that autograd would see differently under AOTAutograd than in
+// eager mode.
 func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	if !tx.Output().WholeGraph() {
 		return nil
@@ -333,9 +335,9 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 }
 
 // changedAsLeaf reports whether CPython raises for an in-place change, since the tensor is a leaf that requires
-// gradients or a view of one. A graph that AOTAutograd traces would not raise, since it is functionalized first. A
-// computed tensor may also be a leaf of the frame: contiguous(), to() and similar operations may return their
-// argument.
+// gradients, or a view of one. If AOTAutograd traces the graph, the graph is functionalized first and does not raise.
+// A computed tensor may also be a leaf that was passed to the frame: contiguous(), to() and similar operations may
+// return their argument.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {
 		return false, nil
@@ -343,7 +345,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return false, err
 	}
-	sample := t.Example // still a leaf, whatever has changed it since
+	sample := t.Example // a leaf stays a leaf after in-place changes
 	if sample.IsNull() {
 		if !tx.Output().TakesApart() {
 			return false, nil
@@ -352,7 +354,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 		if sample, err = tx.Output().Sample(t); err != nil {
 			var unknown *exc.Unsupported
 			if errors.As(err, &unknown) {
-				err = nil // its size depends on data, so an operation created it
+				err = nil // the tensor's size depends on data, so an operation created it
 			}
 			return false, err
 		}
@@ -365,9 +367,9 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	return err == nil && raises == py.True() && tx.Output().TakesApart(), err
 }
 
-// mayRequireGrad rejects a change of requires_grad in a graph that a backend decomposes. A compiler that
-// differentiates the graph reads at its start whether the inputs require gradients. It would miss a tensor that
-// requires them later, and results computed from it would have no history.
+// mayRequireGrad breaks the graph at a change of requires_grad if the backend decomposes operators. A compiler that
+// differentiates the graph reads at the graph's start which inputs require gradients. It would miss a tensor that
+// requires them later, and results computed from that tensor would have no history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
 	if !tx.Output().WholeGraph() {
 		return nil
@@ -389,7 +391,8 @@ func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, k
 	return nil
 }
 
-// mayMakeLeaf rejects torch.ones(3, requires_grad=True) in such a graph, for the same reason.
+// mayMakeLeaf breaks the graph at a call such as torch.ones(3, requires_grad=True), for the same reason as
+// mayRequireGrad.
 func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 	for _, kw := range kwargs {
 		if kw.Name != "requires_grad" || name == "Tensor.requires_grad_" || !tx.Output().WholeGraph() {
@@ -403,7 +406,7 @@ func mayMakeLeaf(tx Translator, name string, kwargs []Kw) error {
 	return nil
 }
 
-// hasAttr returns hasattr() of a name that torch.Tensor lacks.
+// hasAttr returns hasattr(t, name) for a name that torch.Tensor lacks.
 func (t *TensorVariable) hasAttr(tx Translator, name string) (VariableTracker, error) {
 	_, _, err := t.ownAttr(tx, name)
 	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {

@@ -8,9 +8,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// arrayTensor returns torch.from_numpy of an array of the frame: a tensor that shares the array's memory. The
-// transformed function makes it before it runs the graph, as an input of the graph. The array's layout is guarded, its
-// contents are not. Making the tensor reads no data, so the position of the call does not matter.
+// arrayTensor returns torch.from_numpy(array) for an array that was passed to the frame. The tensor shares the array's
+// memory. The transformed function makes the tensor before it runs the graph, and passes it to the graph as an input.
+// The array's layout is guarded, its contents are not. Making the tensor reads no data, so the position of the call
+// does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)
@@ -48,8 +49,8 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey returns the key of a tensor's item with arrays of the frame replaced by tensors. torch converts each
-// array to a tensor, by copying.
+// arrayKey returns the key of a tensor's item, in which arrays passed to the frame are replaced by tensors. torch
+// converts each array to a tensor by copying it.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)
 	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {
@@ -72,8 +73,8 @@ func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) 
 	return arrayIndex(tx, key)
 }
 
-// arrayIndex returns the tensor for an array of the frame that is used as an index. It returns v for other values,
-// and for arrays that torch does not accept as a one-dimensional index.
+// arrayIndex returns the tensor for an array that was passed to the frame and is used as an index. It returns v for
+// other values, and for arrays that torch does not accept as a one-dimensional index.
 func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	l, ok := v.(*LazyVariable)

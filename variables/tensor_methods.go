@@ -15,7 +15,7 @@ var tensorToPython = map[string]bool{
 	"__complex__": true, "equal": true, "allclose": true, "is_nonzero": true, "__array__": true, "__len__": false,
 }
 
-// foreseen maps the methods whose result Output.Foresee may predict to its name for the result.
+// foreseen lists the methods whose result Output.Foresee may precompute. It maps each to the name that Foresee takes.
 var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": "int", "__float__": "float"}
 
 // CallMethod implements MethodCaller.
@@ -39,7 +39,7 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 	kwargs []Kw) (VariableTracker, error) {
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); ok && name != "as_subclass" {
 		again := func() (VariableTracker, error) { return t.plainMethod(tx, name, args, kwargs) }
-		if name == "__iter__" { // it iterates over plain tensors
+		if name == "__iter__" { // Tensor.__iter__ iterates over plain tensors
 			again = nil
 		}
 		if r, ok, err := dispatchTorch(tx, fn, append([]VariableTracker{t}, args...), kwargs, again); ok || err != nil {
@@ -49,7 +49,7 @@ func (t *TensorVariable) torchMethod(tx Translator, name string, args []Variable
 	return t.plainMethod(tx, name, args, kwargs)
 }
 
-// plainMethod calls a method of torch.Tensor without calling a handler.
+// plainMethod calls a method of torch.Tensor without calling a __torch_function__ handler.
 func (t *TensorVariable) plainMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tensorToPython[name] {
@@ -95,8 +95,8 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	return t.recordMethod(tx, name, kind, all, kwargs)
 }
 
-// toPython handles methods that return a Python value computed from data. It breaks the graph, unless the value can
-// be predicted.
+// toPython handles methods that return a Python value computed from data. It breaks the graph, unless the value can be
+// precomputed.
 func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
@@ -107,7 +107,7 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 	return nil, unsupported(exc.TensorToPython, "%s()", name)
 }
 
-// knownMethod handles methods that have their own code here. It returns false for others.
+// knownMethod handles methods that have a handler written in Go. It returns false for other methods.
 func (t *TensorVariable) knownMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (r VariableTracker, known bool, err error) {
 	switch {
@@ -125,7 +125,7 @@ func (t *TensorVariable) knownMethod(tx Translator, name string, args []Variable
 	return r, true, err
 }
 
-// inlineMethod inlines a method of the tensor's class that is written in Python. all is the tensor and the
+// inlineMethod inlines a method of the tensor's class that is written in Python. all holds the tensor, followed by the
 // arguments.
 func (t *TensorVariable) inlineMethod(tx Translator, name string, all []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
@@ -136,7 +136,8 @@ func (t *TensorVariable) inlineMethod(tx Translator, name string, all []Variable
 	return tx.Inline(NewFunction(fn, nil), all, kwargs)
 }
 
-// recordMethod adds a node for a method whose result has this kind. all is the tensor and the arguments.
+// recordMethod adds a node for a method whose result is of the given kind. all holds the tensor, followed by the
+// arguments.
 func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if err := recordable(tx, name, kind, all[1:]); err != nil {
@@ -174,14 +175,14 @@ func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, a
 	return wrapNode(tx, node, kind)
 }
 
-// recordable rejects methods whose results are not tensors, or not known to be.
+// recordable breaks the graph for a method that does not return a tensor, or may not.
 func recordable(tx Translator, name string, kind result, args []VariableTracker) error {
 	switch {
 	case kind.kind == givesUnknown || kind.kind == givesScalar || kind.kind == givesObject:
 		return unsupported(exc.UnknownResult, "Tensor.%s", name)
 	case kind.number():
 		return unsupported(exc.TensorToPython, "Tensor.%s", name)
-	case isDunder(name) && !operandsOnly(tx, args): // it may return NotImplemented
+	case isDunder(name) && !operandsOnly(tx, args): // the method may return NotImplemented
 		return unsupported(exc.OperatorUnsupported, "Tensor.%s", name)
 	}
 	return nil
@@ -196,7 +197,7 @@ func KwNames(kwargs []Kw) []string {
 	return out
 }
 
-// ofDtype maps methods to the attribute of the dtype that they read.
+// ofDtype maps methods to the attribute of the dtype whose value they return.
 var ofDtype = map[string]string{
 	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
 	"element_size": "itemsize",
@@ -302,7 +303,7 @@ func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	return err
 }
 
-// plainItem is Tensor.__getitem__ without calling a handler.
+// plainItem runs Tensor.__getitem__ without calling a handler.
 func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	fn, name := tx.World().Operator("getitem"), "operator.getitem"
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
@@ -311,7 +312,7 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, result{kind: givesTensor})
 }
 
-// plainStore is Tensor.__setitem__ without calling a handler.
+// plainStore runs Tensor.__setitem__ without calling a handler.
 func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) error {
 	fn, name := tx.World().Operator("setitem"), "operator.setitem"
 	if own, overridden := t.overridden(tx, "__setitem__"); overridden && !tx.Output().WholeGraph() {
@@ -327,7 +328,7 @@ func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) e
 	return err
 }
 
-// overridden returns torch.Tensor's method, if the tensor's class overrides it.
+// overridden returns torch.Tensor's method. ok is false unless the tensor's class overrides that method.
 func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
 	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return py.Object{}, false
@@ -341,7 +342,7 @@ func isDunder(name string) bool {
 	return len(name) > 4 && strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__")
 }
 
-// operandsOnly reports whether the operators of tensors accept all arguments.
+// operandsOnly reports whether the operators of tensors accept all of args.
 func operandsOnly(tx Translator, args []VariableTracker) bool {
 	for _, a := range args {
 		if v, err := Realize(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {

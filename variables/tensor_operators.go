@@ -12,8 +12,8 @@ import (
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
 	for i, v := range operands {
-		// A numpy scalar leaves an operator to the tensor even if it is the left operand. torch reads a numpy.bool
-		// as a float, and its error for a matrix product with a scalar names the scalar's type.
+		// A numpy scalar on the left does not run the operator itself: torch does. torch reads a numpy.bool as a
+		// float, and the text of its error for a matrix product with a scalar contains the scalar's type.
 		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) &&
 			name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))
@@ -58,14 +58,15 @@ func handledOperator(tx Translator, name string, inplace bool,
 	return dispatchTorch(tx, fn, operands, nil, again)
 }
 
-// plainOperator runs an operator on tensors and numbers without calling a handler.
+// plainOperator runs an operator on tensors and numbers without calling a __torch_function__ handler.
 func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
 	for _, v := range operands {
 		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}
-	if inplace && name == "matmul" && !(IsTensor(operands[0]) && IsTensor(operands[1])) { // CPython's error names @=
+	// the text of CPython's error contains @=
+	if inplace && name == "matmul" && !(IsTensor(operands[0]) && IsTensor(operands[1])) {
 		return nil, unsupported(exc.OperatorUnsupported, "@= of %s and %s", Describe(tx, operands[0]),
 			Describe(tx, operands[1]))
 	}
@@ -95,8 +96,8 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 	return NewTensor(node), nil
 }
 
-// plainNumber returns the number that torch reads from an instance of a subclass of int or float, from such a member of
-// an enum, or from a numpy scalar.
+// plainNumber returns the number that torch reads from v if v is an instance of a subclass of int or float, a member
+// of an enum that extends int or float, or a numpy scalar. It returns other values unchanged.
 func plainNumber(tx Translator, v VariableTracker) VariableTracker {
 	v = valueOf(v)
 	c, ok := v.(*ConstantVariable)

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// placesKind returns the result kind of nonzero(as_tuple=...) and of where(condition): one tensor, or one for each
-// dimension, with sizes that depend on data. ok is false for other calls.
+// placesKind returns the kind of result of nonzero(as_tuple=...) and of where(condition). The result is one tensor, or
+// one tensor for each dimension, and the sizes depend on data. ok is false for other calls.
 func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind result, ok bool, err error) {
 	switch {
 	case name == "where" && len(args) == 1 && len(kwargs) == 0:
@@ -46,12 +46,12 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 	return result{givesTensors, max(len(m.Shape), 1)}, true, nil
 }
 
-// makers lists functions that take sizes, which may be tensors.
+// makers lists functions whose arguments are sizes. A size may be a tensor.
 var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.empty": true, "torch.rand": true,
 	"torch.randn": true}
 
-// knownSizes replaces tensors among the sizes that torch's own code passes to a constructor function by their
-// values, if these can be predicted. A backend's fake tensors have no values.
+// knownSizes handles calls of makers in torch's own code. It replaces tensors among the sizes with their values, if
+// these can be precomputed. A backend's fake tensors have no values.
 func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTracker) ([]VariableTracker, error) {
 	if !makers[name] {
 		return args, nil

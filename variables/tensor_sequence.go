@@ -8,11 +8,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TensorSequence is a tuple, list or named tuple of tensors that one operation returned; its items are getitem nodes.
+// TensorSequence represents a tuple, list or named tuple of tensors that one operation returned. Its items are getitem
+// nodes.
 type TensorSequence struct {
 	Base
 	Node  *fxgraph.Node
-	Class py.Object // of the items; zero means torch.Tensor
+	Class py.Object // class of the items; zero means torch.Tensor
 	n     int
 	items []VariableTracker
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// typeName returns x.type(): the name of torch's legacy class for the dtype and device, "torch.FloatTensor".
+// typeName returns x.type(): the name of torch's legacy class for the dtype and device, such as "torch.FloatTensor".
 func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	m, err := t.Meta(tx)
 	if err != nil {
@@ -30,7 +30,7 @@ func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// typeAsked converts the argument of x.type(torch.FloatTensor) to the class's name, which torch accepts as well. It
+// typeAsked replaces the argument of x.type(torch.FloatTensor) with the class's name, which torch accepts also. It
 // returns other values unchanged.
 func typeAsked(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)

@@ -9,17 +9,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// classified is the kind of a callable, with an optional detail about this one.
+// classified is the kind of a callable, with an optional detail about the callable.
 type classified struct {
 	kind   callableKind
 	detail string
 }
 
-// own reports whether the callable is the user's, which is inlined.
+// own reports whether the callable has no kind: it is the user's own code and is inlined.
 func (c classified) own() bool { return c.kind == "" }
 
-// TorchVariable is a callable of torch that goes into the graph, or whose result is known while translating.
-// python/godynamo/_translator/callables.py classifies the callables.
+// TorchVariable represents a callable that goes into the graph, or whose result is known while translating. Most are
+// torch's. python/godynamo/_translator/callables.py classifies them.
 type TorchVariable struct {
 	Base
 	Fn py.Object
@@ -57,7 +57,7 @@ func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	if err != nil {
 		return nil, observed(err)
 	}
-	// torch._C._VariableFunctions.rsub, torch.ops.aten.add.Tensor
+	// for example, torch._C._VariableFunctions.rsub, torch.ops.aten.add.Tensor
 	if class, err := tx.World().classified(tx.Scope(), v); err != nil || !class.own() {
 		return newTorch(v, class, constSource(tx, v, "___torch")), err
 	}
@@ -86,8 +86,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return r, err
 }
 
-// region handles a call of a function of _break_errors: it begins a region in the calling frame or in that frame's
-// caller, or ends one.
+// region handles a call of a function of godynamo/_user/break_errors. It begins an error_on_graph_break region in the
+// calling frame or in that frame's caller, or ends one.
 func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	if t.detail == "end" {
 		tx.EndRegion(1)
@@ -105,8 +105,8 @@ func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableT
 	return NoneConst(), nil
 }
 
-// asksToSplit returns the error for graph_break(msg) and skip_frame(msg): a graph break here, or the whole frame is
-// left to CPython.
+// asksToSplit returns the error for graph_break(msg), which breaks the graph here, or skip_frame(msg), which leaves
+// the whole frame to CPython.
 func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableTracker, kwargs []Kw) error {
 	for _, v := range append(KwValues(kwargs), args...) {
 		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && c.Kind() == py.Str && py.GoString(c) != "" {
@@ -119,8 +119,8 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
-// recursive calls a __repr__ wrapped by dataclasses or reprlib, which prints an object nested in itself as a fixed
-// text.
+// recursive calls a __repr__ wrapped by dataclasses or reprlib. If an object is nested in itself, such a wrapper
+// prints a fixed text for the inner object.
 func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
 	self, err := Realize(tx, self)
 	if err != nil {
@@ -145,7 +145,7 @@ func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (Variable
 	return Call(tx, fn, []VariableTracker{self}, nil)
 }
 
-// typeHintsOf returns typing.get_type_hints of a class or function, whose annotations are guarded.
+// typeHintsOf returns typing.get_type_hints(v) of a class or function. The annotations are guarded.
 func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -159,7 +159,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		obj = x.Fn
 	}
 	refused := unsupported(exc.CallUnsupported, "typing.get_type_hints of %s", Describe(tx, v))
-	// the program may have changed annotations, or the names in them
+	// the program may have changed annotations, or the names that they contain
 	if obj.IsNull() || tx.World().Effects > 0 {
 		return nil, refused
 	}
@@ -179,7 +179,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
-// asked calls a function that reads process state. A guard calls it again.
+// asked calls a function that reads process state, such as a setting. A guard calls the function again.
 func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
 	r, err := tx.Scope().Call(tx.World().asked, t.Fn)
 	if err != nil {
@@ -212,7 +212,8 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, chosen, args, kwargs)
 }
 
-// callOp adds an operation to the graph, or inlines it if it is a Python function whose result is unknown.
+// callOp adds an operation to the graph. If the operation is a Python function and the kind of its result is unknown,
+// it is inlined instead.
 func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if tx.Output().WholeGraph() && becomesAnother(tx, name, args) && tx.Output().TakesApart() {
@@ -223,7 +224,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		// usually in place of a tensor: torch's error names the member's class
+		// such a member is usually passed instead of a tensor, and the text of torch's error contains its class
 		if _, member := enumMember(tx, first); member {
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
@@ -245,7 +246,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 	}
-	// a Python wrapper in torch: it is inlined, since the functions that it calls may be known
+	// a Python wrapper in torch is inlined, since the functions that it calls may be known
 	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function {
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
 			args, kwargs)
@@ -284,7 +285,8 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
 }
 
-// callOut adds an operation that writes its results into the out= tensors, resized if necessary, and returns them.
+// callOut adds an operation that writes its results into the tensors given as out=. torch resizes these if necessary,
+// and the operation returns them.
 func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker,
 	gives result) (VariableTracker, error) {
 	v, err := Realize(tx, out)
@@ -325,13 +327,14 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }
 
-// becomesAnother reports whether an operator of a recurrent layer behaves differently after AOTAutograd has
-// decomposed it: an LSTM's graph does not run, and the others draw different random numbers between layers.
+// becomesAnother reports whether an operator of a recurrent layer behaves differently after AOTAutograd has decomposed
+// it. The decomposed graph of an LSTM does not run. Those of the others draw different random numbers for the dropout
+// between layers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":
 		return true
-	case "gru", "rnn_tanh", "rnn_relu": // (..., has_biases, num_layers, dropout, train, ...)
+	case "gru", "rnn_tanh", "rnn_relu": // arguments: (..., has_biases, num_layers, dropout, train, ...)
 		first := slices.IndexFunc(args, func(a VariableTracker) bool {
 			o, ok := AsConstant(tx, MustRealize(tx, a))
 			return ok && o.Kind() == py.BoolKind
@@ -346,7 +349,7 @@ func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	return false
 }
 
-// argKinds returns the kind letters of all arguments.
+// argKinds returns the kind letters of all arguments (see argKind).
 func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	var kinds strings.Builder
 	for _, a := range args {
@@ -359,8 +362,8 @@ func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	return kinds.String(), nil
 }
 
-// argKind returns the letter by which result_kind_call identifies an argument: T tensor, L list of tensors, i int,
-// f float, b bool, n None, o other.
+// argKind returns the letter by which result_kind_call identifies an argument: T for a tensor, L for a list of
+// tensors, i for an int, f for a float, b for a bool, n for None, o for other values.
 func argKind(tx Translator, v VariableTracker) byte {
 	switch x := v.(type) {
 	case *TensorVariable:
@@ -386,8 +389,8 @@ func argKind(tx Translator, v VariableTracker) byte {
 	return 'o'
 }
 
-// overloadCheck handles has_torch_function and similar functions. Plain tensors and Python data override nothing;
-// the torch function mode stack is part of the guarded state.
+// overloadCheck handles has_torch_function and similar functions. Plain tensors and Python data have no handler. The
+// stack of torch function modes is part of the guarded state.
 func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
@@ -422,8 +425,7 @@ func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (Va
 	return BoolConst(false), nil
 }
 
-// predicate handles torch.is_tensor, and functions of one tensor for which there is also a method:
-// is_floating_point, numel, ...
+// predicate handles torch.is_tensor, and functions of one tensor that are also methods: is_floating_point, numel, ...
 func (t *TorchVariable) predicate(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, arg(args, 0))
 	if err != nil {

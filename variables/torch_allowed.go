@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallAllowed adds a call of a function that the user allowed in graphs. python/godynamo/_translator/fake.py
-// determines the result, and whether the call changes an argument in place.
+// CallAllowed adds a call of a function that the user has passed to allow_in_graph.
+// python/godynamo/_translator/fake.py determines the result, and whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
@@ -85,7 +85,7 @@ func described(tx Translator, node *fxgraph.Node, description py.Object) (Variab
 		return &GraphFunction{Node: node}, nil
 	case "value":
 		if d[1] == py.None() {
-			node.Inplace = true // the call must stay in the graph: it may have an effect
+			node.Inplace = true // the call may have an effect, so it must stay in the graph
 		}
 		return immutableResult(tx, d[1])
 	case "list", "tuple":

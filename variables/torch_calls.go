@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// torchCall handles a call of a callable of one kind. If it returns neither a result nor an error, the arguments do
-// not fit, and the graph breaks.
+// torchCall handles a call of a callable of one kind. It returns neither a result nor an error if the arguments do not
+// fit; the graph then breaks.
 type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error)
 
@@ -178,7 +178,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindTracing: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
 			_ []Kw) (VariableTracker, error) {
-			tx.Output().AddGuards(guards.GlobalState()) // no frame is translated while a tracer runs
+			tx.Output().AddGuards(guards.GlobalState()) // no frame is translated during torch.jit tracing and the like
 			return BoolConst(false), nil
 		},
 		kindTensorPredicate: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
@@ -231,7 +231,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 	}
 }
 
-// refused breaks the graph.
+// refused handles callables that always break the graph: it returns no result.
 func refused(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 	return nil, nil
 }
@@ -245,7 +245,7 @@ func splits(tx Translator, t *TorchVariable, name string, args []VariableTracker
 	return nil, t.asksToSplit(tx, name, args, kwargs)
 }
 
-// dispatched passes a call to the __torch_function__ handlers that come first, if there are any.
+// dispatched runs the __torch_function__ handlers for a call, if there are any, else plain.
 func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs []Kw,
 	plain func() (VariableTracker, error)) (VariableTracker, error) {
 	if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
@@ -254,8 +254,8 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 	return plain()
 }
 
-// orInlined returns the given result and error. If the error is a graph break, it inlines the Python function
-// instead.
+// orInlined returns r and err. If err is a graph break, it inlines the Python function instead and returns that
+// result.
 func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker,
 	err error) (VariableTracker, error) {
 	if _, unknown := err.(*exc.Unsupported); !unknown {

@@ -7,12 +7,12 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation of torch calls the handlers (__torch_function__) of its arguments' types. torch itself determines
-// which handlers are called, with which arguments and in what order: it is called with stand-ins for the arguments
-// (torch_question.go). Then the user's handlers are inlined.
+// An operation of torch calls the handlers (__torch_function__) of its arguments' types. torch itself determines which
+// handlers to call, with which arguments and in what order: the translator calls the operation with stand-ins for the
+// arguments and records the calls of handlers (torch_question.go). Then the user's handlers are inlined.
 
-// overriding returns the classes of the values whose handlers an operation would call now: each once, in order of
-// appearance.
+// overriding returns the classes among the values whose handlers an operation would call now. Each class is listed
+// once, in order of appearance.
 func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	if tx.World().handlersAside > 0 {
 		return nil, nil
@@ -42,13 +42,13 @@ func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	return found, nil
 }
 
-// eachArgument visits the values, and the items of lists and tuples among them. Unread values that cannot have a
-// handler stay lazy.
+// eachArgument calls visit for each value, and for the items of lists and tuples among them. Values that have not been
+// read and cannot have a handler stay lazy.
 func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTracker) error) error {
 	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
 }
 
-// eachWithin is eachArgument. inside are the lists and tuples being visited, since a list may contain itself.
+// eachWithin works like eachArgument. A list may contain itself, so inside holds the lists and tuples being visited.
 func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool,
 	visit func(v VariableTracker) error) error {
 	for _, v := range vs {
@@ -85,7 +85,7 @@ func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]
 	return nil
 }
 
-// mayOverride reports whether torch would check the object for a handler, or the object is a container.
+// mayOverride reports whether torch would look for a handler on the object, or the object is a container.
 func mayOverride(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Tuple, py.TupleSub:
@@ -98,8 +98,8 @@ func mayOverride(tx Translator, obj py.Object) bool {
 	return has || py.HasInstanceStorage(obj) && answersReads(tx, obj.Type())
 }
 
-// answersReads reports whether the class's own code runs when torch reads __torch_function__ of an instance.
-// Modules are excluded, since their code finds no such attribute.
+// answersReads reports whether Python code of the class runs when torch reads `__torch_function__` of an instance. It
+// returns false for modules, since their __getattr__ finds no such attribute.
 func answersReads(tx Translator, class py.Object) bool {
 	s := tx.Scope()
 	if py.IsSubtype(class, tx.World().NNModule) {
@@ -110,7 +110,7 @@ func answersReads(tx Translator, class py.Object) bool {
 	return fallback || own && !py.IsNative(class, "__getattribute__", hook)
 }
 
-// mayHandle reports whether torch may find a handler when it reads __torch_function__ of an instance.
+// mayHandle reports whether torch may find a handler when it reads `__torch_function__` of an instance.
 func mayHandle(tx Translator, class py.Object) bool {
 	_, handler := tx.Scope().TypeLookup(class, "__torch_function__")
 	return handler || answersReads(tx, class)
@@ -186,10 +186,10 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 	return len(classes) > 0, err
 }
 
-// dispatchTorch runs fn(*args, **kwargs) if a mode is active or an argument's class has a handler: the handlers are
-// called as torch would call them, and inlined. ok is false if there is no handler, or handlers are switched off. again
-// runs the operation itself, for classes with torch.Tensor's own handler. If again is nil, that handler is inlined like
-// any other.
+// dispatchTorch runs fn(*args, **kwargs) if a mode is active or an argument's class has a handler. It inlines the
+// handlers that torch would call. ok is false if there is no handler, or if handlers are disabled. again runs the
+// operation itself, for classes that inherit torch.Tensor's handler. If again is nil, that handler is inlined like any
+// other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
 	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
@@ -212,7 +212,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	if len(calls) == 0 {
 		return nil, true, unsupported(exc.TensorSubclass, "%s, which calls no handler", tx.Scope().Repr(fn))
 	}
-	// A function inside fn calls the handlers: fn is inlined.
+	// the handlers are called by a function that fn calls, so fn is inlined
 	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction {
 		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
 		return v, true, err
@@ -234,7 +234,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	return nil, true, unsupported(exc.TensorSubclass, "%s, which all handlers reject", tx.Scope().Repr(fn))
 }
 
-// defaultHandler reports whether the class has torch.Tensor's own handler.
+// defaultHandler reports whether the class inherits torch.Tensor's handler.
 func defaultHandler(tx Translator, class py.Object) bool {
 	if !tx.World().isTensorClass(class) {
 		return false
@@ -249,8 +249,8 @@ func defaultHandler(tx Translator, class py.Object) bool {
 	return true
 }
 
-// withDefaultHandler runs an operation that calls torch.Tensor's own handler: the operation goes into the graph
-// unchanged, and its results become tensors of the class.
+// withDefaultHandler runs an operation that calls torch.Tensor's handler. The operation goes into the graph unchanged,
+// and its results become tensors of the class.
 func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker,
 	again func() (VariableTracker, error)) (VariableTracker, error) {
 	tx.World().handlersAside++
@@ -265,20 +265,20 @@ func withDefaultHandler(tx Translator, class py.Object, args []VariableTracker,
 	return v, ofClass(tx, v, class, args)
 }
 
-// become makes a result a tensor of a subclass.
+// become turns an operation's result into a tensor of the subclass `class`.
 func (t *TensorVariable) become(tx Translator, class py.Object) {
 	t.Class = class
 	tx.World().Becomes(t.Node, class)
 	tx.Output().OfClass(t.Node, class)
 }
 
-// become makes the items tensors of a subclass.
+// become turns the items into tensors of the subclass `class`.
 func (s *TensorSequence) become(tx Translator, class py.Object) {
 	s.Class = class
 	tx.Output().OfClass(s.Node, class)
 }
 
-// ofClass is torch._tensor._convert: it makes an operation's results tensors of the class.
+// ofClass turns an operation's results into tensors of the class, as torch._tensor._convert does.
 func ofClass(tx Translator, v VariableTracker, class py.Object, args []VariableTracker) error {
 	switch x := v.(type) {
 	case *TensorVariable:
@@ -330,7 +330,7 @@ func allOfClass(tx Translator, items []VariableTracker, class py.Object, args []
 	return nil
 }
 
-// handleTorchFunction is torch.overrides.handle_torch_function(public_api, relevant_args, *args, **kwargs).
+// handleTorchFunction runs torch.overrides.handle_torch_function(public_api, relevant_args, *args, **kwargs).
 func handleTorchFunction(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	v, ok, err := dispatchTorch(tx, tx.World().handleTorchFunction, args, kwargs, nil)
 	if err == nil && !ok {
@@ -339,7 +339,7 @@ func handleTorchFunction(tx Translator, args []VariableTracker, kwargs []Kw) (Va
 	return v, err
 }
 
-// converted is torch._tensor._convert, or _translator/torch_function.converted.
+// converted runs torch._tensor._convert, or _translator/torch_function.converted.
 func converted(tx Translator, result, class VariableTracker) (VariableTracker, error) {
 	result, err := Realize(tx, result)
 	if err != nil {
@@ -389,7 +389,7 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	return result, nil
 }
 
-// asSubclass is Tensor.as_subclass, which calls no handler. fn, if given, is a function that may return the tensor
+// asSubclass runs Tensor.as_subclass without calling a handler. fn is zero, or a function that may return the tensor
 // itself.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
@@ -405,7 +405,8 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	var node *fxgraph.Node
 	var err error
 	switch {
-	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1: // no alias: t may itself be an operand
+	// t may itself be an operand, so its node is used and not an alias
+	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1:
 		node = t.Node
 	case tx.Output().WholeGraph():
 		node, err = tx.Output().CallFunction(tx, tx.World().alias, "as_subclass", operands[:1], nil)
@@ -427,20 +428,21 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	return r, nil
 }
 
-// makeSubclass and newTensor name functions of _translator/torch_function that return new tensors of a subclass.
+// makeSubclass and newTensor are the graph names of functions of _translator/torch_function that return new tensors of
+// a subclass.
 const (
 	makeSubclass = "torch.Tensor._make_subclass"
 	newTensor    = "torch.Tensor.__new__"
 )
 
 // GivesNew reports whether an operation's result is never one of its operands. Operations that make a tensor of a
-// subclass count as such.
+// subclass are among these.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }
 
-// madeSubclass handles torch.Tensor._make_subclass(cls, data, require_grad=False) and torch.Tensor.__new__(cls,
-// data). No handler is called.
+// madeSubclass handles torch.Tensor._make_subclass(cls, data, require_grad=False) and torch.Tensor.__new__(cls, data).
+// It calls no handler.
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))

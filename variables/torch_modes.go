@@ -6,15 +6,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// enteredMode is a TorchFunctionMode that the program has entered. It is not entered while translating: its handler
-// is inlined before each operation. If the graph breaks while a mode is entered, it breaks before the mode is
-// entered instead. CPython runs the rest, and everything called while modes are entered.
+// enteredMode is a TorchFunctionMode that the program has entered. While translating, the mode is not entered in
+// torch; its handler is inlined before each operation. A graph break while a mode is entered is moved before the
+// instruction that entered it. CPython then runs the rest, and everything that is called while a mode is entered.
 type enteredMode struct {
 	mode VariableTracker
-	step int // of the outermost frame, where it was entered
+	step int // step of the outermost frame at which the mode was entered
 }
 
-// EnteredAt returns the step that entered the outermost mode, or false if none is entered.
+// EnteredAt returns the step at which the outermost mode was entered, or false if no mode is entered.
 func (w *World) EnteredAt() (step int, ok bool) {
 	if len(w.modes) == 0 {
 		return 0, false
@@ -22,8 +22,8 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
-// UnderDefaultDevice guards the default device if torch has entered a mode for it outside the frame. It is the only
-// kind of mode under which frames are captured. Operations run under it as in eager mode.
+// UnderDefaultDevice guards the default device if torch has entered a mode for it before the frame runs. This is the
+// only kind of mode under which frames are captured. Operations run under it as in eager mode.
 func (w *World) UnderDefaultDevice(tx Translator) error {
 	device, err := tx.Scope().Call(w.defaultDevice)
 	if err != nil || device == py.None() {
@@ -36,8 +36,8 @@ func (w *World) UnderDefaultDevice(tx Translator) error {
 	return nil
 }
 
-// activeMode returns the mode whose handler the next operation calls, or nil if there is none. There is none while
-// an operation calls only torch.Tensor's own handler.
+// activeMode returns the mode whose handler the next operation calls. It returns nil if no mode is entered, or while
+// an operation calls only torch.Tensor's handler.
 func activeMode(tx Translator) (VariableTracker, error) {
 	w := tx.World()
 	if len(w.modes) == 0 || w.handlersAside > 0 {
@@ -50,7 +50,8 @@ func activeMode(tx Translator) (VariableTracker, error) {
 	return w.modes[len(w.modes)-1].mode, nil
 }
 
-// withoutModes rejects an operation that an entered mode would see but that is not passed to the mode.
+// withoutModes breaks the graph at an operation if a mode is active, since the operation would not be passed to the
+// mode.
 func withoutModes(tx Translator, what string) error {
 	mode, err := activeMode(tx)
 	if err == nil && mode != nil {
@@ -59,8 +60,8 @@ func withoutModes(tx Translator, what string) error {
 	return err
 }
 
-// ModesSee rejects an operation of the graph that a mode would see but that was not passed to it. Reading items of
-// a sequence of results is not such an operation.
+// ModesSee breaks the graph at an operation that was not passed to the active mode. Reading an item of a sequence of
+// results is allowed.
 func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
 	if len(args) > 0 {
 		if _, ok := args[0].(*TensorSequence); ok {
@@ -70,10 +71,10 @@ func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker
 	return withoutModes(tx, operation)
 }
 
-// modeCall handles torch's functions on the stack of modes.
+// modeCall handles calls of torch's functions that read or change the stack of modes.
 func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	w := tx.World()
-	tx.Output().AddGuards(guards.GlobalState()) // no mode is entered outside the frame
+	tx.Output().AddGuards(guards.GlobalState()) // no mode was entered before the frame ran
 	if w.underDevice {
 		return nil, unsupported(exc.CallUnsupported, "%s under a default device", name)
 	}
@@ -106,7 +107,7 @@ func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTrac
 	return nil, unsupported(exc.CallUnsupported, "%s", name)
 }
 
-// runMode inlines the handler of the active mode. That mode is set aside meanwhile.
+// runMode inlines the handler of the active mode. While the handler runs, the mode is not active.
 func (c *handlerCall) runMode(tx Translator, mode VariableTracker) (VariableTracker, error) {
 	handler, err := GetAttr(tx, mode, "__torch_function__")
 	if err != nil {

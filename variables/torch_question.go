@@ -6,26 +6,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// torchQuestion is a call of a torch function with stand-ins for the arguments, to see how torch calls handlers.
+// torchQuestion is a call of a torch function with stand-ins for its arguments. It shows which handlers torch calls.
 type torchQuestion struct {
 	tx      Translator
 	classes []py.Object                   // classes of the arguments that have handlers
-	mirrors []py.Object                   // used in their place: our classes, with the same inheritance
-	behind  map[py.Object]VariableTracker // stand-in → the value it represents
-	opaque  bool                          // the function reads only arguments with handlers
+	mirrors []py.Object                   // classes of ours used instead, with the same inheritance
+	behind  map[py.Object]VariableTracker // maps a stand-in to the value that it represents
+	opaque  bool                          // the function reads no arguments except those with handlers
 }
 
 // handlerCall is one call of a handler: class.__torch_function__(func, types, args, kwargs).
 type handlerCall struct {
 	class        py.Object // zero for the active mode
 	fn           py.Object
-	told         VariableTracker // the tracker of fn
+	told         VariableTracker // the tracker of fn, passed to the handler
 	types        []VariableTracker
-	given, named VariableTracker // named is nil without kwargs
+	given, named VariableTracker // args and kwargs; named is nil without kwargs
 }
 
-// askTorch returns the handler calls that fn(*args, **kwargs) makes while each handler returns NotImplemented. If
-// mode is true, a mode's handler comes first.
+// askTorch returns the handler calls that fn(*args, **kwargs) makes if each handler returns NotImplemented. If mode is
+// true, a mode's handler comes first.
 func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args []VariableTracker,
 	kwargs []Kw) ([]handlerCall, error) {
 	s, w := tx.Scope(), tx.World()
@@ -93,7 +93,7 @@ func (q *torchQuestion) mirrored(mirror py.Object) (py.Object, bool) {
 			return q.classes[i], true
 		}
 	}
-	return mirror, mirror == q.tx.World().TensorType // handle_torch_function includes it in types
+	return mirror, mirror == q.tx.World().TensorType // handle_torch_function includes torch.Tensor in types
 }
 
 func (q *torchQuestion) standIns(vs []VariableTracker) ([]py.Object, error) {
@@ -166,7 +166,7 @@ func (q *torchQuestion) standIn(v VariableTracker) (py.Object, error) {
 	return remember(o)
 }
 
-// back returns the tracker of a handler's argument.
+// back returns the tracker of an argument that torch passes to a handler.
 func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 	if v, ok := q.behind[o]; ok {
 		return v, nil
@@ -181,7 +181,7 @@ func (q *torchQuestion) back(o py.Object) (VariableTracker, error) {
 func (c *handlerCall) run(tx Translator) (VariableTracker, error) {
 	class := NewClass(c.class, nil)
 	if d, ok := tx.Scope().TypeLookup(c.class, "__torch_function__"); ok && d.Kind() == py.Function {
-		// torch warns
+		// torch warns about such a handler
 		return nil, unsupported(exc.TensorSubclass, "a handler of %s that is not a class method", py.TypeName(c.class))
 	}
 	handler, err := class.GetAttr(tx, "__torch_function__")
@@ -208,7 +208,7 @@ func torchFunction(tx Translator, fn py.Object) VariableTracker {
 	switch fn.Kind() {
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{name: py.GoString(nameOf(tx.Scope(), fn)), descr: fn}
-	case py.MethodWrapper: // Tensor.shape.__get__
+	case py.MethodWrapper: // for example, Tensor.shape.__get__
 		return NewBuiltin(fn, "", nil)
 	}
 	return tx.Build(fn, constSource(tx, fn, "___torch_function"))
@@ -221,8 +221,8 @@ func nameOf(s *py.Scope, fn py.Object) py.Object {
 	return s.Str("")
 }
 
-// descriptorCall handles a call of __get__ or __set__ of an attribute of torch.Tensor. Handlers see reads and
-// writes as such calls.
+// descriptorCall handles a call of `__get__` or `__set__` of an attribute of torch.Tensor. A handler sees a read or
+// write of an attribute as such a call.
 func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
 		return nil, false, nil
@@ -270,7 +270,7 @@ func (t *TensorVariable) torchAttr(tx Translator, name string) (VariableTracker,
 	return t.plainAttr(tx, name)
 }
 
-// handledAttr returns an attribute of torch.Tensor from a tensor whose class has a handler.
+// handledAttr reads an attribute of torch.Tensor from a tensor whose class has a handler, and runs that handler.
 func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracker, error) {
 	d, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
 	switch d.Kind() {
@@ -288,8 +288,8 @@ func (t *TensorVariable) handledAttr(tx Translator, name string) (VariableTracke
 	return v, err
 }
 
-// overriddenOperator runs an operator whose special method is overridden by a tensor operand's class. Only the left
-// operand's method is called; other cases are left to CPython.
+// overriddenOperator runs an operator whose special method is overridden by a tensor operand's class. It calls only
+// the left operand's method; other cases break the graph.
 func overriddenOperator(tx Translator, name string, inplace bool,
 	operands []VariableTracker) (VariableTracker, bool, error) {
 	special := "__" + name + "__"

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, py.Embed) }
 
-// frameless is a Translator without a frame. Reading a variable or adding to a graph is a nil dereference, and
-// inlining Python code breaks the graph.
+// frameless is a Translator without a frame. If the tested code reads a variable or adds to a graph, it dereferences
+// nil; if it inlines Python code, the graph breaks.
 type frameless struct {
 	Translator
 	s *py.Scope
@@ -47,8 +47,8 @@ func (o *framelessOutput) Const(py.Object) guards.Const { return guards.Const{} 
 func (o *framelessOutput) LetGoOf() bool                { return false }
 func (o *framelessOutput) MadeHere(guards.Source) bool  { return false }
 
-// withPython runs a test's body on the interpreter's thread, with a translator and a namespace in which source has
-// run.
+// withPython runs a test's body on the interpreter's thread. It passes a translator and a namespace in which source
+// has run.
 func withPython(t *testing.T, source string, body func(t *testing.T, tx *frameless, ns py.Object)) {
 	t.Helper()
 	embedtest.On(func() {
@@ -62,7 +62,8 @@ func withPython(t *testing.T, source string, body func(t *testing.T, tx *framele
 	})
 }
 
-// made returns the tracker of an object as if the program had made it. Containers hold trackers.
+// made returns a tracker for an object, as if the program had made the object. A container holds trackers of its
+// items.
 func made(t *testing.T, tx Translator, o py.Object) VariableTracker {
 	t.Helper()
 	v, err := ownContainer(tx, o, func(item py.Object) (VariableTracker, error) { return made(t, tx, item), nil })
@@ -86,7 +87,7 @@ func made(t *testing.T, tx Translator, o py.Object) VariableTracker {
 	return v
 }
 
-// outcome returns the text of a result, or the exception's type and text.
+// outcome returns the text of a result, or an exception's type and text.
 func outcome(t *testing.T, tx *frameless, shown py.Object, v VariableTracker, err error) string {
 	t.Helper()
 	if e, ok := err.(*exc.Observed); ok {
@@ -103,7 +104,7 @@ func outcome(t *testing.T, tx *frameless, shown py.Object, v VariableTracker, er
 	return py.GoString(text)
 }
 
-// realized builds the real object for v. An iterator becomes the list of its remaining items.
+// realized builds the real object for v. An iterator yields the list of its remaining items.
 func realized(t *testing.T, tx Translator, v VariableTracker) py.Object {
 	t.Helper()
 	s := tx.Scope()

@@ -12,19 +12,19 @@ import (
 
 //go:generate go run ./gen
 
-// facts are the CPython and torch objects by which kinds of values are distinguished: types and functions of
-// imported modules. They are read once per process from python/godynamo/_translator/facts.py and live as long as
+// facts are the CPython and torch objects by which the translator distinguishes kinds of values: types and functions
+// of imported modules. They are read once per process from python/godynamo/_translator/facts.py and live as long as
 // the process.
 type facts struct {
 	factObjects
-	found       map[namedIn]py.Object // results of named
-	methodKinds map[methodCall]result // results of methodResult
-	fresh       map[resultOf]bool     // results of makes
+	found       map[namedIn]py.Object // cached results of named
+	methodKinds map[methodCall]result // cached results of methodResult
+	fresh       map[resultOf]bool     // cached results of makes
 }
 
 var known *facts // one per process; guarded by the GIL
 
-// World is what one translation knows about the objects around it.
+// World holds what one translation knows about the objects around it.
 type World struct {
 	*facts
 	Settings
@@ -32,15 +32,15 @@ type World struct {
 	classQuestions
 	modesAndStates
 	writes
-	scope *py.Scope // of the translation
+	scope *py.Scope // scope of the translation
 	told  map[question]string
 	depth int // nested calls of this package's operations; see Enter
-	// standIns are the results of callables.stand_in
+	// standIns caches the results of callables.stand_in.
 	standIns map[py.Object]replacement
 	sorted   py.Object                // the class of the items being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
-	kinds    py.Object                // _translator/alike.Kinds, once needed
-	// Kept is the number of functions being translated that an operation keeps and calls again later.
+	kinds    py.Object                // _translator/alike.Kinds, set at first use
+	// Kept counts the functions being translated that an operation stores to call them again later.
 	Kept int
 }
 
@@ -59,13 +59,13 @@ type Settings struct {
 // identity maps objects to their trackers.
 type identity struct {
 	objects map[py.Object]VariableTracker
-	// identities maps a value that is a dict key by identity to the object used as its key
+	// identities maps a value that is hashed by identity as a dict key to the object used as its key.
 	identities map[VariableTracker]py.Object
-	userHash   map[py.Object]userKey // key object → instance whose class defines its hash
+	userHash   map[py.Object]userKey // maps a key object to the instance whose class defines the hash
 	nodeClass  map[*fxgraph.Node]py.Object
 }
 
-// classQuestions are the look-ups on classes, and the program's changes to classes.
+// classQuestions holds the look-ups on classes, and the program's changes to classes.
 type classQuestions struct {
 	classAttrs map[py.Object]map[string]VariableTracker // stored by the program on classes
 	overlooked error                                    // see Overlooked
@@ -74,37 +74,36 @@ type classQuestions struct {
 	fixed      map[py.Object]bool                       // whether a class cannot change, see mayChange
 }
 
-// modesAndStates are torch's modes at the current point of the program.
+// modesAndStates holds torch's modes at the current point of the program.
 type modesAndStates struct {
 	modes       []enteredMode
-	underDevice bool // a default device is set; see UnderDefaultDevice
-	// handlersAside counts the running operations that call only torch.Tensor's own handler.
+	underDevice bool // the default device is a mode that was entered before; see UnderDefaultDevice
+	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int
-	// Replaced counts the running calls of modules whose tensors are replaced by others
-	// (higher/functional_call.go).
+	// Replaced counts the running calls of modules whose tensors are replaced by others (higher/functional_call.go).
 	Replaced int
 	// optimized counts the running calls of optimized callables.
 	optimized int
 	drew      bool // the program has drawn random numbers
 }
 
-// writes records the program's changes so far.
+// writes counts and records the program's changes so far.
 type writes struct {
-	// Writes counts changes of values and effects. Effects counts only the effects. Fills counts, among the Writes,
-	// the stores into empty cells of the program, which free no object. Own counts, among the Writes, changes of
-	// values that the program made and that nothing outside has seen.
+	// Writes counts changes of values and effects. Three counters count some of these again: Effects counts the
+	// effects, Fills counts stores into empty cells that the program made (they free no object), and Own counts
+	// changes of values that the program made and that no other code has seen.
 	Writes, Effects, Fills, Own int
 	// Calls counts Python calls in the graph.
 	Calls int
 	// Asked counts queries about tensors that the graph computes.
 	Asked Asked
-	// Casts counts the tensors that Python calls returned. Such a tensor may be of a subclass, and so may a tensor
-	// computed from it.
+	// Casts counts the tensors that Python calls returned. Such a tensor may be of a subclass, and a tensor computed
+	// from it also.
 	Casts        int
-	watched      [][]VariableTracker          // values written to since each Watch
-	stored       []VariableTracker            // values that the program stored in objects of the frame
-	tensorStores map[string][]*TensorVariable // tensors with a Python attribute that the program stored, by its name
-	unseen       map[py.Object]*unseen        // lists and deques that were only appended to
+	watched      [][]VariableTracker          // one list per Watch: the values changed since then
+	stored       []VariableTracker            // values that the program stored in objects passed to the frame
+	tensorStores map[string][]*TensorVariable // maps an attribute's name to the tensors on which the program stored it
+	unseen       map[py.Object]*unseen        // lists and deques that the program only appends to
 }
 
 // NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.
@@ -159,12 +158,12 @@ type missingFact struct{ name string }
 
 func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
 
-// maxDepth limits recursion on the program's values: a list that contains itself, a comparison that calls itself. A
-// Go stack overflow is fatal; 2,000 levels are far from one.
+// maxDepth limits recursion on the program's values, such as a list that contains itself or a comparison that calls
+// itself. A Go stack overflow is fatal, and 2,000 levels use only a small part of the stack.
 const maxDepth = 2_000
 
-// Enter begins one more level of recursion on values. At maxDepth it returns an error that breaks the graph.
-// Otherwise Leave must end the level.
+// Enter begins one more level of recursion on values. At maxDepth it returns an error that breaks the graph. If it
+// returns nil, the caller must call Leave at the end of the level.
 func (w *World) Enter() error {
 	if w.depth >= maxDepth {
 		return unsupported(exc.TooLarge, "values nested more than %d deep", maxDepth)
@@ -176,8 +175,8 @@ func (w *World) Enter() error {
 // Leave ends a level that Enter began.
 func (w *World) Leave() { w.depth-- }
 
-// seen returns the tracker of an object that was already reached from another source. A guard checks that both
-// sources still yield the same object.
+// seen returns the tracker of an object that was already read from another source. It adds a guard that both sources
+// still yield the same object. It returns false if the object has no such tracker.
 func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableTracker, bool) {
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.NotImplemented:
@@ -191,7 +190,7 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable,
 		*RangeVariable,
 		*OptimizedVariable:
-		return nil, false // guarded by kind and contents, not by identity
+		return nil, false // such values are guarded by kind and contents, not by identity
 	}
 	if v.Source() != nil && v.Source().Name() != src.Name() {
 		tx.Output().AddGuards(guards.DuplicateInput(src, v.Source()))
@@ -199,12 +198,12 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, true
 }
 
-// Tracker returns the tracker of an object of the frame that was read, or nil.
+// Tracker returns the tracker of an object that was read from the frame, or nil.
 func (w *World) Tracker(obj py.Object) VariableTracker { return w.objects[obj] }
 
 func (w *World) remember(obj py.Object, v VariableTracker) { w.objects[obj] = v }
 
-// Tracked calls f for every object of the frame that was read.
+// Tracked calls f for every object that was read from the frame.
 func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 	for o, v := range w.objects {
 		f(o, v)
@@ -215,11 +214,11 @@ func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 // Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
 
-// IsStateContext reports whether class is one of torch's context managers that only switch modes.
+// IsStateContext reports whether class is a context manager of torch's that only switches modes.
 func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }
 
-// IsGradContext reports whether class is such a context manager that switches grad mode. It keeps the previous mode
-// in an attribute "prev".
+// IsGradContext reports whether class is a context manager of torch's that only switches grad mode. Such a context
+// manager keeps the previous mode in its attribute "prev".
 func (w *World) IsGradContext(class py.Object) bool {
 	if !py.Is(class.Type(), py.IdentityHash) {
 		return false
@@ -233,8 +232,8 @@ func (w *World) IsGradContext(class py.Object) bool {
 // IsSingletonType reports whether values of typ are compared by identity.
 func (w *World) IsSingletonType(typ py.Object) bool { return dictHasType(w.singletons, typ) }
 
-// dictHasType reports whether d, whose keys are classes that hash by identity, contains the class. It never calls a
-// metaclass's __hash__.
+// dictHasType reports whether the class is a key of d, a dict whose keys are classes that hash by identity. It never
+// calls a metaclass's __hash__.
 func dictHasType(d, typ py.Object) bool {
 	if !py.Is(typ.Type(), py.IdentityHash) {
 		return false
@@ -264,13 +263,13 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 // Operator returns a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 
-// operatorIfAny is Operator, but returns the zero Object if there is no function of this name.
+// operatorIfAny works like Operator, but returns the zero Object if the operator module has no such function.
 func (w *World) operatorIfAny(name string) py.Object { return w.named(w.operators, name) }
 
 // Builtin returns a function or type of the builtins module.
 func (w *World) Builtin(name string) py.Object { return w.must(w.builtins, name) }
 
-// named returns an item of a dict whose objects live as long as the process, or the zero Object if there is none.
+// named returns an item of a dict whose values live as long as the process, or the zero Object if the key is missing.
 func (f *facts) named(d py.Object, name string) py.Object {
 	at := namedIn{d, name}
 	if v, ok := f.found[at]; ok {
@@ -296,10 +295,11 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is a call of a function of _translator/facts.py whose result depends on one object alone.
+// question is a call of a function of _translator/facts.py. Its result depends only on the object about.
 type question struct{ ask, about py.Object }
 
-// ask returns the result of a question. It is computed once per translation, since layers call the same functions.
+// ask returns the result of a question. It computes the result once per translation, since equal layers ask about the
+// same functions.
 func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
 	if word, ok := w.told[question{ask, about}]; ok {
 		return word, nil
@@ -327,7 +327,7 @@ func (w *World) names(s *py.Scope, names []string) py.Object {
 	return s.Tuple(out...)
 }
 
-// methodResult returns the result kind of a Tensor method for such arguments (callables.method_kind).
+// methodResult returns the kind of result of a Tensor method for arguments of these kinds (callables.method_kind).
 func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []string, kinds string) (result, error) {
 	call := methodCall{name, nargs, strings.Join(kwnames, ","), kinds}
 	if r, ok := w.methodKinds[call]; ok {
@@ -338,18 +338,18 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 		return result{}, err
 	}
 	r, err := parseResult(text)
-	// an unknown name is not cached: the program may still add it to the class
+	// an unknown result is not cached, since the program may still add the name to the class
 	if err == nil && r.kind != givesUnknown && r.kind != givesInline {
 		w.methodKinds[call] = r
 	}
 	return r, err
 }
 
-// MakesNew reports whether an operation, named as in graphs, always returns a new tensor: not an operand or a view
-// of one (_translator/kinds.makes_new).
+// MakesNew reports whether an operation, named as in graphs, always returns a new tensor that is not an operand and
+// not a view of one (_translator/kinds.makes_new).
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
-// MakesAnother is MakesNew, except that the result may be a view of an operand.
+// MakesAnother works like MakesNew, but also accepts an operation that returns a view of an operand.
 func (w *World) MakesAnother(s *py.Scope, target string) bool { return w.makes(s, target, true) }
 
 func (w *World) makes(s *py.Scope, target string, views bool) bool {
@@ -371,7 +371,7 @@ type methodCall struct {
 	name     string
 	nargs    int
 	keywords string
-	kinds    string // of the positional arguments, see argKind
+	kinds    string // kinds of the positional arguments, see argKind
 }
 
 // Recording reports whether torch's grad mode is on.
@@ -380,7 +380,7 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 	return err == nil && on == py.True(), err
 }
 
-// functionResult returns the result kind of a torch function for such arguments (callables.result_kind).
+// functionResult returns the kind of result of a torch function for arguments of these kinds (callables.result_kind).
 func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (result, error) {
 	text, err := w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
 	if err != nil {
@@ -389,7 +389,7 @@ func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []s
 	return parseResult(text)
 }
 
-// CallableName returns the name of a callable, as graph nodes print it.
+// CallableName returns the name that graph nodes print for a callable.
 func (w *World) CallableName(s *py.Scope, fn py.Object) string {
 	name, err := w.ask(s, w.callableName, fn)
 	if err != nil || name == "" {
@@ -416,7 +416,7 @@ func (w *World) IsPure(s *py.Scope, fn py.Object) (bool, error) {
 	return r == py.True(), nil
 }
 
-// classified is callables.classify: it returns the kind of a callable.
+// classified returns the kind of a callable, as callables.classify determines it.
 func (w *World) classified(s *py.Scope, obj py.Object) (classified, error) {
 	word, err := w.ask(s, w.classify, obj)
 	kind, detail, _ := strings.Cut(word, ":")
@@ -435,14 +435,14 @@ func (w *World) IsObjectMethod(s *py.Scope, name string, d py.Object) bool {
 	return ok && own == d
 }
 
-// CallableFunction returns the function that a callable of godynamo or torch.jit.script represents, or the zero
+// CallableFunction returns the function that a callable of godynamo or torch.jit.script wraps. It returns the zero
 // Object for other objects.
 func (w *World) CallableFunction(obj py.Object) py.Object {
 	attr := "function"
 	switch {
 	case !w.CallableType.IsNull() && py.IsSubtype(obj.Type(), w.CallableType):
 	case obj.Type() == w.ScriptFunction:
-		attr = "_torchdynamo_inline" // the Python function it was scripted from
+		attr = "_torchdynamo_inline" // the Python function that was scripted
 	default:
 		return py.Object{}
 	}
@@ -455,7 +455,7 @@ func (w *World) CallableFunction(obj py.Object) py.Object {
 	return f // kept alive by obj
 }
 
-// CallableSelf returns the object to which a godynamo callable is bound.
+// CallableSelf returns the object to which a godynamo callable is bound. It returns false if there is none.
 func (w *World) CallableSelf(obj py.Object) (py.Object, bool) {
 	s := py.OpenScope()
 	defer s.Close()
@@ -475,7 +475,7 @@ func (w *World) NamedTupleFields(s *py.Scope, cls py.Object) ([]string, bool) {
 	if err != nil || r == "" {
 		return nil, false
 	}
-	for _, name := range tupleSpecials { // a class with its own methods is an ordinary subclass of tuple
+	for _, name := range tupleSpecials { // a class that defines one of these is an ordinary subclass of tuple
 		own, _ := s.TypeLookup(cls, name)
 		if theirs, _ := s.TypeLookup(w.TupleType, name); own != theirs {
 			return nil, false
@@ -493,8 +493,8 @@ var tupleSpecials = []string{
 	"__str__", "__format__", "__int__", "__float__",
 }
 
-// AutogradParts returns the class whose instance represents ctx while forward of a torch.autograd.Function is
-// translated, and the function that returns an apply for whole graphs.
+// AutogradParts returns two objects for torch.autograd.Function: the class whose instance represents ctx while
+// `forward` is translated, and the function that returns an `apply` for whole graphs.
 func (w *World) AutogradParts(s *py.Scope) ([]py.Object, error) {
 	r, err := s.Call(w.autogradParts)
 	if err != nil {
@@ -513,7 +513,7 @@ func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.endMayRunCode, obj, py.False())
 }
 
-// EndsAlone reports whether an object's type shows that freeing it frees no other object.
+// EndsAlone reports whether freeing an object frees no other object. It looks only at the object's type.
 func EndsAlone(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes, py.TypeKind:
@@ -522,8 +522,8 @@ func EndsAlone(o py.Object) bool {
 	return false
 }
 
-// Replaceable rejects a store over a value that may run user code when it is freed. The store may drop the last
-// reference, and CPython then runs that code at once.
+// Replaceable breaks the graph at a store that replaces a value, if freeing that value may run user code. The store
+// may drop the last reference, and CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
 		return nil
@@ -534,12 +534,12 @@ func (w *World) Replaceable(s *py.Scope, old py.Object) error {
 // PlainLayout reports whether instances of the class consist only of a dict or slots, without C fields.
 func (w *World) PlainLayout(s *py.Scope, cls py.Object) bool { return w.truth(s, w.plainLayout, cls) }
 
-// TensorTypeIs is isinstance() for a computed tensor of type t.
+// TensorTypeIs returns isinstance(x, cls) for a computed tensor x of type t.
 func (w *World) TensorTypeIs(s *py.Scope, t, cls py.Object) bool {
 	return w.truth(s, w.tensorTypeIs, t, cls)
 }
 
-// EqualTo returns a predicate that compares with o.
+// EqualTo returns a predicate that compares its argument with o.
 func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
 	r, err := s.Call(w.equalTo, o)
 	if err != nil {
@@ -548,7 +548,7 @@ func (w *World) EqualTo(s *py.Scope, o py.Object) py.Object {
 	return r
 }
 
-// BoundSelf returns the object to which a C method is bound, unless that is a module.
+// BoundSelf returns the object to which a C method is bound. It returns false if that object is a module.
 func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 	r, ok := py.Answered(s.Call(w.boundSelf, fn))
 	if !ok || r == w.Missing {
@@ -557,7 +557,8 @@ func (w *World) BoundSelf(s *py.Scope, fn py.Object) (py.Object, bool) {
 	return r, true
 }
 
-// PlainTensor returns a tensor of a captured subclass as a torch.Tensor, or the zero Object for other objects.
+// PlainTensor converts a tensor of a subclass that can be captured to a torch.Tensor. It returns the zero Object for
+// other objects.
 func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 	if !w.truth(s, w.traceable, obj.Type()) {
 		return py.Object{}
@@ -584,7 +585,7 @@ func (w *World) IsTensor(obj py.Object) bool { return py.IsSubtype(obj.Type(), w
 // Watch starts recording the values that are written to, until Watched returns them.
 func (w *World) Watch() { w.watched = append(w.watched, nil) }
 
-// Watched ends the last Watch and returns the values written to since.
+// Watched ends the last Watch and returns the values written to since then.
 func (w *World) Watched() []VariableTracker {
 	last := len(w.watched) - 1
 	written := w.watched[last]

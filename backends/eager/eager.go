@@ -1,5 +1,5 @@
-// Package eager is the pass-through backend. It writes every operation of the graph into the transformed function,
-// as the instructions that the user's code had for it. There is no GraphModule and no extra call.
+// Package eager implements the inline backend `eager`. It writes every operation of the graph into the transformed
+// function, with the instructions that the user's code has for it. There is no GraphModule and no extra call.
 package eager
 
 import (
@@ -24,7 +24,7 @@ func (Backend) Name() string { return "eager" }
 // TakesApart implements translate.Backend.
 func (Backend) TakesApart(*py.Scope) (bool, error) { return false, nil }
 
-// Compile implements translate.Backend. It is never called for an inline backend.
+// Compile implements translate.Backend. It is never called, since this is an inline backend.
 func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, bool) (py.Object, error) {
 	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")
 }
@@ -72,8 +72,8 @@ func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
 }
 
 // slice writes torch.ops.aten.slice along the first dimension as a subscription, which returns the same view much
-// faster. It writes nothing if the slice may be the whole tensor: a subscription would then return an alias, which has
-// another name in autograd's graph.
+// faster. It writes nothing if the slice may be the whole tensor. In that case a subscription would return an alias,
+// whose node has another name in autograd's graph.
 func slice(e translate.NodeEmitter, n *fxgraph.Node) (written bool, err error) {
 	if n.Target.Text != "torch.slice" || len(n.Args) < 3 || len(n.Kwargs) > 0 {
 		return false, nil
@@ -123,10 +123,9 @@ func arguments(e translate.NodeEmitter, args []fxgraph.Arg, kwargs []fxgraph.Kwa
 	return names, nil
 }
 
-// operator writes a node whose target is a function of the operator module (or getattr) as the equivalent
-// instruction.
+// operator writes a node whose target is getattr or a function of the operator module as the equivalent instruction.
 func operator(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
-	if name == "setitem" { // stack order: value, object, key
+	if name == "setitem" { // order on the stack: value, object, key
 		if err := all(e, n.Args[2], n.Args[0], n.Args[1]); err != nil {
 			return err
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// instructions maps Python operations to functions that write them as instructions and load their operands. Other
+// instructions maps a Python operation to a function that loads its operands and writes its instructions. Other
 // operations are written as calls of their function.
 var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) error{
 	"getattr": func(e translate.NodeEmitter, n *fxgraph.Node) error { return operator(e, n, "getattr") },
@@ -39,7 +39,7 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	// DICT_MERGE reads the callable two below the dict, for its error messages
+	// DICT_MERGE reads the callable for its error messages, two positions below the dict
 	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err
@@ -110,7 +110,7 @@ func value(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	return nil
 }
 
-// effect writes an instruction without a result. The node's value is None.
+// effect writes an instruction without a result. The node's value is then None.
 func effect(e translate.NodeEmitter, emit func(), args ...fxgraph.Arg) error {
 	err := value(e, emit, args...)
 	e.LoadConst(py.None())
@@ -141,7 +141,7 @@ func swap(e translate.NodeEmitter, i int) {
 	}
 }
 
-// pythonOp writes a node whose target is a Python operation, named as in _backends/python_ops.
+// pythonOp writes a node whose target is the Python operation `name` of _backends/python_ops.
 func pythonOp(e translate.NodeEmitter, n *fxgraph.Node, name string) error {
 	if emit, ok := instructions[name]; ok {
 		return emit(e, n)

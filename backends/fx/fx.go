@@ -16,7 +16,7 @@ type Backend struct {
 	name    string
 }
 
-// New returns the backend that an Options object names.
+// New returns the backend that is named by an Options object.
 func New(s *py.Scope, options py.Object) (*Backend, error) {
 	name, err := s.GetAttr(options, "backend_name")
 	if err != nil {
@@ -31,7 +31,7 @@ func (*Backend) Inline() bool { return false }
 // Name implements translate.Backend.
 func (b *Backend) Name() string { return b.name }
 
-// EmitNode implements translate.Backend. It is never called for a whole-graph backend.
+// EmitNode implements translate.Backend. It is never called, since this is a whole-graph backend.
 func (*Backend) EmitNode(translate.NodeEmitter, *fxgraph.Node) error {
 	return exc.Break(exc.Reconstruct, "backend takes whole graphs")
 }

@@ -1,8 +1,8 @@
-// Command godynamo is the command line tool: it shows how a program was captured, measures how fast it is, and finds
-// faults of an installation.
+// Command godynamo is the command line tool. It shows how a program was captured, measures how fast the program is,
+// and finds faults of an installation.
 //
-// It is pure Go and runs no user code itself: `run`, `explain` and the children of `bench` and `bisect` run in the
-// Python that the package is installed in, so that fork, spawn and sys.executable are plain Python's.
+// It is pure Go and runs no user code itself. `run`, `explain` and the children of `bench` and `bisect` run in the
+// Python in which the package is installed, so fork, spawn and sys.executable work as in plain Python.
 package main
 
 import (

@@ -71,7 +71,7 @@ func TestAProcessCountsByItsBestRoundAndTheFigureIsTheMedianOfProcesses(t *testi
 	f := made().Workloads[0].Engines
 	assert.InDelta(t, 4.0, f["eager"].Warm.Value, 1e-9)
 	assert.Equal(t, &Interval{1, 1, 1, 0.75}, f["eager"].Ratio)
-	// 8/4, 8.4/4.2, 8.1/3.9: the ratio within each process, not the ratio of the medians.
+	// The processes' ratios are 8/4, 8.4/4.2 and 8.1/3.9. The figure is their median, not the ratio of the medians.
 	assert.InDelta(t, 2.0, f["torch.compile"].Ratio.Value, 1e-9)
 	assert.InDelta(t, 8.1/3.9, f["torch.compile"].Ratio.High, 1e-9)
 }
@@ -79,7 +79,7 @@ func TestAProcessCountsByItsBestRoundAndTheFigureIsTheMedianOfProcesses(t *testi
 func TestAnIntervalHoldsTheMedianAsOftenAsItSays(t *testing.T) {
 	assert.Nil(t, summary(nil))
 	assert.Equal(t, &Interval{3, 3, 3, 0}, summary([]float64{3}))
-	// Fewer than six processes have no 95 % interval: the returned one states its own confidence.
+	// Fewer than six processes have no 95 % interval, so the interval states its own confidence.
 	assert.Equal(t, &Interval{2, 1, 3, 0.75}, summary([]float64{3, 1, 2}))
 	ten := summary([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	assert.InDelta(t, 5.5, ten.Value, 1e-9)
@@ -97,7 +97,7 @@ func TestAWrongResultHasNoFigures(t *testing.T) {
 	}, made().Failed())
 }
 
-// golden compares text with testdata/name.
+// golden compares a text with the file testdata/name.
 func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
@@ -143,7 +143,7 @@ func TestGoFormatIsReadByItsOwnReader(t *testing.T) {
 		assert.Contains(t, result.Name.String(), "/engine=")
 	}
 	require.NoError(t, reader.Err())
-	assert.Equal(t, 3*6+2*6, lines) // one per round; none for a workload that is wrong
+	assert.Equal(t, 3*6+2*6, lines) // one line per round; none for a workload whose result is wrong
 }
 
 func TestCSVHasALineForEachEngineAndError(t *testing.T) {
@@ -235,7 +235,8 @@ func TestWritableTellsBeforeMinutesAreSpent(t *testing.T) {
 	assert.ErrorContains(t, Writable(filepath.Join(dir, "none", "a.json")), "there is no directory")
 }
 
-// shell returns a child written in sh, which prints its messages on descriptor 3.
+// shell returns a function that makes a child process. The child is written in sh and prints its messages on
+// descriptor 3.
 func shell(text string) func(...string) *exec.Cmd {
 	return func(args ...string) *exec.Cmd {
 		return exec.Command("sh", append([]string{"-c", text, "sh"}, args...)...)
@@ -306,7 +307,7 @@ func TestAnInterruptWhilePlanningLeavesNoResult(t *testing.T) {
 	assert.ErrorIs(t, err, context.DeadlineExceeded)
 }
 
-// cancelling ends the run when the first workload is done.
+// cancelling is a Progress that ends the run when the first workload is done.
 type cancelling struct {
 	silent
 	cancel func()

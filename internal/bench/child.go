@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// request is sent to a child; python/godynamo/_tools/bench/child.py reads it.
+// request is what a child process gets; python/godynamo/_tools/bench/child.py reads it.
 type request struct {
 	Do        string   `json:"do"` // "plan" or "measure"
 	Suites    []string `json:"suites"`
@@ -39,7 +39,7 @@ type message struct {
 	Done      bool                 `json:"done"`
 }
 
-// measured is one engine's part of a message, in seconds.
+// measured is the part of a message about one engine. Times are in seconds.
 type measured struct {
 	Error    string    `json:"error"`
 	Correct  any       `json:"correct"` // true, or "close"
@@ -56,22 +56,21 @@ type measured struct {
 	Bytes    *int64    `json:"bytes"`
 }
 
-// died is the reason why a child ended before it was done.
+// died is an error: a child ended before it was done. Its text is the reason.
 type died string
 
 func (d died) Error() string { return string(d) }
 
-// environment is added to the user's environment for children. One thread makes figures depend on the code
-// and not on the machine's other cores; a fixed hash seed gives dicts the same layout; nothing is
-// downloaded.
+// environment is added to the user's environment for child processes. One thread makes figures independent of the
+// machine's other cores. A fixed hash seed gives dicts the same layout in each process. Nothing is downloaded.
 var environment = []string{
 	"OMP_NUM_THREADS=1", "PYTHONHASHSEED=0", "HF_HUB_OFFLINE=1", "TRANSFORMERS_VERBOSITY=error", "KINETO_LOG_LEVEL=5",
 }
 
-// child runs one request and passes every message to hear. It returns nil if the child reports that it is
-// done, ctx's error if ctx ended first, a Problem found by the child, or died. A child that is silent for
-// longer than silence is killed. The child leads its own process group, which Ctrl-C at a terminal does not
-// reach; no process of it is left when child returns.
+// child runs one request in a child process and passes every message to hear. It returns nil if the child reports that
+// it is done, the error of ctx if ctx ends first, a Problem that the child found, or a died. A child that sends
+// nothing for longer than silence is killed. The child leads its own process group, which Ctrl-C at a terminal does
+// not reach. When child returns, no process of that group is left.
 func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration,
 	hear func(message)) error {
 	text, err := json.Marshal(r)
@@ -85,10 +84,10 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	defer read.Close()
 	cmd := command("bench", string(text))
 	cmd.Env = append(cmd.Environ(), environment...)
-	cmd.ExtraFiles = []*os.File{write} // descriptor 3
+	cmd.ExtraFiles = []*os.File{write} // descriptor 3 in the child
 	stderr := new(tail)
 	cmd.Stderr = stderr
-	// A process that still holds stderr must not block Wait.
+	// A process that still holds stderr must not block cmd.Wait.
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	err = cmd.Start()
@@ -101,7 +100,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	defer close(stop)
 	go readLines(read, lines, stop)
 	end := func() {
-		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group is only the child's
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // the group has only the child's processes
 	}
 	timer := time.NewTimer(silence)
 	defer timer.Stop()
@@ -120,7 +119,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 		case m, open := <-lines:
 			if !open {
 				err := cmd.Wait()
-				end() // processes it has left behind
+				end() // kills processes that the child has left
 				switch {
 				case done:
 					return nil
@@ -144,7 +143,7 @@ func child(ctx context.Context, command func(...string) *exec.Cmd, r request, si
 	}
 }
 
-// readLines decodes messages until the pipe ends; other lines are skipped.
+// readLines decodes messages until the pipe ends. It skips lines that are not messages.
 func readLines(from *os.File, to chan<- message, stop <-chan struct{}) {
 	defer close(to)
 	scanner := bufio.NewScanner(from)
@@ -162,7 +161,7 @@ func readLines(from *os.File, to chan<- message, stop <-chan struct{}) {
 	}
 }
 
-// tail keeps the end of the text written to it.
+// tail is a writer that keeps the end of the text.
 type tail struct {
 	mu   sync.Mutex
 	kept []byte
@@ -178,7 +177,7 @@ func (t *tail) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// last returns ": " and the last non-empty line, or "".
+// last returns ": " and the last line that is not empty, or "" if there is none.
 func (t *tail) last() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -11,25 +11,24 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// Alpha is the probability that a comparison of two runs of the same code shows any change, over all its rows
-// together.
+// Alpha is the probability that a comparison of two runs of the same code shows any change, in all its rows together.
 const Alpha = 0.05
 
-// Margin is how much a figure must change before it is tested. Two runs of the same code do differ, because other
-// programs on the machine at the time affect all processes of a run alike. Of 15 pairs of runs of the micro set on two
-// cores under a load between 1.5 and 4.5, six showed a change without a margin, one with 3 %, none with 5 %.
+// Margin is the size from which a change of a figure is tested. Two runs of the same code do differ, because other
+// programs on the machine affect all processes of a run alike. Of 15 pairs of runs of the micro set on two cores under
+// a load between 1.5 and 4.5, six showed a change without a margin, one with 3 %, none with 5 %.
 const Margin = 0.05
 
-// Comparison compares a result with an older one, row by row.
+// Comparison is the comparison of a result with an older result, row by row.
 type Comparison struct {
-	Old     string    `json:"old"` // the file's name
+	Old     string    `json:"old"` // name of the older result's file
 	Machine Machine   `json:"machine"`
 	Alpha   float64   `json:"alpha"`
-	Margin  float64   `json:"margin"` // smaller changes do not count
+	Margin  float64   `json:"margin"` // changes smaller than this do not count
 	Rows    []*Change `json:"rows"`
-	// Missing lists figures that only one of the two has, and why.
+	// Missing lists the figures that only one of the two results has, with the reason.
 	Missing []string `json:"missing"`
-	// Notes are reasons why the comparison is worth less: another machine, too few processes.
+	// Notes are reasons to trust the comparison less, such as another machine or too few processes.
 	Notes []string `json:"notes"`
 }
 
@@ -39,17 +38,17 @@ type Change struct {
 	Engine   string    `json:"engine"`
 	Old      *Interval `json:"old_us"`
 	New      *Interval `json:"new_us"`
-	Change   float64   `json:"change"` // of the medians: 0.05 means 5 % slower
-	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes, with the older ones
-	// moved by the margin towards the newer: it tests whether the change exceeds the margin. Adjusted is P
-	// after Holm's method for this number of rows.
+	Change   float64   `json:"change"` // change of the median: 0.05 means 5 % slower
+	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes. The test moves the older
+	// figures by the margin towards the newer ones, so it tests whether the change exceeds the margin. Adjusted is P,
+	// adjusted by Holm's method for the number of rows.
 	P           float64 `json:"p"`
 	Adjusted    float64 `json:"p_adjusted"`
 	Significant bool    `json:"significant"`
 	least       float64 // the smallest P possible with this many processes
 }
 
-// Compare compares a result with an older one called name. Rows are in the order of the newer.
+// Compare compares the result now with the older result old, whose name is name. Rows are in the order of now.
 func Compare(old, now *Result, name string, margin float64) *Comparison {
 	c := &Comparison{Old: name, Machine: old.Machine, Alpha: Alpha, Margin: margin, Missing: []string{},
 		Notes: notes(old, now)}
@@ -84,7 +83,8 @@ func Compare(old, now *Result, name string, margin float64) *Comparison {
 	return c
 }
 
-// blind counts the rows that would not be significant even if every older figure were below every newer one.
+// blind counts the rows with too few processes: they would not be significant even if every older figure were below
+// every newer one.
 func (c *Comparison) blind() int {
 	n := 0
 	for _, row := range c.Rows {
@@ -95,11 +95,12 @@ func (c *Comparison) blind() int {
 	return n
 }
 
-// Blind reports whether no regression could show: nothing is compared, or all rows have too few processes.
+// Blind reports whether the comparison could not show any regression. Either nothing is compared, or all rows have too
+// few processes.
 func (c *Comparison) Blind() bool { return c.blind() == len(c.Rows) }
 
-// leastP returns the smallest P of the Mann-Whitney U test on n and m figures: the P of a complete
-// separation, in either direction.
+// leastP returns the smallest P of the Mann-Whitney U test on n and m figures. It is the P of a complete separation,
+// in either direction.
 func leastP(n, m int) float64 {
 	p := 2.0
 	for i := 1; i <= n; i++ {
@@ -108,7 +109,7 @@ func leastP(n, m int) float64 {
 	return p
 }
 
-// processesFor returns how many processes each run needs for a change to show in one row.
+// processesFor returns the number of processes that each run needs so that a change can show in one row.
 func processesFor(rows int) int {
 	n := 1
 	for leastP(n, n)*float64(rows) >= Alpha {
@@ -135,7 +136,7 @@ func (c *Comparison) row(name, label string, before, after *Workload) {
 	c.Rows = append(c.Rows, change)
 }
 
-// beyond returns the probability of these figures if the change is no more than margin.
+// beyond returns the probability that such figures occur if the change is at most margin.
 func beyond(old, now []float64, margin, change float64) float64 {
 	moved := slices.Clone(old)
 	by := 1 + margin
@@ -143,7 +144,7 @@ func beyond(old, now []float64, margin, change float64) float64 {
 		by = 1 / by
 	}
 	if (change >= 0 && 1+change <= by) || (change < 0 && 1+change >= by) {
-		return 1 // within the margin
+		return 1 // the change is within the margin
 	}
 	for i := range moved {
 		moved[i] *= by
@@ -153,7 +154,7 @@ func beyond(old, now []float64, margin, change float64) float64 {
 		benchmath.NewSample(slices.Clone(now), thresholds)).P
 }
 
-// values returns the figures of an engine that are compared: one per process.
+// values returns the figures of an engine that are compared, one for each process.
 func values(f *Figures) []float64 {
 	if f == nil || f.Error != "" {
 		return nil
@@ -161,8 +162,8 @@ func values(f *Figures) []float64 {
 	return bests(f.Samples)
 }
 
-// adjust applies Holm's method. Without it, two of forty rows would be below 0.05 by chance and fail the
-// user's CI.
+// adjust applies Holm's method. Without it, two of forty rows would be below 0.05 by chance, and the user's CI would
+// fail.
 func (c *Comparison) adjust() {
 	order := slices.Clone(c.Rows)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].P < order[j].P })
@@ -174,7 +175,7 @@ func (c *Comparison) adjust() {
 	}
 }
 
-// notes lists differences between two results other than the code.
+// notes lists differences between two results that are not differences of the code.
 func notes(old, now *Result) []string {
 	found := []string{}
 	differ := func(what, a, b string) {
@@ -192,7 +193,7 @@ func notes(old, now *Result) []string {
 	return found
 }
 
-// Worse returns the significant rows that got slower by more than a share, 0.05 for 5 %.
+// Worse returns the significant rows that became slower by more than share, which is 0.05 for 5 %.
 func (c *Comparison) Worse(share float64) []*Change {
 	var found []*Change
 	for _, row := range c.Rows {
@@ -203,7 +204,7 @@ func (c *Comparison) Worse(share float64) []*Change {
 	return found
 }
 
-// Share parses a flag's percentage: "5%" or "5" is 0.05. The error is a Problem.
+// Share parses the percentage of a flag. Both "5%" and "5" are 0.05. The error is a Problem.
 func Share(flag, text string) (float64, error) {
 	value, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(text), "%")), 64)
 	if err != nil || value < 0 || math.IsNaN(value) || math.IsInf(value, 0) {

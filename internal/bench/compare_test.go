@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run makes a result of n processes for several workloads. The figure of a process is base, times a random
-// factor of its own, plus what the machine adds.
+// run returns a result with several workloads, each measured in this many processes. The time of a round is base,
+// times a random factor of the process, and longer by a random share.
 func run(random *rand.Rand, processes, workloads int, base func(workload int) float64) *Result {
 	r := &Result{Kind: kind, Version: 1, Settings: Settings{Engines: []string{Eager}, Processes: processes}}
 	for w := range workloads {

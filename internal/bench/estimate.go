@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Typical times of a run on a quiet core, in seconds. Planning imports the same modules as a measuring child: if it
-// takes longer than planSeconds, the machine is slower or busy by that factor.
+// Typical times of a run on a quiet core, in seconds. Planning imports the same modules as a child that measures. If
+// planning takes longer than planSeconds, the machine is slower by that factor.
 const (
 	planSeconds = 2.5
 	inductor    = "inductor"
 )
 
-// costs are the times of one workload of a suite with one engine: a round, the first calls, and the first
-// calls with inductor without a cache.
+// costs are the times of one workload of a suite with one engine: of a round, of the first calls, and of the first
+// calls with inductor and an empty cache.
 type costs struct{ round, first, inductor float64 }
 
 var (
@@ -44,7 +44,8 @@ func (r *runner) about(planning time.Duration) time.Duration {
 			switch {
 			case engine == Eager:
 			case backend == inductor:
-				seconds += c.inductor * (1 + float64(o.Processes-1)/4) // the others find it in the cache on disk
+				// the other processes find the compiled code in the cache on disk
+				seconds += c.inductor * (1 + float64(o.Processes-1)/4)
 			default:
 				seconds += c.first * float64(o.Processes)
 			}
@@ -54,7 +55,7 @@ func (r *runner) about(planning time.Duration) time.Duration {
 	return time.Duration(seconds * slower * float64(time.Second))
 }
 
-// roughly prints a duration as precisely as an estimate deserves.
+// roughly prints a duration with the precision of an estimate.
 func roughly(d time.Duration) string {
 	switch s := d.Seconds(); {
 	case s < 55:

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// Writable reports, before anything is measured, whether a file can be written at path. "-" is stdout.
+// Writable reports, before anything is measured, whether a file can be written at path. The path "-" is stdout.
 func Writable(path string) error {
 	if path == "-" {
 		return nil
@@ -21,10 +21,10 @@ func Writable(path string) error {
 	return nil
 }
 
-// WriteFile writes a file whole or not at all: a reader never sees a partial one, and only a complete file replaces an
-// older one.
+// WriteFile writes a file completely or not at all. A reader never sees a partial file, and only a complete file
+// replaces an older one.
 func WriteFile(path string, write func(io.Writer) error) error {
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // /dev/stdout, a pipe
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() { // for example, /dev/stdout or a pipe
 		file, err := os.OpenFile(path, os.O_WRONLY, 0)
 		if err != nil {
 			return err
@@ -33,8 +33,8 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		return write(file)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays, its target is replaced
-	} else if target, err := os.Readlink(path); err == nil { // its target does not exist yet
+		path = target // the link stays, and its target is replaced
+	} else if target, err := os.Readlink(path); err == nil { // the link's target does not exist yet
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)
 		}

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 )
 
-// columns are the columns of the CSV file, each with a function that returns its text for a row.
+// columns are the columns of the CSV file. Each has a function that returns the column's text for a row.
 var columns = []struct {
 	name string
 	of   func(w *Workload, label string, f *Figures) string
@@ -46,14 +46,14 @@ var columns = []struct {
 	{"peak_bytes", func(_ *Workload, _ string, f *Figures) string { return plain(f.Peak) }},
 }
 
-// WriteCSV writes one line per workload and engine; unknown values are empty.
+// WriteCSV writes one line per workload and engine. Unknown values are empty.
 func (r *Result) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	head := make([]string, len(columns))
 	for i, c := range columns {
 		head[i] = c.name
 	}
-	_ = out.Write(head) // Error reports it
+	_ = out.Write(head) // out.Error reports the error
 	row := func(load *Workload, label string, f *Figures) {
 		line := make([]string, len(columns))
 		for i, c := range columns {
@@ -102,8 +102,9 @@ func value(i *Interval) string { return of(i, func(i *Interval) float64 { return
 func low(i *Interval) string   { return of(i, func(i *Interval) float64 { return i.Low }) }
 func high(i *Interval) string  { return of(i, func(i *Interval) float64 { return i.High }) }
 
-// WriteGo writes Go's benchmark format, one line per round: `benchstat -col /engine FILE` compares the engines,
-// `benchstat OLD NEW` two runs. For the latter, benchstat treats rounds as independent; our --compare does not.
+// WriteGo writes Go's benchmark format, with one line per round. `benchstat -col /engine FILE` compares the engines,
+// and `benchstat OLD NEW` compares two runs. For two runs, benchstat treats rounds as independent samples; `godynamo
+// bench --compare` does not.
 func (r *Result) WriteGo(w io.Writer) error {
 	out := benchfmt.NewWriter(w)
 	m := r.Machine
@@ -137,7 +138,7 @@ func (r *Result) WriteGo(w io.Writer) error {
 	return nil
 }
 
-// title capitalizes a name, as in Go's benchmarks.
+// title capitalizes a name in the style of Go's benchmarks.
 func title(name string) string {
 	if name == "" {
 		return "Workload"
@@ -145,7 +146,7 @@ func title(name string) string {
 	return strings.ToUpper(name[:1]) + name[1:]
 }
 
-// oneWord replaces characters that end a name or a part of it in the format.
+// oneWord replaces characters that would end a name, or a part of a name, in this format.
 func oneWord(name string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsSpace(r) || r == '/' {

@@ -33,23 +33,23 @@ type chart struct {
 	Title  string `json:"-"`
 	Note   string `json:"-"`
 	Height int    `json:"-"` // pixels
-	// Colors has, for each series, the index of a color in the page's style: an engine has the same color in all
-	// charts.
+	// Colors holds an index for each series: that of its color in the page's style. An engine has the same color in
+	// all charts.
 	Colors []int `json:"colors"`
-	// Unit is the unit of the values: "ns" and "µs" are scaled for reading, "×" follows a ratio.
+	// Unit is the unit of the values. Values in "ns" and "µs" are scaled for reading; "×" follows a ratio.
 	Unit   string         `json:"unit"`
 	Option map[string]any `json:"option"`
 }
 
-// cell is one of a table's cells; Class is a class of the style sheet.
+// cell is one cell of a table. Class is a class of the style sheet.
 type cell struct{ Text, Class string }
 
 type htmlRow []cell
 
-// WriteHTML writes one page with charts and tables. It embeds the drawing script: the page fetches nothing.
+// WriteHTML writes one page with charts and tables. The page contains the drawing script and fetches nothing.
 func (r *Result) WriteHTML(w io.Writer) error {
 	drawn := r.charts()
-	options, err := json.Marshal(drawn) // escapes < and >, so that no name ends the script
+	options, err := json.Marshal(drawn) // escapes < and >, so that a workload's name cannot end the script
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (r *Result) WriteHTML(w io.Writer) error {
 		Rows, Comparison    []htmlRow
 		Script              template.JS
 	}{
-		// #nosec: our own file
+		// #nosec: the tool's own file
 		Result: r, About: r.about(), Failed: r.Failed(), Notes: r.notes(), Head: header, Charts: drawn,
 		Script: template.JS(echarts.Script),
 	}
@@ -85,12 +85,13 @@ func (r *Result) WriteHTML(w io.Writer) error {
 		return err
 	}
 	return page.Write(w, page.Page{
-		Title: "godynamo bench", Style: style, Body: template.HTML(text.String()), // #nosec: what html/template wrote
-		Script: template.JS("const charts = " + string(options) + ";\n" + script), // #nosec: our own, and escaped JSON
+		Title: "godynamo bench", Style: style, Body: template.HTML(text.String()), // #nosec: html/template wrote it
+		// #nosec: the tool's own script, and escaped JSON
+		Script: template.JS("const charts = " + string(options) + ";\n" + script),
 	})
 }
 
-// rowOf returns an engine's row of the page's table.
+// rowOf returns an engine's row in the page's table.
 func rowOf(load *Workload, label string, f *Figures) htmlRow {
 	row := htmlRow{{load.Name, "name"}, {label, ""}}
 	if f.Error != "" {
@@ -122,12 +123,12 @@ func (c *Change) cells() htmlRow {
 	}
 }
 
-// pictures are the charts, all on a logarithmic axis, since workloads differ by powers of ten. Bars on such an axis
-// start at 1, so a ratio points left if the engine is faster than eager, and times are in a unit that makes each
-// greater than one.
+// pictures are the charts. All have a logarithmic axis, since workloads differ by powers of ten. Bars on such an axis
+// start at 1. So a ratio points left if the engine is faster than eager, and the unit of times is so small that each
+// time is greater than one.
 var pictures = []struct {
 	title, note, unit string
-	eager             bool // whether eager has bars
+	eager             bool // whether eager has bars in the chart
 	of                func(*Figures) *float64
 }{
 	{"Time of a call, beside eager's", "to the left of 1: faster than eager", "×", false,
@@ -151,7 +152,7 @@ func scaled(known bool, i *Interval, by float64) *float64 {
 	return &x
 }
 
-// cold is a part of the first call in µs; nil if below one.
+// cold returns a part of the first call in µs. It returns nil if the value is below one.
 func cold(f *Figures, part func(*Cold) float64) *float64 {
 	if f.Cold == nil || part(f.Cold) < 1e-6 {
 		return nil
@@ -160,7 +161,7 @@ func cold(f *Figures, part func(*Cold) float64) *float64 {
 	return &us
 }
 
-// charts draws the pictures for which there are figures.
+// charts returns the charts for which there are figures.
 func (r *Result) charts() []chart {
 	var out []chart
 	for _, p := range pictures {
@@ -200,13 +201,13 @@ func (r *Result) names() []string {
 	return out
 }
 
-// data returns one figure of an engine for all workloads, in order, with gaps for unknown values; nil if all are
-// unknown.
+// data returns one figure of an engine for all workloads, in order. Unknown values are gaps. It returns nil if all
+// values are unknown.
 func (r *Result) data(label string, of func(*Figures) *float64) []opts.BarData {
 	var out []opts.BarData
 	found := false
 	for _, w := range r.Workloads {
-		item := opts.BarData{Value: "-"} // how ECharts writes a missing value
+		item := opts.BarData{Value: "-"} // ECharts writes a missing value as "-"
 		if f := w.Engines[label]; f != nil {
 			if x := of(f); x != nil {
 				item.Value, found = rounded(*x), true
@@ -220,7 +221,7 @@ func (r *Result) data(label string, of func(*Figures) *float64) []opts.BarData {
 	return out
 }
 
-// rounded keeps four significant digits, since tooltips show all.
+// rounded rounds to four significant digits, since tooltips show all digits.
 func rounded(x float64) float64 {
 	var out float64
 	_, _ = fmt.Sscanf(fmt.Sprintf("%.4g", x), "%g", &out)

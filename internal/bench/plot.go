@@ -14,10 +14,10 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// plots are the pictures of --png: file name, title, axis, and the interval shown.
+// plots are the pictures of --png. Each has a file name, a title, an axis, and the interval that it shows.
 var plots = []struct {
 	file, title, axis string
-	eager             bool // whether eager has points
+	eager             bool // whether eager has points in the picture
 	of                func(*Figures) *Interval
 }{
 	{"ratio.png", "Time of a call, beside eager's", "ratio to eager", false,
@@ -31,8 +31,9 @@ var plots = []struct {
 	}},
 }
 
-// WritePlots writes ratio.png, warm.png and cold.png into a directory and creates it if necessary. Figures are points
-// with their intervals, on a logarithmic axis, since workloads differ by powers of ten.
+// WritePlots writes ratio.png, warm.png and cold.png into a directory, and creates the directory if necessary. The
+// pictures show figures as points with their intervals. The axis is logarithmic, since workloads differ by powers of
+// ten.
 func (r *Result) WritePlots(dir string) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
@@ -52,7 +53,7 @@ func (r *Result) WritePlots(dir string) error {
 	return nil
 }
 
-// plot draws a line for each workload, the first on top, with a point for each engine.
+// plot draws a line for each workload, with the first on top. Each line has a point for each engine.
 func (r *Result) plot(title, axis string, engines []string, of func(*Figures) *Interval) (*plot.Plot, error) {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text = title, axis
@@ -66,7 +67,7 @@ func (r *Result) plot(title, axis string, engines []string, of func(*Figures) *I
 			names[at] = w.Name
 			if f := w.Engines[label]; f != nil {
 				if x := of(f); x != nil && x.Value > 0 && x.Low > 0 {
-					// The engines of one workload are slightly apart, so that none hides another.
+					// The engines of one workload are drawn slightly apart, so that none hides another.
 					y := float64(at) + 0.5*(float64(len(engines)-1)/2-float64(i))/float64(max(1, len(engines)))
 					points.add(x, y)
 				}
@@ -82,7 +83,7 @@ func (r *Result) plot(title, axis string, engines []string, of func(*Figures) *I
 	}
 	if found {
 		p.X.Scale, p.X.Tick.Marker = plot.LogScale{}, plot.LogTicks{Prec: -1}
-		p.X.Max *= 8 // for the legend
+		p.X.Max *= 8 // room for the legend
 		p.X.Min /= 1.5
 	}
 	p.Legend.Top = true
@@ -103,7 +104,7 @@ func (r *ranges) add(x *Interval, y float64) {
 	r.XErrors = append(r.XErrors, struct{ Low, High float64 }{x.Low - x.Value, x.High - x.Value})
 }
 
-// addPoints adds one engine's points.
+// addPoints adds the points of one engine to a plot.
 func addPoints(p *plot.Plot, label string, index int, points ranges) error {
 	whiskers, err := plotter.NewXErrorBars(points)
 	if err != nil {
@@ -120,7 +121,7 @@ func addPoints(p *plot.Plot, label string, index int, points ranges) error {
 	return nil
 }
 
-// save draws a plot with a margin, which plot.Save lacks: the workloads' names reach the edge.
+// save writes a plot with a margin to a file. plot.Save has no margin, and the workloads' names would touch the edge.
 func save(p *plot.Plot, width, height vg.Length, path string) error {
 	const margin = 12
 	canvas := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}

@@ -8,8 +8,8 @@ import (
 	"github.com/schollz/progressbar/v3"
 )
 
-// NewProgress shows progress on w: a bar on a terminal, otherwise a line for each workload of the first process and
-// one for each later process. The second return value ends the bar.
+// NewProgress returns a Progress that writes to w. On a terminal it shows a bar. Otherwise it prints a line for each
+// workload of the first process, and a line for each later process. The second return value ends the bar.
 func NewProgress(w io.Writer, terminal bool) (Progress, func()) {
 	if !terminal {
 		return &lines{w: w}, func() {}
@@ -54,7 +54,7 @@ type lines struct {
 	w         io.Writer
 	process   int
 	processes int
-	began     time.Time // the first step
+	began     time.Time // time of the first step
 }
 
 func (l *lines) Plan(steps, processes int, about time.Duration) {
@@ -71,7 +71,7 @@ func (l *lines) At(process int, _, _ string) {
 	l.process = process
 }
 
-// planned returns the line printed before the first step.
+// planned returns the line that is printed before the first step.
 func planned(steps, processes int, about time.Duration) string {
 	return fmt.Sprintf("bench: %d measurements in %d processes, about %s; fewer: --quick, --only, --engine, "+
 		"--processes",

@@ -22,7 +22,7 @@ import (
 	"strings"
 )
 
-// Eager is the label of the engine with which all others are compared.
+// Eager is the label of the engine with which all other engines are compared.
 const Eager = "eager"
 
 const kind = "godynamo bench"
@@ -35,12 +35,12 @@ func (p Problem) Error() string { return string(p) }
 
 func problemf(format string, args ...any) error { return Problem(fmt.Sprintf(format, args...)) }
 
-// Machine is the environment that figures depend on.
+// Machine describes the environment on which figures depend.
 type Machine struct {
 	Date     string  `json:"date"`
 	CPU      string  `json:"cpu"`
 	Cores    int     `json:"cores"`
-	Load     float64 `json:"load"` // over the last minute, when the run began
+	Load     float64 `json:"load"` // average over the last minute before the run began
 	Python   string  `json:"python"`
 	Torch    string  `json:"torch"`
 	Godynamo string  `json:"godynamo"`
@@ -48,40 +48,39 @@ type Machine struct {
 
 // Settings describe how a result was measured.
 type Settings struct {
-	Engines   []string `json:"engines"` // in the order of tables
+	Engines   []string `json:"engines"` // in the order of the tables
 	Processes int      `json:"processes"`
-	Rounds    int      `json:"rounds"` // in each process
+	Rounds    int      `json:"rounds"` // number of rounds in each process
 	Quick     bool     `json:"quick"`
-	// FreshCaches reports whether each engine started with an empty inductor cache on disk, so that cold
-	// figures include all compilation.
+	// FreshCaches reports whether each engine started with an empty inductor cache on disk. Cold figures then include
+	// all compilation.
 	FreshCaches bool `json:"fresh_caches"`
 }
 
-// Result is one run.
+// Result is the result of one run.
 type Result struct {
 	Kind        string      `json:"kind"`
 	Version     int         `json:"version"`
 	Machine     Machine     `json:"machine"`
 	Settings    Settings    `json:"settings"`
-	Interrupted bool        `json:"interrupted"` // by Ctrl-C: the rest was not measured, or in fewer processes
+	Interrupted bool        `json:"interrupted"` // by Ctrl-C: some workloads were not measured, or in fewer processes
 	Workloads   []*Workload `json:"workloads"`
 	Comparison  *Comparison `json:"comparison,omitempty"`
 }
 
-// Workload is the code that was called, with each engine's figures.
+// Workload is the measured code, with the figures of each engine.
 type Workload struct {
 	Name    string `json:"name"`
 	Suite   string `json:"suite"`
 	About   string `json:"about"`
-	Backend string `json:"backend"` // for engine labels without a backend
-	// Error is set if the workload fails under eager as well, or if its process died. There are no figures
-	// then.
+	Backend string `json:"backend"` // backend used by engines whose label has none
+	// Error is set if the workload fails under eager also, or if its process died. There are then no figures.
 	Error   string              `json:"error,omitempty"`
 	Engines map[string]*Figures `json:"engines"`
 }
 
-// Figures are one engine's row. With an error there are no figures: an engine with another result than
-// eager has no speed.
+// Figures are the row of one engine. If Error is set, there are no figures: an engine whose result differs from that
+// of eager has no speed.
 type Figures struct {
 	Error   string `json:"error,omitempty"`
 	Correct string `json:"correct"` // "yes": eager's result bit by bit; "close": within the backend's tolerance; "no"
@@ -90,40 +89,40 @@ type Figures struct {
 	Graphs *int `json:"graphs,omitempty"`
 	Breaks *int `json:"breaks,omitempty"`
 	Ops    *int `json:"ops,omitempty"`
-	// Internal counts godynamo's internal errors in the first call: CPython ran the code instead, so the
-	// result is right and the speed is eager's.
+	// Internal counts godynamo's internal errors in the first call. After such an error CPython runs the code, so the
+	// result is right and the speed is that of eager.
 	Internal int   `json:"internal_errors,omitempty"`
 	Cold     *Cold `json:"cold,omitempty"`
 
 	Warm  *Interval `json:"warm_us,omitempty"` // µs per call
-	Ratio *Interval `json:"ratio,omitempty"`   // to eager
+	Ratio *Interval `json:"ratio,omitempty"`   // ratio of the time to that of eager
 
 	Guards   *int     `json:"guards,omitempty"`
-	GuardsNs *float64 `json:"guards_ns,omitempty"` // to evaluate the guards of one call
+	GuardsNs *float64 `json:"guards_ns,omitempty"` // time in ns to evaluate the guards of one call
 	Calls    *int     `json:"operator_calls,omitempty"`
 	Peak     *int64   `json:"peak_bytes,omitempty"` // peak memory allocated by a call
 
-	Samples [][]float64 `json:"samples_us"` // µs per call, by process and round
+	Samples [][]float64 `json:"samples_us"` // µs per call, for each process and round
 }
 
 // Cold holds the parts of the first call, in seconds.
 type Cold struct {
 	Seconds float64 `json:"seconds"`
-	Capture float64 `json:"capture"` // all but the backend
+	Capture float64 `json:"capture"` // time in everything except the backend
 	Backend float64 `json:"backend"`
 }
 
-// Interval is a figure and its interval.
+// Interval is a figure with its interval.
 type Interval struct {
 	Value float64 `json:"value"`
-	// Low and High bound the true median of all processes with Confidence. With one process, both equal
-	// Value and Confidence is 0.
+	// Low and High bound the true median of all processes with the probability Confidence. With one process, both
+	// equal Value and Confidence is 0.
 	Low        float64 `json:"low"`
 	High       float64 `json:"high"`
 	Confidence float64 `json:"confidence"`
 }
 
-// Failed lists everything that is wrong.
+// Failed lists everything that is wrong in the result.
 func (r *Result) Failed() []string {
 	var found []string
 	for _, w := range r.Workloads {
@@ -140,7 +139,7 @@ func (r *Result) Failed() []string {
 	return found
 }
 
-// notes lists facts that a reader of the figures must know but would not see.
+// notes lists facts that a reader of the figures must know but cannot see in the figures.
 func (r *Result) notes() []string {
 	var found []string
 	for _, w := range r.Workloads {
@@ -163,7 +162,8 @@ func (r *Result) Write(w io.Writer) error {
 	return encoder.Encode(r)
 }
 
-// Load reads a result file. If path is not a result of this program, the error is a Problem that names the file.
+// Load reads a result file. If the file at path is not a result of this program, the error is a Problem that contains
+// the path.
 func Load(path string) (*Result, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -190,7 +190,8 @@ func Load(path string) (*Result, error) {
 	return result, result.check(path)
 }
 
-// check reports fields that a file edited by hand may lack and that the rest depends on.
+// check returns an error for a field that the rest of the program depends on and that is missing, as in a file edited
+// by hand.
 func (r *Result) check(path string) error {
 	for i, w := range r.Workloads {
 		if w == nil || w.Name == "" {

@@ -10,37 +10,38 @@ import (
 	"time"
 )
 
-// Options select what is measured and how often.
+// Options select the workloads and engines to measure, and how often to measure them.
 type Options struct {
-	Suites, Only, Modules []string // as on the command line; see python/godynamo/_tools/bench
+	Suites, Only, Modules []string // as on the command line; python/godynamo/_tools/bench has the details
 	Engines               []string // labels; eager is put first if it is missing
 	Processes, Rounds     int
 	Quick                 bool
 	Silence               time.Duration // time after which a silent child is killed
-	// Command returns Python's side of a command as a child process that is not started yet.
+	// Command returns the child process for a command of `python -m godynamo._tools`. The process has not been
+	// started.
 	Command  func(args ...string) *exec.Cmd
 	Progress Progress
 }
 
-// Progress is notified of the run's progress.
+// Progress is notified of the progress of a run.
 type Progress interface {
-	// Plan is called before the first step with the maximum number of steps, the number of processes and the estimated
-	// time.
+	// Plan is called before the first step. It gets the maximum number of steps, the number of processes and the
+	// estimated time.
 	Plan(steps, processes int, about time.Duration)
-	// At reports the current activity.
+	// At is called when the current activity changes.
 	At(process int, workload, what string)
-	// Step reports that a step is done; text is "" or a message.
+	// Step is called when a step is done. text is "" or a message.
 	Step(process int, workload, text string)
 }
 
-// microSuite is the suite whose workloads share a process; those of other suites are big, and each gets its own.
+// microSuite is the suite whose workloads share a process. A workload of another suite is big, and gets its own
+// process.
 const microSuite = "micro"
 
-// Run measures the workloads. The processes of a workload are spread over the run: process 1 of all
-// workloads comes first, then process 2, so that a slow minute does not hit all processes of one workload.
-// A workload whose child dies is shown with that error and not measured again. If ctx ends, the result
-// holds what was measured so far, marked as interrupted, and the error is ctx's. A usage error is a
-// Problem.
+// Run measures the workloads. The processes of each workload are spread over the run: process 1 of all workloads comes
+// first, then process 2, and so on. So a slow minute does not affect all processes of one workload. A workload whose
+// child dies gets that error and is not measured again. If ctx ends, the result holds what was measured so far, is
+// marked as interrupted, and the error is that of ctx. A usage error is a Problem.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if !slices.Contains(o.Engines, Eager) {
 		o.Engines = append([]string{Eager}, o.Engines...)
@@ -65,7 +66,7 @@ func Run(ctx context.Context, o Options) (*Result, error) {
 	}
 	r.result.Interrupted = failed != nil && ctx.Err() != nil
 	r.result.Workloads = slices.DeleteFunc(r.result.Workloads, func(w *Workload) bool {
-		return w.Error == "" && len(w.Engines) == 0 // not started
+		return w.Error == "" && len(w.Engines) == 0 // the workload was not started
 	})
 	r.result.finish()
 	return r.result, failed
@@ -84,10 +85,10 @@ func (r *runner) request(do string) request {
 	}
 }
 
-// list turns nil into an empty list, so that JSON shows a list.
+// list turns nil into an empty list, so that JSON shows [] and not null.
 func list(names []string) []string { return append([]string{}, names...) }
 
-// plan requests the list of workloads from a child.
+// plan requests the list of workloads from a child process.
 func (r *runner) plan(ctx context.Context) error {
 	var answer message
 	began := time.Now()
@@ -114,7 +115,8 @@ func (r *runner) plan(ctx context.Context) error {
 	return nil
 }
 
-// process measures every workload without an error in one process each, or one for the whole micro set.
+// process measures every workload that has no error. Each is measured in one process, except that the micro set shares
+// one.
 func (r *runner) process(ctx context.Context, number int, caches string) error {
 	for _, batch := range r.batches() {
 		for len(batch) > 0 {
@@ -128,7 +130,7 @@ func (r *runner) process(ctx context.Context, number int, caches string) error {
 	return nil
 }
 
-// batches groups the workloads without an error by the process they run in.
+// batches groups the workloads that have no error by the process in which they run.
 func (r *runner) batches() [][]*Workload {
 	var micro []*Workload
 	var all [][]*Workload
@@ -147,7 +149,8 @@ func (r *runner) batches() [][]*Workload {
 	return all
 }
 
-// batch runs one child. If it dies, its current workload gets the error, and the workloads after it are returned.
+// batch runs one child process. If the child dies, its current workload gets the error, and batch returns the
+// workloads that follow it.
 func (r *runner) batch(ctx context.Context, number int, caches string,
 	batch []*Workload) (rest []*Workload, err error) {
 	ask := r.request("measure")
@@ -155,7 +158,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string,
 	for _, w := range batch {
 		ask.Workloads = append(ask.Workloads, w.Name)
 	}
-	next := 0 // the child processes them in order
+	next := 0 // the child measures the workloads in order
 	err = child(ctx, r.options.Command, ask, r.options.Silence, func(m message) {
 		switch {
 		case m.Workload == "":
@@ -174,7 +177,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string,
 		return nil, err
 	}
 	if next == len(batch) {
-		return nil, nil // it had reported everything
+		return nil, nil // the child had reported all workloads
 	}
 	w := batch[next]
 	w.Error = string(d)
@@ -183,7 +186,7 @@ func (r *runner) batch(ctx context.Context, number int, caches string,
 	return batch[next+1:], nil
 }
 
-// take adds one process's measurements. An engine that fails in one process counts as failed.
+// take adds the measurements of one process. An engine that fails in one process counts as failed.
 func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	if w.Error != "" {
 		w.Engines = map[string]*Figures{}
@@ -209,7 +212,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 		for i, s := range m.Seconds {
 			samples[i] = s * 1e6
 		}
-		// A failed process leaves its place empty, since ratios use figures of the same process.
+		// A process that failed leaves an empty place, since ratios compare figures of the same process.
 		for len(f.Samples) < number-1 {
 			f.Samples = append(f.Samples, nil)
 		}
@@ -217,7 +220,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	}
 }
 
-// told returns the text for a workload in progress without a bar.
+// told returns the text that shows a workload in progress on an output without a bar.
 func told(w *Workload, engines []string) string {
 	if w.Error != "" {
 		return w.Error

@@ -7,13 +7,13 @@ import (
 	"golang.org/x/perf/benchmath"
 )
 
-// A process is one sample, represented by its best round.
+// Each process is one sample, represented by its best round.
 //
-// Rounds are not samples: those of one process share its memory layout, its hash seeds and the minute it
-// ran in, and differ only because other programs slow the machine down. The best round excludes that
-// (bench/report.py has the same figure). All processes of a run start in the same way, so they are
-// comparable samples. The figure is the median of the processes, with its interval by order statistics,
-// which assumes nothing about the distribution.
+// Rounds are not samples. The rounds of one process share its memory layout, its hash seeds and the minute in which
+// they run, and differ only because other programs slow the machine down. The best round excludes these delays
+// (bench/report.py also uses it). All processes of a run start in the same way, so they are comparable samples. The
+// figure of a workload is the median of its processes. Its interval comes from order statistics, which assume nothing
+// about the distribution.
 
 const confidence = 0.95
 
@@ -28,7 +28,8 @@ func bests(samples [][]float64) []float64 {
 	return out
 }
 
-// ratios returns, for each process that measured both, the ratio of its best round to eager's.
+// ratios returns the ratio of a process's best round to its best round with eager, for each process that measured
+// both.
 func ratios(samples, eager [][]float64) []float64 {
 	var out []float64
 	for i := range min(len(samples), len(eager)) {
@@ -39,9 +40,8 @@ func ratios(samples, eager [][]float64) []float64 {
 	return out
 }
 
-// summary returns the median and interval of the processes' figures, or nil if there are none. With fewer
-// than six processes, no 95 % interval exists: the returned one spans all figures and states its own
-// confidence.
+// summary returns the median of the processes' figures and its interval, or nil if there are no figures. With fewer
+// than six processes, no 95 % interval exists: the interval then spans all figures and states its own confidence.
 func summary(values []float64) *Interval {
 	if len(values) == 0 {
 		return nil

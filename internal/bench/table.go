@@ -11,13 +11,13 @@ import (
 
 const missing = "-"
 
-// header names the columns that cells fills, after the first two.
+// header has the names of the columns that cells fills. These follow the first two columns.
 var header = []string{
 	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms",
 	"guards", "guards ns", "peak MiB",
 }
 
-// WriteTable writes a result as aligned tables, with errors and the comparison below them.
+// WriteTable writes a result as aligned tables. Errors and the comparison are below the tables.
 func (r *Result) WriteTable(w io.Writer) error {
 	var groups [][]table.Row
 	for _, load := range r.Workloads {
@@ -53,7 +53,7 @@ func (r *Result) WriteTable(w io.Writer) error {
 	return err
 }
 
-// cells returns an engine's columns from "correct" on.
+// cells returns an engine's columns, beginning with "correct".
 func cells(f *Figures) table.Row {
 	if f.Error != "" {
 		return table.Row{"error"}
@@ -94,7 +94,7 @@ func (r *Result) about() string {
 	return strings.Join(lines, "\n")
 }
 
-// intervals describes the intervals for this number of processes.
+// intervals describes the intervals that result from this number of processes.
 func intervals(processes int) string {
 	switch {
 	case processes < 2:
@@ -134,7 +134,7 @@ func (c *Comparison) String() string {
 	return strings.Join(lines, "\n")
 }
 
-// Method describes how P was computed.
+// Method describes how the comparison computed P.
 func (c *Comparison) Method() string {
 	return fmt.Sprintf("p: that the change is within %g %%, by the Mann-Whitney U test on the processes, adjusted "+
 		"for %d rows (Holm); ~: p ≥ %.2f",
@@ -149,7 +149,7 @@ func interval(i *Interval) string {
 	return digits(i.Value)
 }
 
-// percent formats the larger half of an interval as a percentage of the figure.
+// percent formats the larger half of an interval as a percentage of the interval's figure.
 func percent(i *Interval) string {
 	if i == nil || i.Confidence == 0 || i.Value == 0 {
 		return missing

@@ -9,17 +9,17 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// The output fits a terminal of width columns. A row's two names, workload and engine, are broken if longer than their
-// limits.
+// The output fits a terminal with this number of columns. A row begins with two names, those of the workload and the
+// engine. A name that is longer than its limit is broken into lines.
 const (
 	width         = 100
 	workloadLimit = 26
 	engineLimit   = 22
 )
 
-// inParts renders rows, in groups separated by lines, as tables that fit the width. Columns that do not fit
-// go to another table below, which repeats the first two columns. Columns from right
-// on, counted from 1, are aligned to the right.
+// inParts renders groups of rows as tables that fit the width, with a line between groups. Columns that do not fit go
+// to another table below, which repeats the first two columns. The columns from right on, counted from 1, are aligned
+// to the right.
 func inParts(head []string, groups [][]table.Row, right int) []string {
 	widths := make([]int, len(head))
 	for i, name := range head {
@@ -46,7 +46,7 @@ func inParts(head []string, groups [][]table.Row, right int) []string {
 	return parts
 }
 
-// part renders the first two columns and those in [from, to).
+// part renders the first two columns, and the columns with an index in [from, to).
 func part(head []string, groups [][]table.Row, from, to, right int) string {
 	pick := func(row table.Row) table.Row {
 		picked := append(table.Row{}, row[:2]...)
@@ -87,7 +87,8 @@ func newTable() table.Writer {
 	return t
 }
 
-// wrapped breaks lines longer than a terminal at spaces and indents the continuation. A longer word stays whole.
+// wrapped breaks lines that are longer than the terminal at spaces, and indents the continuation. A word that is
+// longer stays whole.
 func wrapped(lines string) string {
 	var out []string
 	for _, line := range strings.Split(lines, "\n") {

@@ -1,8 +1,8 @@
-// Package cli is the command line tool, one file per command. It uses no Python object: commands that need Python run
-// it, where the package is installed (python.go), as `python -m godynamo._tools COMMAND`.
+// Package cli is the command line tool, with one file for each command. It uses no Python object. A command that needs
+// Python runs `python -m godynamo._tools COMMAND` with the interpreter in which the package is installed (python.go).
 //
-// Exit codes: 0 all is well; 1 a requested check failed (a regression, a finding of doctor, a wrong result); 2 a usage
-// error, with one line on stderr; a user's script keeps its own.
+// Exit codes: 0 if all is well, 1 if a requested check failed (a regression, a finding of `doctor`, a wrong result), 2
+// for a usage error, with one line on stderr. A user's script keeps its own exit code.
 package cli
 
 import (
@@ -15,11 +15,11 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// App is shared by the commands: the standard streams and the Python to be used.
+// App holds what the commands share: the standard streams and the Python to use.
 type App struct {
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	python         string // --python
+	python         string // value of --python
 }
 
 // Terminal reports whether stderr, where progress is shown, is a terminal.
@@ -28,7 +28,7 @@ func (*App) Terminal() bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// ExitCode is an error that ends the tool with a code and prints nothing: everything has been printed.
+// ExitCode is an error that ends the tool with this exit code and prints nothing, since everything has been printed.
 type ExitCode int
 
 // Error implements error.
@@ -39,13 +39,13 @@ type problem string
 
 func (p problem) Error() string { return string(p) }
 
-// Problemf returns an error that is printed as one line, `godynamo: ...`, and ends the tool with code 2. The text
-// states what is wrong and what to do.
+// Problemf returns a usage error. It is printed as one line, `godynamo: ...`, and ends the tool with exit code 2. The
+// text states what is wrong and what to do.
 func Problemf(format string, args ...any) error {
 	return problem(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "))
 }
 
-// Main runs the tool with the arguments after its name and returns its exit code.
+// Main runs the tool and returns its exit code. args are the arguments after the tool's name.
 func Main(args []string) int {
 	app := &App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}
 	root := newRoot(app)
@@ -53,7 +53,7 @@ func Main(args []string) int {
 	return exitCode(app.Stderr, root.Execute())
 }
 
-// exitCode prints an error and returns the code for it.
+// exitCode prints an error and returns its exit code.
 func exitCode(stderr io.Writer, err error) int {
 	var code ExitCode
 	switch {
@@ -66,7 +66,7 @@ func exitCode(stderr io.Writer, err error) int {
 	return 2
 }
 
-// oneLine joins cobra's suggestions, which are a paragraph, into the line.
+// oneLine joins a text into one line. cobra's suggestions are a paragraph of their own.
 func oneLine(text string) string {
 	text, names, found := strings.Cut(text, "\n\nDid you mean this?\n")
 	if found {
@@ -75,7 +75,7 @@ func oneLine(text string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// newRoot returns the command `godynamo` with all others below it.
+// newRoot returns the command `godynamo` with all other commands below it.
 func newRoot(app *App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "godynamo",

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run runs the tool. It starts no Python if the commands allow that.
+// run runs the tool. It starts no Python unless a command needs it.
 func run(args ...string) (code int, stdout, stderr string) {
 	var out, errs bytes.Buffer
 	app := &App{Stdout: &out, Stderr: &errs}

@@ -26,7 +26,7 @@ type benchFlags struct {
 	png                      string
 }
 
-// output is one format of a result.
+// output is one format in which a result is written.
 type output struct {
 	flag, file string
 	write      func(*bench.Result, io.Writer) error
@@ -56,7 +56,7 @@ The exit code is 1 if a workload fails or returns another result than eager mode
   godynamo bench --module model.py:attention --json new.json --html new.html
   godynamo bench --json new.json --compare old.json --fail-on 5%`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.json == "-" && len(args) == 1 { // --json FILE, where the flag's value may be left out
+			if f.json == "-" && len(args) == 1 { // --json FILE: the flag's value is optional, so FILE is an argument
 				f.json, args = args[0], nil
 			}
 			if len(args) > 0 {
@@ -100,7 +100,7 @@ The exit code is 1 if a workload fails or returns another result than eager mode
 	return cmd
 }
 
-// run measures or loads, compares, and writes.
+// run measures or loads a result, compares it, and writes it.
 func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	margin, threshold, old, err := f.before()
 	if err != nil {
@@ -135,7 +135,7 @@ func (f *benchFlags) run(app *App, cmd *cobra.Command) error {
 	return f.verdict(app, result, threshold)
 }
 
-// before makes all checks that are possible before measuring, which takes minutes.
+// before makes the checks that are possible before measuring, since measuring takes minutes.
 func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err error) {
 	threshold = -1
 	if margin, err = bench.Share("--margin", f.margin); err != nil {
@@ -172,8 +172,8 @@ func (f *benchFlags) before() (margin, threshold float64, old *bench.Result, err
 	return margin, threshold, old, nil
 }
 
-// result measures or loads a result. Both return values may be non-nil: an interrupted run returns a
-// partial result.
+// result measures or loads a result. Both return values may be non-nil, since an interrupted run returns a partial
+// result and an error.
 func (f *benchFlags) result(app *App) (*bench.Result, error) {
 	if f.load != "" {
 		return bench.Load(f.load)
@@ -211,7 +211,7 @@ func (f *benchFlags) result(app *App) (*bench.Result, error) {
 	return bench.Run(ctx, o)
 }
 
-// outputs returns the requested files.
+// outputs returns the outputs that the flags request.
 func (f *benchFlags) outputs() []output {
 	var found []output
 	for _, out := range []output{
@@ -227,8 +227,8 @@ func (f *benchFlags) outputs() []output {
 	return found
 }
 
-// write writes all of them, and the table unless stdout is taken. A file that cannot be written does not prevent the
-// others.
+// write writes all outputs, and the table unless stdout is used by an output. If a file cannot be written, the others
+// still are.
 func (f *benchFlags) write(app *App, result *bench.Result) error {
 	var failed []string
 	table := true
@@ -283,7 +283,7 @@ func (f *benchFlags) verdict(app *App, result *bench.Result, threshold float64) 
 	return nil
 }
 
-// benchProblem converts a Problem of internal/bench to one of the tool's.
+// benchProblem converts a Problem of internal/bench to one of this package.
 func benchProblem(err error) error {
 	var p bench.Problem
 	if errors.As(err, &p) {

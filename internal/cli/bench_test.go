@@ -14,10 +14,11 @@ import (
 	"github.com/godynamo/godynamo/internal/bench"
 )
 
-// recorded is a result with one wrong and one dead workload (internal/bench writes it).
+// recorded is a result file with one workload whose result is wrong, and one whose process died. internal/bench writes
+// it.
 const recorded = "../bench/testdata/result.json"
 
-// healthy writes a result in which its one workload takes about this many microseconds in each of eight
+// healthy writes a result file with one workload. The workload takes about this many microseconds in each of eight
 // processes.
 func healthy(t *testing.T, microseconds float64) string {
 	t.Helper()

@@ -64,11 +64,11 @@ type bisection struct {
 	asJSON  bool
 
 	folder string
-	plain  []byte // standard output without godynamo
+	plain  []byte // the command's standard output without godynamo
 	runs   int
 }
 
-// culprit is one of the user's code objects, as named by godynamo._translator.bisect.
+// culprit is one of the user's code objects, as godynamo._translator.bisect names it.
 type culprit struct {
 	File     string `json:"file"`
 	Line     int    `json:"line"`
@@ -126,7 +126,7 @@ func (b *bisection) run() error {
 	if failure != nil {
 		return failure
 	}
-	// A command that fails at random misleads the search, so the functions found must fail again.
+	// A command that fails at random misleads the search. So the functions that were found must fail once more.
 	again, err := b.with(left)
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func (b *bisection) run() error {
 	return b.report(left, again)
 }
 
-// with runs the command with only these functions translated.
+// with runs the command so that only the functions in `some` are translated. It reports whether the command failed.
 func (b *bisection) with(some []string) (bool, error) {
 	only := filepath.Join(b.folder, "only")
 	if err := os.WriteFile(only, []byte(strings.Join(some, "\n")+"\n"), 0o600); err != nil {
@@ -147,18 +147,19 @@ func (b *bisection) with(some []string) (bool, error) {
 	return failed, err
 }
 
-// try runs the command once with a variable set. The error means that it could not be started, or Ctrl-C.
+// try runs the command once with an environment variable set. It returns an error if the command could not be started,
+// or after Ctrl-C.
 func (b *bisection) try(variable string) (stdout []byte, failed bool, err error) {
 	b.runs++
-	// The command has its own process group, which the terminal's Ctrl-C does not reach: it is killed with this
-	// process.
+	// The command has its own process group, which Ctrl-C at the terminal does not reach. It is killed together with
+	// this process.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(interrupted, b.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.command[0], b.command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Kill the command's children as well, so that a run that hangs ends.
+	// Also kill the command's children, so that a run that hangs ends.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), variable)
@@ -189,7 +190,7 @@ func (b *bisection) say(what string, failed bool) {
 	fmt.Fprintf(b.app.Stderr, "run %d: %s: %s\n", b.runs, what, verdict)
 }
 
-// report prints what was found.
+// report prints the functions that were found.
 func (b *bisection) report(left []string, again bool) error {
 	var found []culprit
 	for _, name := range left {
@@ -223,7 +224,8 @@ func (b *bisection) report(left []string, again bool) error {
 	return nil
 }
 
-// parseCulprit reads `file:first line:qualified name`. The name has no colon, but the file may have some.
+// parseCulprit reads `file:first line:qualified name`. The qualified name contains no colon, but the file may contain
+// some.
 func parseCulprit(text string) culprit {
 	rest, function := cutLast(text)
 	file, line := cutLast(rest)
@@ -239,7 +241,7 @@ func cutLast(text string) (before, after string) {
 	return text[:i], text[i+1:]
 }
 
-// lines returns a file's lines in order, without duplicates; none if the file does not exist.
+// lines returns a file's lines in order, without duplicates. It returns none if the file does not exist.
 func lines(path string) ([]string, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, os.ErrNotExist) {

@@ -7,17 +7,17 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// callFlags are the arguments of the commands about one call of a function, dis and explain.
+// callFlags are the flags and arguments of `dis` and `explain`, which run one call of a function.
 type callFlags struct {
 	module             bool
 	call               int
 	arguments, backend string
 }
 
-// callUse is the command line of such a command, after its name.
+// callUse is the usage line of these commands, after the command's name.
 const callUse = " [flags] SCRIPT:FUNCTION [-- ARGS...]"
 
-// add defines the flags.
+// add defines the flags on a command.
 func (c *callFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVarP(&c.module, "module", "m", false, "SCRIPT is the name of a module, as with python -m")
@@ -28,7 +28,7 @@ func (c *callFlags) add(cmd *cobra.Command) {
 		"backend for the graphs: a registered name, or MODULE:NAME of a callable (default: the function's, or eager)")
 }
 
-// options checks the arguments and returns the flags for Python's side. The error is a Problemf.
+// options checks the arguments and returns the flags that are passed to Python. The error is a Problemf.
 func (c *callFlags) options(cmd *cobra.Command, args []string) (forwarded, error) {
 	name := cmd.Name()
 	if len(args) == 0 || cmd.ArgsLenAtDash() == 0 {

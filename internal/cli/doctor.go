@@ -17,7 +17,7 @@ func newDoctor(app *App) *cobra.Command {
 		Long: `Checks each part of the installation and says what to do about each problem. The exit code is 1 if there
 is one. CPython runs inside the Go library for these checks, or separately with --plain.`,
 		RunE: func(cmd *cobra.Command, rest []string) error {
-			if out == "-" && len(rest) == 1 { // --json FILE, where the flag's value may be left out
+			if out == "-" && len(rest) == 1 { // --json FILE: the flag's value is optional, so FILE is an argument
 				out, rest = rest[0], nil
 			}
 			if len(rest) > 0 {
@@ -29,7 +29,7 @@ is one. CPython runs inside the Go library for these checks, or separately with 
 			}
 			if err := p.check(); errors.As(err, new(noTorch)) {
 				fmt.Fprintf(app.Stderr, "godynamo: %v\n", err)
-				return ExitCode(1) // a finding, not a usage error
+				return ExitCode(1) // exit code 1 means a finding, not a usage error
 			}
 			args := []string{"doctor"}
 			if cmd.Flags().Changed("json") {

@@ -13,7 +13,7 @@ var Version = "unknown"
 
 func version() string { return Version }
 
-// unknownFlag adds the nearest flags to cobra's error for an unknown one.
+// unknownFlag adds the nearest flags to cobra's error for an unknown flag.
 func unknownFlag(cmd *cobra.Command, err error) error {
 	text := err.Error()
 	if _, name, found := strings.Cut(text, "unknown flag: --"); found {
@@ -29,7 +29,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	return Problemf("%s (godynamo %s --help lists them)", text, cmd.Name())
 }
 
-// Nearest returns the names closest to an unknown one, the nearest first, at most three.
+// Nearest returns at most three of names: those closest to an unknown name, the nearest first.
 func Nearest(name string, names []string) []string {
 	type candidate struct {
 		name     string
@@ -51,7 +51,7 @@ func Nearest(name string, names []string) []string {
 	return near
 }
 
-// editDistance counts the insertions, deletions and replacements between two texts.
+// editDistance returns the number of insertions, deletions and replacements that turn a into b.
 func editDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {

@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Page returns docs/cli.md: each command's help, so that the page matches the tool. A test compares them; `go test
-// ./internal/cli -update` writes it.
+// Page returns the text of docs/cli.md, which contains each command's help. A test checks that the page matches the
+// tool; `go test ./internal/cli -update` writes it.
 func Page() string {
 	root := newRoot(&App{})
 	var out strings.Builder

@@ -10,13 +10,13 @@ import (
 	"syscall"
 )
 
-// Python is an interpreter that godynamo is installed in, described without running it.
+// Python is an interpreter in which godynamo is installed. Its fields are found without running it.
 type Python struct {
 	Path string // absolute path of the executable
 }
 
-// Python returns the interpreter to use: --python, $GODYNAMO_PYTHON, the one beside this tool, python3 on PATH. The
-// error is a Problemf.
+// Python returns the interpreter to use. It is the first of --python, $GODYNAMO_PYTHON, the python in this tool's
+// folder, and python3 on PATH. The error is a Problemf.
 func (app *App) Python() (*Python, error) {
 	for _, given := range [][2]string{{"--python", app.python}, {"$GODYNAMO_PYTHON", os.Getenv("GODYNAMO_PYTHON")}} {
 		if given[1] == "" {
@@ -29,8 +29,8 @@ func (app *App) Python() (*Python, error) {
 		return python(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		// Symbolic links are not resolved: the Python wanted is the one in pip's script directory, and in a
-		// virtual environment that is a link.
+		// Do not resolve symbolic links. The tool is in pip's script directory, whose python is the right one, and in
+		// a virtual environment that python is a link.
 		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
 			return python(beside)
 		}
@@ -55,7 +55,7 @@ func isExecutable(path string) bool {
 	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }
 
-// entry returns the command line that runs one of our commands in Python. It has no -P: the user's script
+// entry returns the command line that runs one of the tool's commands in Python. It has no -P, since the user's script
 // determines sys.path.
 func (p *Python) entry(args []string) []string {
 	line := []string{p.Path}
@@ -65,8 +65,8 @@ func (p *Python) entry(args []string) []string {
 	return append(append(line, "-m", "godynamo._tools"), args...)
 }
 
-// Exec replaces this process with `python -m godynamo._tools args...`: a user's script never runs above a Go frame. It
-// returns only on failure.
+// Exec replaces this process with `python -m godynamo._tools args...`, so that a user's script never runs above a Go
+// frame. It returns only on failure.
 func (p *Python) Exec(args ...string) error {
 	if err := p.check(); err != nil {
 		return err
@@ -75,15 +75,15 @@ func (p *Python) Exec(args ...string) error {
 	return Problemf("cannot start %s: %v", p.Path, err)
 }
 
-// Command returns `python -m godynamo._tools args...` as a child that is not started yet, with this process's
-// environment.
+// Command returns `python -m godynamo._tools args...` as a child process that has not been started. It has this
+// process's environment.
 func (p *Python) Command(args ...string) *exec.Cmd {
 	line := p.entry(args)
 	return exec.Command(line[0], line[1:]...)
 }
 
-// check reports, before anything is started, whether godynamo and torch can be imported there. It takes as long as an
-// empty Python (15 ms).
+// check reports whether the interpreter can import godynamo and torch. It is called before anything is started, and
+// takes as long as an empty Python (15 ms).
 func (p *Python) check() error {
 	_, err := p.Facts()
 	return err
@@ -92,15 +92,15 @@ func (p *Python) check() error {
 // Facts is information about an interpreter, obtained without importing torch.
 type Facts struct {
 	Version   string // "3.11.7"
-	Package   string // folder of the package godynamo
+	Package   string // folder of the package `godynamo`
 	LibPython string // path of the shared libpython, "" if there is none
 	Torch     bool   // whether torch is installed
 }
 
-// Minor is the version as in libraries' names: "3.11".
+// Minor returns the version as the names of libraries contain it, for example "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
 
-// noTorch is the Problemf for an interpreter without torch.
+// noTorch is the usage error for an interpreter without torch.
 type noTorch struct{ error }
 
 const askFacts = `
@@ -118,7 +118,8 @@ print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folde
                   "Torch": bool(torch and torch.origin)}))
 `
 
-// Facts queries the interpreter. The error, a Problemf, means that it does not start, or has no godynamo or no torch.
+// Facts returns information about the interpreter. The error is a Problemf: the interpreter does not start, or it has
+// no godynamo or no torch.
 func (p *Python) Facts() (*Facts, error) {
 	out, err := exec.Command(p.Path, "-c", askFacts).Output()
 	if err != nil {

@@ -77,7 +77,7 @@ breaks and times, and the reason for each recompile.`,
 	return cmd
 }
 
-// reportProblem is the one-line error for a directory that cannot be reported.
+// reportProblem returns the one-line error for a directory of which no report can be made.
 func reportProblem(dir string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNothing):
@@ -94,7 +94,7 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// writeFile writes a file whole or not at all; "-" is stdout.
+// writeFile writes a file completely or not at all. The name "-" means stdout.
 func (app *App) writeFile(name string, write func(io.Writer) error) error {
 	if name == "-" {
 		return write(app.Stdout)
@@ -109,7 +109,7 @@ func (app *App) writeFile(name string, write func(io.Writer) error) error {
 	return nil
 }
 
-// openPage starts the system's browser.
+// openPage opens a page in the system's browser.
 func openPage(name string) error {
 	opener := "xdg-open"
 	if runtime.GOOS == "darwin" {

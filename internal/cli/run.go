@@ -53,10 +53,10 @@ script's. In threads and processes that the script starts, only functions named 
 	return cmd
 }
 
-// forwarded are the flags of a command for Python's side, as `--name=value`.
+// forwarded are a command's flags that are passed to Python, as `--name` or `--name=value`.
 type forwarded []string
 
-// flag adds a switch if it is on.
+// flag adds a flag without a value if it is on.
 func (f *forwarded) flag(_ *cobra.Command, name string, on bool) {
 	if on {
 		*f = append(*f, "--"+name)
@@ -70,7 +70,7 @@ func (f *forwarded) values(name string, values ...string) {
 	}
 }
 
-// forward replaces the process with Python's side of a command: its flags, "--", and the rest.
+// forward replaces the process with the command in Python. The arguments are the flags, "--", and args.
 func (app *App) forward(command string, options forwarded, args []string) error {
 	p, err := app.Python()
 	if err != nil {

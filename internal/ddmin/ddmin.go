@@ -1,11 +1,12 @@
-// Package ddmin reduces a failing set: Zeller and Hildebrandt's delta debugging (IEEE TSE 28(2), 2002).
+// Package ddmin reduces a set that makes something fail. It implements Zeller and Hildebrandt's delta debugging (IEEE
+// TSE 28(2), 2002).
 package ddmin
 
 import "strings"
 
-// Minimize returns a subset of items, in order, for which fails still holds but no longer does if any single item is
-// removed. fails(items) must hold. fails is called at most once per set, and never with the empty one. With one
-// culprit among n items it is called for about 2·log2(n) sets, in the worst case for about n².
+// Minimize returns a subset of items, in order, for which fails returns true, and returns false if any single item is
+// removed. fails(items) must be true. fails is called at most once for a set, and never with the empty set. With one
+// culprit among n items it is called for about 2·log2(n) sets, and in the worst case for about n².
 func Minimize(items []string, fails func([]string) bool) []string {
 	known := map[string]bool{}
 	ask := fails
@@ -28,7 +29,7 @@ func Minimize(items []string, fails func([]string) bool) []string {
 				break
 			}
 		}
-		if !reduced && parts > 2 { // with two parts, a complement is the other part
+		if !reduced && parts > 2 { // with two parts, the complement of one part is the other
 			for i := range chunks {
 				if rest := without(chunks, i); fails(rest) {
 					items, parts, reduced = rest, max(parts-1, 2), true

@@ -43,7 +43,7 @@ func TestWhatRemainsIsWhatMakesItFail(t *testing.T) {
 }
 
 func TestNothingIsTakenAwayThatIsNeeded(t *testing.T) {
-	// The set fails with any two of the three items, so two of them remain.
+	// The set fails with any two of the three items, so the result has two of them.
 	got := Minimize([]string{"a", "b", "c", "d", "e"}, func(some []string) bool {
 		n := 0
 		for _, s := range some {

@@ -1,6 +1,6 @@
 //go:build pyembed
 
-// Package embedtest runs the Go tests of packages that need CPython inside a process that embeds it.
+// Package embedtest runs Go tests that need CPython. It runs them in a process that embeds CPython.
 package embedtest
 
 import (
@@ -14,8 +14,8 @@ import (
 // onPython passes the bodies of tests to the thread that holds the GIL.
 var onPython = make(chan func())
 
-// Main is a package's TestMain: embed starts CPython on the main thread, which then runs the bodies passed
-// to On.
+// Main is the body of a package's TestMain. embed starts CPython on the main thread. This thread then runs the bodies
+// that are passed to On.
 func Main(m *testing.M, embed func()) {
 	runtime.LockOSThread()
 	embed()
@@ -24,8 +24,8 @@ func Main(m *testing.M, embed func()) {
 	serve(done)
 }
 
-// serve runs bodies of tests until all tests have ended, and then ends the process. A body that fails exits
-// by runtime.Goexit, which cannot be stopped: the deferred call continues serving in its place.
+// serve runs the bodies of tests until all tests have ended, and then ends the process. A body that fails calls
+// runtime.Goexit, which ends serve. A deferred call then serves the remaining tests.
 func serve(done <-chan int) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -44,7 +44,7 @@ func serve(done <-chan int) {
 	}
 }
 
-// On runs body on the interpreter's thread and returns when it has ended, even if it ends by t.FailNow.
+// On runs body on the interpreter's thread. It returns when body has ended, even if body ends by t.FailNow.
 func On(body func()) {
 	finished := make(chan struct{})
 	onPython <- func() {

@@ -2,13 +2,13 @@
 
 package exc
 
-// Code is a row of the break catalog.
+// Code is the index of a row in the catalog of break codes.
 type Code int
 
-// The break codes. A published GD number never changes, and the number of a removed code is not reused.
-// Numbers from GD07 on are reasons why CPython runs a whole frame.
+// The break codes. A published GD number never changes, and the number of a removed code is not reused. Numbers from
+// GD07 on are reasons why CPython runs a whole frame.
 const (
-	FrameLeft Code = iota // default code of an exc.SkipFrame
+	FrameLeft Code = iota // default code of a SkipFrame
 	DataDependentBranch
 	CallUnsupported
 	AttrUnsupported
@@ -195,5 +195,5 @@ var catalog = [numCodes]Entry{
 // Entry returns the catalog's row.
 func (c Code) Entry() Entry { return catalog[c] }
 
-// Catalog returns all rows, in order, for the generated documentation.
+// Catalog returns all rows in order, for the generated documentation.
 func Catalog() []Entry { return catalog[:] }

@@ -14,10 +14,10 @@ import (
 	"strings"
 )
 
-// scopes matches expressions that are a py.Scope, by the names that the project uses for scopes.
+// scopes matches expressions that are a py.Scope. It recognizes them by the names that the project uses for scopes.
 var scopes = regexp.MustCompile(`(^|\.)(s|scope|Scope\(\))$`)
 
-// fallible lists the methods of py.Scope that return an error, read from its source.
+// fallible returns the names of the methods of py.Scope that return an error. It reads them from the source in dir.
 func fallible(dir string) (map[string]bool, error) {
 	found := map[string]bool{}
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
@@ -43,7 +43,7 @@ func fallible(dir string) (map[string]bool, error) {
 	return found, nil
 }
 
-// droppedErrors lists the calls of those methods in a source text whose error is ignored: assigned to _, or not
+// droppedErrors lists the calls of these methods in a source text whose error is ignored: it is assigned to _, or not
 // assigned.
 func droppedErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
@@ -75,13 +75,13 @@ func droppedErrors(name string, text any, methods map[string]bool) ([]string, er
 	return found, nil
 }
 
-// callsPython reports whether a package has scopes.
+// callsPython reports whether a package uses py.Scope.
 func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
 }
 
-// answeredErrors lists the calls of those methods in a source text whose error is only compared with nil,
-// so that an exception turns into an answer. An intended one is written as a call of py.Answered.
+// answeredErrors lists the calls of these methods in a source text whose error is only compared with nil. An exception
+// would then count as an answer such as false. Where that is intended, the code calls py.Answered.
 func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)
@@ -101,18 +101,19 @@ func answeredErrors(name string, text any, methods map[string]bool) ([]string, e
 // use is one mention of an error variable.
 type use struct {
 	at       token.Pos
-	call     *ast.CallExpr // the call into Python that is assigned here, nil for other values
+	call     *ast.CallExpr // the call into Python whose error is assigned here; nil for other values
 	assigned bool
 	compared bool
-	success  *ast.BlockStmt // runs only if the comparison found no error
+	success  *ast.BlockStmt // the block that runs only if the comparison finds no error
 }
 
-// answersOnly lists a file's calls into Python whose error is only compared with nil before its variable is assigned
-// again.
+// answersOnly lists a file's calls into Python whose error is only compared with nil before the error variable is
+// assigned again.
 func answersOnly(file *ast.File, methods map[string]bool) []*ast.CallExpr {
 	var found []*ast.CallExpr
 	ast.Inspect(file, func(n ast.Node) bool {
-		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) { // if s.SetAttr(...) != nil
+		// for example, if s.SetAttr(...) != nil
+		if b, ok := n.(*ast.BinaryExpr); ok && (b.Op == token.EQL || b.Op == token.NEQ) {
 			if call := intoPython(b.X, methods); call != nil && types.ExprString(b.Y) == "nil" {
 				found = append(found, call)
 			}
@@ -129,7 +130,7 @@ func answersOnly(file *ast.File, methods map[string]bool) []*ast.CallExpr {
 	return found
 }
 
-// errorUses lists the mentions of each variable of a file, in the order of the text.
+// errorUses lists the mentions of each error variable of a file, in the order of the text.
 func errorUses(file *ast.File, methods map[string]bool) map[*ast.Object][]use {
 	uses := map[*ast.Object][]use{}
 	seen := map[*ast.Ident]bool{}
@@ -172,13 +173,13 @@ func errorUses(file *ast.File, methods map[string]bool) map[*ast.Object][]use {
 	return uses
 }
 
-// onlyCompared reports whether all mentions after an assignment, up to the next one, are comparisons with nil. Blocks
-// that run only without an error are skipped.
+// onlyCompared reports whether an error variable, after an assignment and up to the next one, is only compared with
+// nil. It skips mentions in blocks that run only without an error.
 func onlyCompared(list []use) bool {
 	compared, skipped := false, token.NoPos
 	for _, u := range list {
 		switch {
-		case u.at < skipped: // there is no error here
+		case u.at < skipped: // in a block that runs only without an error
 		case u.compared:
 			compared = true
 			if u.success != nil {
@@ -191,7 +192,7 @@ func onlyCompared(list []use) bool {
 	return compared
 }
 
-// conjuncts lists the comparisons that all hold if a condition holds.
+// conjuncts lists the comparisons that are joined by && in a condition.
 func conjuncts(e ast.Expr) []*ast.BinaryExpr {
 	switch b := ast.Unparen(e).(type) {
 	case *ast.BinaryExpr:
@@ -203,7 +204,7 @@ func conjuncts(e ast.Expr) []*ast.BinaryExpr {
 	return nil
 }
 
-// intoPython returns an expression as a call of one of those methods, or nil.
+// intoPython returns an expression as a call of one of the methods, or nil if it is none.
 func intoPython(e ast.Expr, methods map[string]bool) *ast.CallExpr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

@@ -9,8 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An exception raised by a call into Python must be returned, or the code must say that it is ignored on
-// purpose.
+// If a call into Python raises an exception, the code must return it, or state that it is ignored on purpose.
 func TestNoErrorOfACallIntoPythonIsDropped(t *testing.T) {
 	methods, err := fallible(filepath.Join(root, "pyhook", "py"))
 	require.NoError(t, err)

@@ -1,7 +1,7 @@
-// Package lint contains the house rules that a program can check, as tests: allowed imports, where C may be written,
-// how long a file may be. docs/style.md has the reasons.
+// Package lint contains tests for the house rules that a program can check: which imports are allowed, where C may be
+// written, how long a file may be. docs/style.md gives the reasons.
 //
-// It reads the repository through `go list` and the file system and imports nothing from the project.
+// The package reads the repository through `go list` and the file system, and imports nothing from the project.
 package lint
 
 import (
@@ -16,10 +16,10 @@ import (
 
 const module = "github.com/godynamo/godynamo"
 
-// bindings is the package through which handles on Python objects are made.
+// bindings is the path of the package that makes handles on Python objects.
 const bindings = "github.com/DataDog/go-python3"
 
-// Package is the part of `go list -json` that the rules use.
+// Package holds the fields of `go list -json` that the rules use.
 type Package struct {
 	ImportPath   string
 	Dir          string
@@ -32,7 +32,7 @@ type Package struct {
 	HFiles       []string
 }
 
-// Path is the import path within the module; "." for the root.
+// Path returns the import path within the module, which is "." for the root.
 func (p *Package) Path() string {
 	if p.ImportPath == module {
 		return "."
@@ -40,11 +40,11 @@ func (p *Package) Path() string {
 	return strings.TrimPrefix(p.ImportPath, module+"/")
 }
 
-// list returns the module's packages below dir as built with tags.
+// list returns the module's packages below dir. tags are the build tags.
 func list(dir string, tags string) ([]*Package, error) {
 	cmd := exec.Command("go", "list", "-e", "-json", "-tags", tags, "./...")
 	cmd.Dir = dir
-	// Listing needs no compiler, but without cgo, files with `import "C"` would count as excluded.
+	// Listing needs no compiler. Without cgo, files with `import "C"` would count as excluded.
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
 	out, err := cmd.Output()
 	if err != nil {
@@ -63,9 +63,8 @@ func list(dir string, tags string) ([]*Package, error) {
 	}
 }
 
-// arrows lists the allowed imports. The row of a package is the one whose key is the longest prefix of its
-// path. The package may import the packages in that row and everything below the prefix. Every package may
-// import those in everyones.
+// arrows lists the allowed imports. A package uses the row whose key is the longest prefix of the package's path. It
+// may import the packages in that row and all packages below the prefix. Every package may import those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
 	// The command line tool does not use CPython or the translator: a Python process does that work.
@@ -73,8 +72,8 @@ var arrows = map[string][]string{
 	"pyhook": {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache",
 		"backends", "pyhook/py"},
 	"pyhook/py": {"bytecode", "bytecode/opcode"},
-	// A backend receives the translation that it finishes and emits instructions into it: it implements
-	// translate's interface.
+	// A backend implements an interface of bytecode/translate. It gets a translation, finishes it and emits
+	// instructions into it.
 	"backends": {"bytecode", "bytecode/opcode", "bytecode/translate", "guards", "fxgraph", "variables",
 		"pyhook/py"},
 	"cache": {"guards", "pyhook/py"},
@@ -89,13 +88,13 @@ var arrows = map[string][]string{
 	"internal":         {},
 }
 
-// nested lists the packages with their own row although their path is below another row's prefix, which
+// nested lists packages that have their own row although their path is below the prefix of another row. That other row
 // does not include them.
 var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py", "variables/higher"}
 
 var everyones = []string{"internal/exc"}
 
-// covers reports whether pkg is prefix or below it, without crossing into a nested package.
+// covers reports whether pkg is prefix or below it. Packages in a nested package below prefix do not count.
 func covers(prefix, pkg string) bool {
 	if pkg != prefix && !strings.HasPrefix(pkg, prefix+"/") {
 		return false
@@ -108,7 +107,7 @@ func covers(prefix, pkg string) bool {
 	return true
 }
 
-// rowOf returns the row of arrows for pkg; ok is false if there is none.
+// rowOf returns the key of pkg's row in arrows. ok is false if there is no row.
 func rowOf(pkg string) (row string, ok bool) {
 	for p := pkg; p != "."; p = path.Dir(p) {
 		if _, found := arrows[p]; found {
@@ -118,8 +117,8 @@ func rowOf(pkg string) (row string, ok bool) {
 	return "", false
 }
 
-// wrongImports returns one text for each import that no arrow allows, sorted. Test files are exempt: a test may
-// compare two unrelated packages.
+// wrongImports returns one text for each import that no arrow allows, sorted. It skips test files, which may compare
+// two unrelated packages.
 func wrongImports(packages []*Package) []string {
 	var wrong []string
 	for _, p := range packages {
@@ -156,7 +155,7 @@ func allowed(row, target string) bool {
 	return false
 }
 
-// strayC returns one text for each package outside pyhook that contains C, sorted.
+// strayC returns the path of each file that contains C outside pyhook, sorted.
 func strayC(packages []*Package) []string {
 	var stray []string
 	for _, p := range packages {
@@ -173,7 +172,8 @@ func strayC(packages []*Package) []string {
 	return stray
 }
 
-// bindingUsers returns the paths of the packages that import go-python3, tests included, sorted.
+// bindingUsers returns the paths of the packages that import go-python3, sorted. A package whose tests import it is
+// included.
 func bindingUsers(packages []*Package) []string {
 	var users []string
 	for _, p := range packages {

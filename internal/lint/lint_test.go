@@ -18,7 +18,7 @@ import (
 const (
 	root     = "../.."
 	maxLines = 900
-	// maxFunction is the maximum length of a function in lines; tables are exempt.
+	// maxFunction is the maximum number of lines of a function. Tables are exempt.
 	maxFunction = 80
 )
 
@@ -34,7 +34,7 @@ func TestImportsFollowTheArrows(t *testing.T) {
 	assert.Empty(t, wrongImports(packages(t)), "docs/style.md, Who may import whom")
 }
 
-// variables dispatches to variables/higher through a table, which that package fills when it is imported.
+// Package variables calls variables/higher through a table, which variables/higher fills when it is imported.
 func TestTheTranslatorImportsWhatTakesFunctions(t *testing.T) {
 	for _, p := range packages(t) {
 		if p.Path() == "bytecode/translate" {
@@ -84,7 +84,7 @@ func TestCIsWrittenBelowPyhookOnly(t *testing.T) {
 }
 
 func TestCIncludesAreNotWrittenElsewhere(t *testing.T) {
-	// A .c file in a folder without Go is in no Go package's list.
+	// If a folder has no Go file, no Go package lists its .c files.
 	for _, file := range sources(t, ".c", ".h") {
 		assert.True(t, strings.HasPrefix(file, "pyhook/"), "%s: C is written under pyhook/ only", file)
 	}
@@ -129,8 +129,8 @@ func TestPurePackagesImportNothingOfCPython(t *testing.T) {
 // internalHeader matches an include of one of CPython's internal headers.
 var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
-// perVersion matches the places for code that depends on CPython's version: the core's folders, and
-// pycompat_ files beside Go.
+// perVersion matches the places for code that depends on CPython's version. These are the core's folders for versions,
+// and pycompat_ files in Go packages.
 var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
 
 func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
@@ -143,8 +143,8 @@ func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 	}
 }
 
-// rooms lists which rooms of pyhook/core may include which others' headers; all may include the headers of
-// the core itself.
+// rooms maps each folder of pyhook/core to the folders whose headers it may include. All folders may include the
+// headers in pyhook/core itself.
 var rooms = map[string]string{
 	"calls":  "cache guards torch py311",
 	"cache":  "guards torch py311",
@@ -174,8 +174,8 @@ func TestRoomsOfTheCoreIncludeOneWay(t *testing.T) {
 	}
 }
 
-// circles lists the C units (a .c file with its header) that include each other in a cycle. includes lists
-// the units that each unit includes.
+// circles lists the C units that include each other in a cycle. A unit is a .c file with its header. includes maps a
+// unit to the units that it includes.
 func circles(includes map[string][]string) (found []string) {
 	const open, closed = 1, 2
 	state := map[string]int{}
@@ -222,8 +222,7 @@ func TestNoCircleOfCFiles(t *testing.T) {
 	assert.Equal(t, []string{"b -> c -> b"}, circles(made))
 }
 
-// maxColumn is the last column of a line of Go or C. Raw strings, which contain texts and programs, are
-// exempt.
+// maxColumn is the last column of a line of Go or C. Raw strings are exempt, since they contain texts and programs.
 const maxColumn = 120
 
 func TestLinesOfCodeEndAtTheColumn(t *testing.T) {
@@ -244,7 +243,7 @@ func TestLinesOfCodeEndAtTheColumn(t *testing.T) {
 	}
 }
 
-// longLines are files with a line that cannot be broken: a table whose rows are long strings, or a linter's
+// longLines are files with a line that cannot be broken, such as a table whose rows are long strings, or a linter's
 // directive.
 var longLines = []string{"fxgraph/parse_test.go", "internal/lint/errors.go", "variables/gen/main_test.go"}
 
@@ -259,7 +258,7 @@ func TestFilesHaveOneTopic(t *testing.T) {
 	}
 }
 
-// tables are functions that only fill tables, which may be long.
+// tables are files with functions that only fill tables. These functions may be long.
 var tables = []string{"bytecode/translate/handlers.go", "fxgraph/shapes/table.go", "variables/torch_calls.go"}
 
 func TestFunctionsAreShort(t *testing.T) {
@@ -282,8 +281,8 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// families are the prefixes of the names of files in variables, except for the contract's files.
-// docs/architecture.md says what belongs in each.
+// families are the prefixes that the names of files in package variables may have, except for the files of the
+// contract. docs/architecture.md lists what belongs in each family.
 var (
 	families = "builtin class computed constant container effects exception function iter object operator tensor torch"
 	contract = "builder facts lazy ops tracker world"
@@ -298,7 +297,7 @@ func TestKindsOfVariablesComeInFamilies(t *testing.T) {
 	}
 }
 
-// sources returns the repository's files with one of the suffixes, by slash-separated path from the root.
+// sources returns the repository's files whose names end in one of the suffixes, as paths from the root with slashes.
 func sources(t *testing.T, suffixes ...string) []string {
 	t.Helper()
 	var found []string

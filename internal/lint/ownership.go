@@ -8,23 +8,24 @@ import (
 	"strings"
 )
 
-// cFunction is a function in C source text: a definition, or a declaration in a header.
+// cFunction is a definition of a function in C source text, or its declaration in a header.
 type cFunction struct {
 	file, name, params, body string
 	line                     int
 	returns                  bool // whether it returns a Python object
 	static                   bool
-	slot                     bool   // static, and its name is used as a value, as in CPython's tables
-	comment                  string // the comment above it; for a declaration, also after it
-	group                    string // the comments of its section and, for slots, at the head of the file
+	// whether it is static and its name is used as a value, as in CPython's tables of slots
+	slot    bool
+	comment string // the comment above it; for a declaration, also the one after it
+	group   string // the comment of its section and, for slots, the one at the head of the file
 }
 
 var (
-	// Objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's, which start with a capital
-	// (gd_Root).
+	// The types of objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's own, whose names start
+	// with a capital after gd_ (gd_Root).
 	cObject = `(?:Py\w*Object|gd_[A-Z]\w*)`
 
-	// clang-format puts the name of a definition in the first column, after a line with its return type.
+	// clang-format puts the name in a definition into the first column, below a line with the return type.
 	definition  = regexp.MustCompile(`(?m)^([A-Za-z_][^\n;{}#]*)\n(\w+)\(([^{};]*?)\)\n\{\n`)
 	declaration = regexp.MustCompile(`(?m)^([A-Za-z_][^\n;{}#=()]*[ *])(\w+)\(([^;{}]*)\);([^\n]*)`)
 	section     = regexp.MustCompile(`(?ms)^/\* ----.*?\*/`)
@@ -70,8 +71,7 @@ func cFunctions(file, text string) []cFunction {
 	return found
 }
 
-// commentAbove returns the comment at the end of a text. With shared, it also accepts the comment above the
-// declarations at the end.
+// commentAbove returns the comment at the end of a text. If shared is true, declarations may follow the comment.
 func commentAbove(text string, shared bool) string {
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 	end := len(lines)
@@ -109,7 +109,7 @@ func sectionComment(text string) string {
 	return sections[len(sections)-1]
 }
 
-// decrefs reports whether a body releases a parameter without having taken a reference to it.
+// decrefs reports whether a function's body releases a parameter without taking a reference to it.
 func decrefs(body, param string) bool {
 	does := func(what string) bool {
 		return regexp.MustCompile(`\b(?:` + what + `)\(` + param + `\)`).MatchString(body)
@@ -117,8 +117,9 @@ func decrefs(body, param string) bool {
 	return does("Py_X?DECREF|Py_CLEAR") && !does("Py_X?INCREF|Py_X?NewRef")
 }
 
-// unowned lists the functions whose comments do not state who owns the objects that they return, return through a
-// pointer, or release. Definition and declaration count as one: the word may be in either.
+// unowned lists functions that return objects, return them through a pointer, or release them, and whose comments do
+// not state who owns these objects. The comments of definition and declaration are read together: the word may be in
+// either.
 func unowned(files map[string]string) []string {
 	said := map[string]string{}
 	key := func(f *cFunction) string {
@@ -166,7 +167,7 @@ func unowned(files map[string]string) []string {
 	return found
 }
 
-// understood lists the parameters with the same ownership everywhere: arrays of borrowed references
-// (guards/eval.h), and the result of a call with GD_SERVED, whose enum states that it is new
+// understood lists parameters that have the same ownership in all functions. They are arrays of borrowed references
+// (guards/eval.h), and the result of a call with GD_SERVED, which is new, as the comment on that enum states
 // (calls/miss.h).
 var understood = []string{"regs", "slots", "args", "sp", "result"}

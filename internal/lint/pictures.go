@@ -13,32 +13,34 @@ import (
 	"strings"
 )
 
-// stackUse returns how many values an opcode takes from the stack and how many it leaves, without a jump or
-// with one.
+// stackUse returns how many values an opcode takes from the stack and how many it leaves. If jumps is true, it returns
+// these numbers for the case in which the opcode jumps.
 type stackUse func(op string, arg int, jumps bool) (takes, leaves int)
 
-// maxArg bounds the arguments that are tried: if all of them have the same effect, the effect does not
-// depend on the argument.
+// maxArg bounds the arguments that are tried. If all of them have the same effect, the effect does not depend on the
+// argument.
 const maxArg = 16
 
-// pictures checks the comments above the handlers of opcodes. docs/style.md, One opcode handler, has an example.
+// pictures checks the comments above the handlers of opcodes. The section "One opcode handler" of docs/style.md has an
+// example.
 type pictures struct {
 	use   stackUse
-	codes map[string]string // the break code of each constant of exc
+	codes map[string]string // maps a constant of package exc to its break code
 
 	set     *token.FileSet
 	found   []string
-	counted int // pictures that have been compared with the stack effect
+	counted int // number of pictures that have been compared with the stack effect
 }
 
-// picture is one line of a comment: "stack: lhs rhs -- result      a note", or "jumps:" for the stack after a jump.
+// picture is one line of a comment that shows the stack: "stack: lhs rhs -- result      a note". A line "jumps:" shows
+// the stack after a jump.
 type picture struct {
 	text        string
 	jumps       bool
 	left, right []string
 }
 
-// parseDir parses the Go files of a folder without its tests.
+// parseDir parses the Go files of a folder except its tests.
 func parseDir(set *token.FileSet, dir string) ([]*ast.File, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -58,7 +60,8 @@ func parseDir(set *token.FileSet, dir string) ([]*ast.File, error) {
 	return files, nil
 }
 
-// handlerOps lists the opcodes of each function in a handler table, whose rows read `opcode.NOP: {run: (*tx).nop}`.
+// handlerOps maps the name of each function in a handler table to its opcodes. The table's rows read `opcode.NOP:
+// {run: (*tx).nop}`.
 func handlerOps(files []*ast.File) map[string][]string {
 	ops := map[string][]string{}
 	for _, file := range files {
@@ -88,7 +91,8 @@ func handlerOps(files []*ast.File) map[string][]string {
 	return ops
 }
 
-// breakCodes lists the break code of each constant in the catalog, whose rows read `Generator: {"GD0302", ...}`.
+// breakCodes maps each constant in the catalog to its break code. The catalog's rows read `Generator: {"GD0302",
+// ...}`.
 func breakCodes(files []*ast.File) map[string]string {
 	codes := map[string]string{}
 	for _, file := range files {
@@ -108,8 +112,8 @@ func breakCodes(files []*ast.File) map[string]string {
 	return codes
 }
 
-// check compares the comment above each function of the handler table with the table, the stack effects and the break
-// codes.
+// check compares the comment above each function of the handler table with the function's opcodes, their stack effects
+// and the break codes.
 func (p *pictures) check(files []*ast.File) {
 	ops := handlerOps(files)
 	for _, file := range files {
@@ -167,7 +171,8 @@ func (p *pictures) function(f *ast.FuncDecl, ops []string) {
 	p.breaks(f, doc)
 }
 
-// parsePicture reads a line. left is nil if the line does not have exactly one "--".
+// parsePicture reads a line of a comment. ok is false if the line is not a picture. left is nil if it does not have
+// exactly one "--".
 func parsePicture(line string) (pic picture, ok bool) {
 	body, ok := strings.CutPrefix(line, "\tstack:")
 	if !ok {
@@ -185,7 +190,7 @@ func parsePicture(line string) (pic picture, ok bool) {
 	return pic, true
 }
 
-// differs reports whether a jump leaves a different stack than no jump.
+// differs reports whether one of the opcodes leaves another stack after a jump than without a jump.
 func (p *pictures) differs(ops []string) bool {
 	for _, op := range ops {
 		_, leaves := p.use(op, 0, false)
@@ -196,8 +201,9 @@ func (p *pictures) differs(ops []string) bool {
 	return false
 }
 
-// compare counts the names of a picture if no opcode's effect depends on the argument. If only the height does not
-// depend on it (LIST_APPEND), the difference is compared.
+// compare checks the number of names in a picture against the stack use of each opcode. If what an opcode takes and
+// leaves depends on its argument, but the difference does not (LIST_APPEND), it checks only the difference. If the
+// difference depends on the argument, it checks nothing.
 func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 	left, right := len(pic.left), len(pic.right)
 	for _, op := range ops {
@@ -225,8 +231,8 @@ func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 // breakCode matches a break code in a comment.
 var breakCode = regexp.MustCompile(`\bGD\d+\b`)
 
-// breaks checks that the breaks: line has codes of the catalog, including those with which the handler itself breaks
-// the graph.
+// breaks checks that all codes in the `breaks:` line are in the catalog, and that the line has the codes with which
+// the handler itself breaks the graph.
 func (p *pictures) breaks(f *ast.FuncDecl, doc string) {
 	var named []string
 	for _, line := range strings.Split(doc, "\n") {
@@ -258,7 +264,7 @@ func (p *pictures) breaks(f *ast.FuncDecl, doc string) {
 	})
 }
 
-// isSelector reports whether an expression reads pkg.name.
+// isSelector reports whether an expression is pkg.name.
 func isSelector(e ast.Expr, pkg, name string) bool {
 	s, ok := e.(*ast.SelectorExpr)
 	if !ok || s.Sel.Name != name {

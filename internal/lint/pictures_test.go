@@ -15,7 +15,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// useOf returns the stack use of opcodes by their names.
+// useOf returns a function that returns the stack use of an opcode, given by its name.
 func useOf(t *testing.T) stackUse {
 	ops := map[string]opcode.Op{}
 	for i := 0; i < opcode.NumOps; i++ {
@@ -106,10 +106,10 @@ func TestAWrongPictureIsFound(t *testing.T) {
 	})
 }
 
-// place matches the place in a report of the rule.
+// place matches the place at the start of a report of the rule.
 var place = regexp.MustCompile(`^p\.go:\d+: h: `)
 
-// checkedPictures returns the rule's reports for one handler, without the place.
+// checkedPictures returns the rule's reports for one handler, without their places.
 func checkedPictures(t *testing.T, rows, code string) []string {
 	t.Helper()
 	set := token.NewFileSet()

@@ -1,5 +1,6 @@
-// Package page makes the frame of the HTML pages that the command line tool writes: one self-contained file that opens
-// without a network, in light and dark mode. A policy in its head makes the browser refuse to load anything else.
+// Package page writes the frame of the command line tool's HTML pages. Each page is one self-contained file that opens
+// without a network, in light and dark mode. A policy in the page's head makes the browser refuse to load anything
+// else.
 //
 // User text goes through html/template, or through textContent in scripts. The unescaped types of Page (template.CSS,
 // template.JS, template.HTML) are only for the tool's own text.
@@ -14,18 +15,17 @@ import (
 //go:embed page.css
 var style string
 
-// Page is the content of the frame.
+// Page is the content of a page.
 type Page struct {
-	Title    string        // of the window, and the first heading
-	Subtitle string        // one line below it
-	Style    template.CSS  // after the shared style
+	Title    string        // title of the window, and the first heading
+	Subtitle string        // one line below the heading
+	Style    template.CSS  // follows the shared style
 	Body     template.HTML // between the heading and the end
 	Script   template.JS   // at the end of the body
 }
 
-// Style returns the shared style sheet. Its colors are the variables --ink, --paper, --panel, --line,
-// --soft, --accent, --good, --warn, --bad, --mark and the series --c0 to --c7, each with a light and a dark
-// value.
+// Style returns the shared style sheet. Its colors are the variables --ink, --paper, --panel, --line, --soft,
+// --accent, --good, --warn, --bad, --mark and the series --c0 to --c7. Each has a light and a dark value.
 func Style() template.CSS { return template.CSS(style) } // #nosec: a constant of the program
 
 var frame = template.Must(template.New("page").Parse(`<!doctype html>

@@ -1,11 +1,11 @@
 package report
 
-// Version is the version of the format that this package reads.
+// Version is the version of the trace format that this package reads.
 const Version = 1
 
 const format = "godynamo-trace"
 
-// Process is the first event of a file: the process that wrote it.
+// Process is the first event of a file. It describes the process that wrote the file.
 type Process struct {
 	Format      string            `json:"format"`
 	Version     int               `json:"version"`
@@ -24,7 +24,7 @@ type Process struct {
 	ForkedFrom  *Fork             `json:"forked_from"`
 }
 
-// Fork names the parent of a forked process; translations numbered up to Last are the parent's.
+// Fork identifies the parent of a forked process. Translations numbered up to Last were made by the parent.
 type Fork struct {
 	PID  int `json:"pid"`
 	Last int `json:"last"`
@@ -37,7 +37,7 @@ type Place struct {
 	Line int    `json:"line"`
 }
 
-// Row is a JSON array with items of several types: a frame of a stack, a part of the guards, a function's
+// Row is a JSON array whose items have several types. It is a frame of a stack, a part of the guards, or a function's
 // time.
 type Row []any
 
@@ -61,7 +61,7 @@ func (r Row) number(i int) float64 {
 
 // Failure is a guard that did not hold.
 type Failure struct {
-	Reason string  `json:"reason"` // one readable line: the difference, both values, the remedy
+	Reason string  `json:"reason"` // one line with the difference, both values and the remedy
 	Text   string  `json:"text"`
 	Guard  *string `json:"guard"`
 	Found  *string `json:"found"`
@@ -80,18 +80,18 @@ type Break struct {
 	Around *Around `json:"around"`
 }
 
-// Around is a piece of the user's source.
+// Around holds lines of the user's source; First is the number of the first line.
 type Around struct {
 	First int      `json:"first"`
 	Lines []string `json:"lines"`
 }
 
-// Guards are the checks of an entry.
+// Guards are the guards of an entry.
 type Guards struct {
 	Text  string `json:"text"`
 	Nodes int    `json:"nodes"`
 	Parts []Row  `json:"parts"`
-	Words []Row  `json:"words"` // the same in words
+	Words []Row  `json:"words"` // the guards' conditions in words
 }
 
 // Bytecode is the user's code and the transformed code, as listed by dis.
@@ -100,7 +100,7 @@ type Bytecode struct {
 	Transformed string `json:"transformed"`
 }
 
-// Translation is one translation of a frame; docs/trace.md has the fields.
+// Translation is one translation of a frame. docs/trace.md describes the fields.
 type Translation struct {
 	ID         int                `json:"id"`
 	Parent     *int               `json:"parent"`
@@ -120,7 +120,7 @@ type Translation struct {
 	Ops        int                `json:"ops"`
 	Graphs     int                `json:"graphs"`
 	Graph      string             `json:"graph"`
-	Sizes      map[string]string  `json:"sizes"` // of the graph's values: sizes, dtype and device
+	Sizes      map[string]string  `json:"sizes"` // sizes, dtype and device of each value of the graph
 	Guards     Guards             `json:"guards"`
 	Bytecode   Bytecode           `json:"bytecode"`
 	Resumes    []string           `json:"resumes"`
@@ -131,10 +131,10 @@ type Translation struct {
 	Times      map[string]float64 `json:"times"`
 	Calls      []Row              `json:"calls"`
 
-	process int // index of the process
+	process int // index of the process in the trace
 }
 
-// Micros is the total time of the translation.
+// Micros returns the total time of the translation in microseconds.
 func (t *Translation) Micros() float64 {
 	sum := 0.0
 	for _, us := range t.Times {
@@ -143,7 +143,7 @@ func (t *Translation) Micros() float64 {
 	return sum
 }
 
-// Event is an event outside a translation, or beside it.
+// Event is an event that is not a translation. It may refer to one.
 type Event struct {
 	Event       string         `json:"event"` // limit, backend_failed, graph_failed, internal_error, end
 	Process     int            `json:"process"`

@@ -1,7 +1,8 @@
-// Package report reads the files written by GODYNAMO_TRACE (docs/trace.md) and makes one page from them.
+// Package report reads the files written with GODYNAMO_TRACE (docs/trace.md) and makes one page from them.
 //
-// A trace may be truncated anywhere, and other files may be beside it: unreadable parts are listed as Problems and
-// skipped, the rest is reported. All texts in a trace come from the user's program and are escaped in the page.
+// A trace may be truncated anywhere, and its directory may contain other files. Unreadable parts are listed as
+// Problems and skipped; everything else is reported. All texts in a trace come from the user's program and are escaped
+// in the page.
 package report
 
 import (
@@ -17,7 +18,8 @@ import (
 	"strings"
 )
 
-// Trace is the content of a directory: processes in the order in which they started, translations and events by time.
+// Trace is the content of a directory. Processes are in the order in which they started; translations and events are
+// sorted by time.
 type Trace struct {
 	Directory    string
 	Processes    []*Process
@@ -26,7 +28,7 @@ type Trace struct {
 	Problems     []Problem
 }
 
-// Problem is a file, or a line of one, that was skipped.
+// Problem is a file, or a line of a file, that was skipped.
 type Problem struct {
 	File string `json:"file"`
 	Text string `json:"text"`
@@ -34,11 +36,12 @@ type Problem struct {
 
 func (p Problem) String() string { return p.File + ": " + p.Text }
 
-// ErrNothing is wrapped by the error for a directory without any trace.
+// ErrNothing is wrapped by the error for a directory that contains no trace.
 var ErrNothing = errors.New("no trace")
 
-// Read reads a directory's traces, or the one file at path. Its error is about the path: it is missing, unreadable, or
-// holds no trace at all (ErrNothing). Problems with files are in the trace, which is then not nil.
+// Read reads the traces in the directory path, or the one file path. It returns an error if path is missing,
+// unreadable, or holds no trace at all (ErrNothing). Problems with single files are listed in the trace, which is then
+// not nil.
 func Read(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -78,13 +81,13 @@ func Read(path string) (*Trace, error) {
 	return t, nil
 }
 
-// isTraceFile excludes pipes and the like: opening one would block forever.
+// isTraceFile rejects pipes and other special files, since opening one could block forever.
 func isTraceFile(e os.DirEntry) bool {
 	return e.Type()&^os.ModeSymlink == 0 && strings.HasSuffix(e.Name(), ".jsonl")
 }
 
-// isOutput reports whether a file is not part of a trace but expected beside it: a page made from it, or a
-// hidden file.
+// isOutput reports whether a file is expected in the directory but not part of a trace: a page made from the trace, or
+// a hidden file.
 func isOutput(name string) bool {
 	return strings.HasPrefix(name, ".") || strings.HasSuffix(name, ".html")
 }
@@ -92,7 +95,7 @@ func isOutput(name string) bool {
 // file is the contents of one file.
 type file struct {
 	name         string
-	process      *Process // nil: not a trace, or unreadable
+	process      *Process // nil if the file is not a trace, or unreadable
 	translations []*Translation
 	events       []*Event
 	problems     []Problem
@@ -102,7 +105,7 @@ func (f *file) problem(format string, args ...any) {
 	f.problems = append(f.problems, Problem{f.name, fmt.Sprintf(format, args...)})
 }
 
-// maxBroken is the number of broken lines of a file that are reported individually.
+// maxBroken is the number of a file's broken lines that are reported individually.
 const maxBroken = 5
 
 func readFile(path string) (*file, error) {
@@ -148,7 +151,7 @@ func readFile(path string) (*file, error) {
 	return f, nil
 }
 
-// line parses one line.
+// line parses one line of a file.
 func (f *file) line(line []byte) error {
 	var kind struct {
 		Event string `json:"event"`
@@ -195,7 +198,7 @@ func (f *file) line(line []byte) error {
 	return nil // events of later versions are ignored
 }
 
-// plain is an error of encoding/json without its internal names.
+// plain returns an error of encoding/json without that package's internal names.
 func plain(err error) error {
 	var mismatch *json.UnmarshalTypeError
 	if errors.As(err, &mismatch) {
@@ -204,7 +207,7 @@ func plain(err error) error {
 	return errors.New("no JSON object")
 }
 
-// join merges the files of one process and sorts everything.
+// join merges the files of each process into the trace and sorts it.
 func (t *Trace) join(files []*file) {
 	type key struct {
 		pid     int

@@ -26,13 +26,13 @@ var bodySource string
 var body = template.Must(template.New("report").Funcs(template.FuncMap{"duration": duration,
 	"when": when}).Parse(bodySource))
 
-// perChunk is the number of translations whose details are packed together: the page unpacks a chunk when one is
-// opened.
+// perChunk is the number of translations whose details are compressed together as a chunk. The page decompresses a
+// chunk when the user opens one of its translations.
 const perChunk = 32
 
-// index is the data that the page's script has from the start.
+// index is the data that the page's script reads at the start.
 type index struct {
-	Frames    [][4]any         `json:"frames"`    // of stacks, each once: function, file, line, source
+	Frames    [][4]any         `json:"frames"`    // each frame of a stack, once: function, file, line, source
 	Compiles  []row            `json:"compiles"`  //
 	Processes []processRow     `json:"processes"` //
 	Functions []FunctionTime   `json:"functions"`
@@ -52,7 +52,7 @@ type processRow struct {
 	Counters map[string]int `json:"counters"`
 }
 
-// row is a translation in the index; stack holds indexes of frames, innermost first.
+// row is a translation in the index. Stack holds indexes of frames, innermost first.
 type row struct {
 	Process  int     `json:"p"`
 	ID       int     `json:"id"`
@@ -65,22 +65,22 @@ type row struct {
 	Ops      int     `json:"ops"`
 	Guards   int     `json:"guards"`
 	Micros   float64 `json:"us"`
-	Breaks   string  `json:"breaks"` // codes and reasons, for the search
+	Breaks   string  `json:"breaks"` // codes and reasons, for the page's search
 	NBreaks  int     `json:"nbreaks"`
 	Failures int     `json:"failures"`
 	Stack    []int   `json:"stack"`
 }
 
-// details is a chunk's data for each translation.
+// details is a chunk's data for one translation.
 type details struct {
 	*Translation
 	Stack struct{} `json:"-"`
 }
 
-// phases are in the order shown on the page.
+// phases are the phases of a translation in the order shown on the page.
 var phases = []string{"decode", "translate", "guards", "backend", "lower", "install"}
 
-// HTML writes the page.
+// HTML writes the page for a trace.
 func HTML(w io.Writer, t *Trace, s *Summary) error {
 	chunks, err := pack(t)
 	if err != nil {
@@ -145,8 +145,8 @@ func newIndex(s *Summary) *index {
 	return x
 }
 
-// pack compresses the translations' details: bytecode and graphs shrink to a tenth, and a page with thousands still
-// opens.
+// pack compresses the translations' details. Bytecode and graphs shrink to a tenth, so that a page with thousands of
+// translations still opens.
 func pack(t *Trace) ([]string, error) {
 	var chunks []string
 	for at := 0; at < len(t.Translations); at += perChunk {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Summary is a report on a trace: totals and grouped events. It is the output of `godynamo report --json`; times are
-// in microseconds, Translations are indexes into Compiles.
+// Summary is a report on a trace. It has totals and grouped events, and is the output of `godynamo report --json`.
+// Times are in microseconds. Fields named Translations hold indexes into Compiles.
 type Summary struct {
 	Format    string           `json:"format"` // "godynamo-report"
 	Version   int              `json:"version"`
@@ -49,16 +49,17 @@ type ProcessRow struct {
 	*Process
 	Translations int            `json:"translations"`
 	Micros       float64        `json:"us"`
-	Ended        bool           `json:"ended"` // whether its end event was read
+	Ended        bool           `json:"ended"` // whether the process's end event was read
 	Counters     map[string]int `json:"counters"`
-	Parent       *int           `json:"parent"` // index of the process it was forked from, if that is in the trace
+	// index of the parent of a forked process, if the parent is in the trace
+	Parent *int `json:"parent"`
 }
 
-// Compile is a translation without its long texts.
+// Compile is a translation without the long texts.
 type Compile struct {
 	Process   int       `json:"process"`
 	ID        int       `json:"id"`
-	Parent    *int      `json:"parent"` // index of the translation whose code called this one
+	Parent    *int      `json:"parent"` // index of the translation whose code called this function
 	Time      float64   `json:"time"`
 	Kind      string    `json:"kind"`
 	Function  Place     `json:"function"`
@@ -75,7 +76,7 @@ type Compile struct {
 	Stack     []Row     `json:"stack"`
 }
 
-// BreakGroup is a graph break at one place, however often it occurred.
+// BreakGroup is a graph break at one place. It may have occurred several times.
 type BreakGroup struct {
 	Code         string `json:"code"`
 	Reason       string `json:"reason"`
@@ -90,36 +91,36 @@ type BreakGroup struct {
 // RecompileGroup is a failed guard of a function, with the values that made it fail.
 type RecompileGroup struct {
 	Function     Place       `json:"function"`
-	Reason       string      `json:"reason"` // of the first failure, one line
+	Reason       string      `json:"reason"` // one line, the reason of the first failure
 	Guard        string      `json:"guard"`
 	File         string      `json:"file"`
 	Line         int         `json:"line"`
 	Source       string      `json:"source"`
-	Values       [][2]string `json:"values"` // old and new, each pair once, the first maxValues of them
+	Values       [][2]string `json:"values"` // pairs of old and new value, each pair once, at most maxValues
 	Translations []int       `json:"translations"`
 }
 
 // maxValues bounds the values shown for a group.
 const maxValues = 12
 
-// FunctionTime is the time spent translating a user function, wherever it was run.
+// FunctionTime is the time spent translating a user function at all places.
 type FunctionTime struct {
 	Place
 	Translated int     `json:"translated"` // translations as an outermost frame
-	Inlined    int     `json:"inlined"`    // times it was inlined into others
+	Inlined    int     `json:"inlined"`    // how often it was inlined into other functions
 	Self       float64 `json:"self_us"`
-	Cumulative float64 `json:"cumulative_us"` // including its callees
+	Cumulative float64 `json:"cumulative_us"` // including the functions that it calls
 }
 
-// pathTime is a function at one path of calls, over all translations.
+// pathTime is the time of a function at one path of calls, over all translations.
 type pathTime struct {
-	parent   int // index of the caller's, -1 for none
-	function int // index of Summary.Functions before they were sorted
+	parent   int // index of the caller's pathTime, -1 for none
+	function int // index of the function in Summary.Functions before that list is sorted
 	self     float64
 	count    int
 }
 
-// Summarize counts and groups a trace.
+// Summarize counts and groups the events of a trace.
 func Summarize(t *Trace) *Summary {
 	s := &Summary{Format: "godynamo-report", Version: 1, Directory: t.Directory,
 		Problems: append([]Problem{}, t.Problems...),
@@ -186,10 +187,9 @@ func (s *Summary) event(e *Event) {
 	}
 }
 
-// parents finds translations by process and number; a forked process's older translations are in its
-// parent.
+// parents finds translations by process and number. If a process was forked, its parent made its older translations.
 type parents struct {
-	byID   []map[int]int // per process
+	byID   []map[int]int // one map per process
 	parent []int
 	last   []int
 }
@@ -201,7 +201,7 @@ func newParents(t *Trace, s *Summary) *parents {
 		parent, last := -1, 0
 		if q.ForkedFrom != nil {
 			last = q.ForkedFrom.Last
-			for k := range i { // the latest process with that number that had started by then
+			for k := range i { // the latest process with that PID that had started by then
 				if t.Processes[k].PID == q.ForkedFrom.PID {
 					parent = k
 				}
@@ -232,7 +232,7 @@ func (p *parents) of(i int, x *Translation) *int {
 	if found, ok := p.byID[process][*x.Parent]; ok && found != i {
 		return &found
 	}
-	return nil // the translation is in a file that was rotated away
+	return nil // the translation is in a file that was deleted by rotation
 }
 
 func (s *Summary) breaks(t *Trace) {
@@ -311,7 +311,8 @@ func (s *Summary) again(t *Trace) {
 
 var addresses = regexp.MustCompile(`\b\d{6,}\b`)
 
-// subject returns a guard without the compared value, so that n == 2 and n == 3 are the same.
+// subject returns a guard's text without the compared value, so that the guards n == 2 and n == 3 have the same
+// subject.
 func subject(guard string) string {
 	text, _, _ := strings.Cut(guard, " == ")
 	return addresses.ReplaceAllString(text, "N")
@@ -386,5 +387,5 @@ func (s *Summary) functionTimes(t *Trace) {
 	}
 }
 
-// Name returns the directory's name, for titles.
+// Name returns the name of the trace's directory, for titles.
 func (s *Summary) Name() string { return filepath.Base(filepath.Clean(s.Directory)) }

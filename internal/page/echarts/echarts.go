@@ -1,4 +1,4 @@
-// Package echarts embeds the script that draws our pages' charts, so that the pages need no network.
+// Package echarts embeds the script that draws the charts of the tool's pages, so that the pages need no network.
 package echarts
 
 import _ "embed"
