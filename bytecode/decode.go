@@ -9,10 +9,10 @@ import (
 // maxExtended is the maximum number of EXTENDED_ARG before an instruction: an argument has four bytes.
 const maxExtended = 3
 
-// Decode turns a code object into instructions of the dialect. It returns an error that wraps ErrMalformed for code
-// that CPython's compiler could not have written (unknown opcodes, jumps into the middle of an instruction, arguments
-// out of range, code that runs off its end), and for specialized opcodes, which PyCode_GetCode never returns. For an
-// unsupported version the error wraps ErrVersion.
+// Decode converts a code object to instructions of the dialect (see the package comment). It returns an error that
+// wraps ErrMalformed for code that CPython's compiler could not have written: unknown opcodes, jumps into the middle
+// of an instruction, arguments out of range, code that runs off its end. Specialized opcodes, which PyCode_GetCode
+// never returns, are malformed too. For an unsupported version the error wraps ErrVersion.
 func Decode(raw *Raw, v Version) (*Code, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -43,7 +43,7 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 	return code, nil
 }
 
-// checkHeader checks the counts that other checks rely on.
+// checkHeader checks the counts on which other checks rely.
 func checkHeader(c *Code) error {
 	switch {
 	case c.FirstLine < 0 || c.FirstLine > math.MaxInt32 || c.NumConsts < 0:
@@ -57,15 +57,15 @@ func checkHeader(c *Code) error {
 	return nil
 }
 
-// decoder is the state of one Decode.
+// decoder is the state of one call of Decode.
 type decoder struct {
 	table *opcode.Table
 	raw   *Raw
 	code  *Code
 
-	block []Instruction // backing array of code.Instructions: one allocation
+	block []Instruction // backing array of code.Instructions, in one allocation
 	// starts has, for each code unit, 1 + the index of the instruction that starts there (with its EXTENDED_ARGs), or
-	// 0 if none does.
+	// 0 if no instruction starts there.
 	starts []int32
 
 	lines   lineReader
@@ -100,7 +100,8 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// count returns the maximum number of instructions. With this capacity, no instruction moves while the list grows.
+// count returns the maximum number of instructions. If the list has this capacity, no instruction moves while the
+// list grows.
 func (d *decoder) count() int {
 	n := 0
 	for unit := 0; unit < len(d.starts); {
@@ -113,9 +114,11 @@ func (d *decoder) count() int {
 	return n
 }
 
-// instructions fills block and starts. Until jumps runs, the index field of a jump holds its target's code unit.
+// instructions fills block and starts. The index field of a jump holds the code unit of its target, until the method
+// jumps runs.
 func (d *decoder) instructions() error {
-	start := -1 // code unit where the current instruction began: at its first EXTENDED_ARG or PRECALL
+	// start is the code unit where the current instruction began, which may be its first EXTENDED_ARG or its PRECALL.
+	start := -1
 	extended, extendedArg := 0, 0
 	precall := -1 // argument of a PRECALL whose CALL must come next
 	for unit := 0; unit < len(d.starts); {
@@ -191,7 +194,7 @@ func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) err
 	return nil
 }
 
-// position sets pos to the position of a code unit. Units must be requested in order.
+// position sets pos to the position of a code unit. Code units must be requested in order.
 func (d *decoder) position(unit int) error {
 	for d.lineEnd <= unit {
 		entry, ok, err := d.lines.next()
@@ -228,8 +231,8 @@ func (d *decoder) jumps() error {
 	return nil
 }
 
-// regions sets the handler of each instruction. There is one region per row of the table, so that equal rows stay
-// separate and Lower writes them back unchanged.
+// regions sets the handler of each instruction. There is one region for each row of the table. So rows with equal
+// contents stay separate, and Lower writes them back unchanged.
 func (d *decoder) regions(entries []ExceptionEntry) error {
 	regions := make([]ExceptionRegion, len(entries))
 	for i, e := range entries {
@@ -274,8 +277,8 @@ func (c *Code) checkArg(op opcode.Op, arg int) error {
 	return nil
 }
 
-// checkNumber checks arguments that are operators, counts and flags. The interpreter trusts them: it indexes a
-// table with BINARY_OP's argument, and the stack with those of COPY and SWAP.
+// checkNumber checks arguments that are operators, counts or flags. The interpreter trusts these arguments: it
+// indexes a table with the argument of BINARY_OP, and the stack with those of COPY and SWAP.
 func (c *Code) checkNumber(op opcode.Op, arg int) error {
 	low, high := 0, math.MaxInt32
 	switch op {

@@ -11,7 +11,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// checkDis compares the results of Disassemble and Decode with dis's listing of the code object.
+// checkDis compares the results of Disassemble and Decode with the listing that `dis` makes of the code object.
 func checkDis(t testing.TB, d *dumped) {
 	rows, err := Disassemble(&d.Raw, py311)
 	require.NoError(t, err, "%v", d)
@@ -20,7 +20,7 @@ func checkDis(t testing.TB, d *dumped) {
 	for i := range rows {
 		row := rows[i]
 		byOffset[row.Offset] = &rows[i]
-		row.Target = 0 // dis has it in argval, which is not in the dump; is_jump_target checks it
+		row.Target = 0 // dis has the target in argval, which is not in the dump; is_jump_target checks it
 		require.Equal(t, d.Dis[i], row, "%v: row %d", d, i)
 	}
 	code, err := Decode(&d.Raw, py311)
@@ -41,8 +41,8 @@ func checkDis(t testing.TB, d *dumped) {
 	}
 }
 
-// targetRow returns the row that Decode keeps of the instruction that begins at a byte offset: the first row that is
-// neither EXTENDED_ARG nor PRECALL.
+// targetRow returns the row of the instruction that begins at a byte offset. This is the first row from there on that
+// is neither EXTENDED_ARG nor PRECALL, since Decode drops those.
 func targetRow(rows []DisInstruction, offset int) *DisInstruction {
 	for i := range rows {
 		if rows[i].Offset >= offset && rows[i].OpName != "EXTENDED_ARG" && rows[i].OpName != "PRECALL" {

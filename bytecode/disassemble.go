@@ -2,22 +2,24 @@ package bytecode
 
 import "github.com/godynamo/godynamo/bytecode/opcode"
 
-// DisInstruction is one row of dis.get_instructions: a real instruction of the version, including EXTENDED_ARG
-// and PRECALL but not inline caches. The caller looks up the constants and names that `argval` shows.
+// DisInstruction is one row of dis.get_instructions. It is a real instruction of the Python version. EXTENDED_ARG and
+// PRECALL have rows of their own, but inline caches do not. The caller looks up the constants and names that `argval`
+// shows.
 type DisInstruction struct {
-	Opcode       int    // CPython's number
-	OpName       string // CPython's name
-	HasArg       bool
-	Arg          int // joined with the EXTENDED_ARGs before it; 0 without HasArg
+	Opcode int    // CPython's number
+	OpName string // CPython's name
+	HasArg bool
+	// Arg includes the EXTENDED_ARGs before the instruction. It is 0 without HasArg.
+	Arg          int
 	Offset       int // in bytes, as in dis
-	StartsLine   int // the line that begins at this instruction, or -1
+	StartsLine   int // line that begins at this instruction, or -1
 	IsJumpTarget bool
-	Target       int // for jumps, the target in bytes; else -1
+	Target       int // target of a jump, in bytes; -1 for other instructions
 	Pos          Position
 }
 
-// Disassemble lists a code object's instructions as dis.get_instructions(code) does. Unlike Decode, it accepts unknown
-// opcodes and arguments out of range; only unreadable tables are errors.
+// Disassemble lists a code object's instructions as dis.get_instructions(code) does. Unlike Decode, it accepts
+// unknown opcodes and arguments out of range. It returns an error only if a table cannot be read.
 func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	table, err := tableFor(v)
 	if err != nil {
@@ -51,7 +53,8 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 			extended = arg
 		}
 		if form.Jump {
-			// dis counts from the end of the jump's own unit; no jump in 3.11 has caches.
+			// dis counts from the end of the jump's own code unit. In 3.11 no jump has caches, so this is the end of
+			// the instruction.
 			target := unit + 1 + arg
 			if form.Backward {
 				target = unit + 1 - arg
@@ -70,8 +73,8 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 	return rows, nil
 }
 
-// unitPositions expands a line table to n code units. It returns each unit's position, and the line that begins at the
-// unit or -1.
+// unitPositions expands a line table to n code units. positions has the position of each unit. starts has the line
+// that begins at the unit, or -1.
 func unitPositions(entries []LineEntry, n int) (positions []Position, starts []int32) {
 	positions, starts = make([]Position, n), make([]int32, n)
 	for i := range positions {

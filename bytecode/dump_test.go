@@ -58,7 +58,7 @@ func (r *dumpReader) int() int {
 	return int(value)
 }
 
-// optional reads a number; -1 if it is absent.
+// optional reads a number that may be absent. It returns -1 in that case.
 func (r *dumpReader) optional() int { return r.int() - 1 }
 
 func (r *dumpReader) take(n int) []byte {
@@ -81,7 +81,7 @@ func (r *dumpReader) strings() []string {
 	return list
 }
 
-// next returns the next code object, or nil at the end.
+// next returns the next code object, or nil at the end of the dump.
 func (r *dumpReader) next() *dumped {
 	if len(r.data) == 0 {
 		return nil
@@ -126,7 +126,7 @@ func readDump(t testing.TB, path string) []*dumped {
 // sample returns the committed sample.
 func sample(t testing.TB) []*dumped { return readDump(t, filepath.FromSlash(sampleFile)) }
 
-// sampleCode returns the decoded code object of sample_constructs.py with a qualified name.
+// sampleCode returns the decoded code object with this qualified name from sample_constructs.py.
 func sampleCode(t testing.TB, qualName string) *Code {
 	for _, d := range sample(t) {
 		if d.QualName == qualName && d.Filename == "sample_constructs.py" {

@@ -7,10 +7,10 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// AddLocal adds a local variable and returns its slot. If the name is taken, it gets a suffix, so that it never
-// collides with the user's variable. The slot precedes the free variables, which CPython requires to be last. Slots
-// from there on move up by one, and AddLocal adjusts all instructions. The caller must adjust slot numbers that it
-// holds elsewhere.
+// AddLocal adds a local variable and returns its slot. If the name is taken, the new variable gets a suffix, so it
+// never collides with a variable of the user's. The slot precedes the free variables, which CPython requires to be
+// last. The slots of the free variables move up by one, and AddLocal adjusts all instructions. The caller must adjust
+// slot numbers that it keeps elsewhere.
 func (c *Code) AddLocal(name string) int {
 	taken := func(name string) bool {
 		return slices.ContainsFunc(c.Locals, func(l Local) bool { return l.Name == name })
@@ -35,8 +35,8 @@ func (c *Code) AddLocal(name string) int {
 	return slot
 }
 
-// AddName returns the index of a name in co_names and adds the name if it is missing. Names is copied before it
-// grows, since it may be shared with a Raw.
+// AddName returns the index of a name in co_names. It adds the name if it is missing. Names is copied before it
+// grows, since a Raw may share it.
 func (c *Code) AddName(name string) int {
 	if i := slices.Index(c.Names, name); i >= 0 {
 		return i

@@ -46,7 +46,8 @@ func TestAddNameSharesNothing(t *testing.T) {
 // Row: S002-39
 // Row: S002-42
 func TestEditedCodeDisassembles(t *testing.T) {
-	// A prologue of 300 instructions before every sample function shifts all tables and lengthens arguments.
+	// Before every sample function, a prologue of 300 instructions is inserted. It shifts all tables and lengthens
+	// arguments.
 	for _, d := range sample(t) {
 		code, err := Decode(&d.Raw, py311)
 		require.NoError(t, err)
@@ -75,11 +76,11 @@ func TestEditedCodeDisassembles(t *testing.T) {
 	}
 }
 
-// The sample must contain every opcode of the version, except those that no compiled module has.
+// The sample must contain every opcode of the version, except opcodes that no compiled module contains.
 func TestSampleHasEveryOpcode(t *testing.T) {
 	seen := map[opcode.Op]bool{
-		opcode.CACHE:      true, // left out of listings
-		opcode.PRINT_EXPR: true, // only in the interactive interpreter
+		opcode.CACHE:      true, // listings leave it out
+		opcode.PRINT_EXPR: true, // used only by the interactive interpreter
 	}
 	table := opcode.For(3, 11)
 	for _, d := range sample(t) {

@@ -1,12 +1,12 @@
 package bytecode
 
-// The exception table of 3.11 and later (Objects/exception_handling_notes.txt) is a sequence of entries sorted
-// by start, each of four numbers in code units:
+// Since 3.11 the exception table (Objects/exception_handling_notes.txt) is a sequence of entries, sorted by start.
+// Each entry has four numbers, in code units:
 //
 //	start  length  target  depth<<1 | lasti
 //
-// A number is written in groups of six bits, highest first. Bit 6 of a byte means that more bytes follow. Bit 7 is set
-// on the first byte of an entry, so that CPython can bisect the table.
+// A number is written in groups of six bits, highest group first. In each byte, bit 6 means that more bytes of the
+// number follow. Bit 7 is set only in the first byte of an entry, so that CPython can bisect the table.
 
 const (
 	varintBits  = 6
@@ -17,15 +17,15 @@ const (
 	maxVarBytes = 6
 )
 
-// ExceptionEntry is one row of an exception table: for an exception raised in the code units [Start, End), CPython cuts
-// the stack to Depth and jumps to Target.
+// ExceptionEntry is one row of an exception table. If an exception is raised in the code units [Start, End), CPython
+// pops the stack down to Depth and jumps to Target.
 type ExceptionEntry struct {
 	Start, End, Target, Depth int
 	Lasti                     bool
 }
 
-// DecodeExceptionTable reads a table. It checks the encoding, and that rows are sorted and do not overlap. Decode
-// checks that the offsets are at instructions.
+// DecodeExceptionTable reads a table. It checks the encoding, and that rows are sorted and do not overlap. It does
+// not check that offsets are those of instructions; Decode does.
 func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 	if len(table) == 0 {
 		return nil, nil
@@ -55,7 +55,8 @@ func DecodeExceptionTable(table []byte) ([]ExceptionEntry, error) {
 	return entries, nil
 }
 
-// exceptionVarint reads the number at table[at]. It returns the number and the index after it.
+// exceptionVarint reads the number that begins at table[at]. It returns the number and the index of the byte after
+// it.
 func exceptionVarint(table []byte, at int, first bool) (value, next int, ok bool) {
 	for n := 0; n < maxVarBytes && at < len(table); n++ {
 		b := table[at]
@@ -74,8 +75,8 @@ func exceptionVarint(table []byte, at int, first bool) (value, next int, ok bool
 	return 0, 0, false
 }
 
-// EncodeExceptionTable writes a table. Rows must be sorted by start and not overlap; empty rows are omitted.
-// All numbers must be below 2^30.
+// EncodeExceptionTable writes a table. Rows must be sorted by start and must not overlap. Empty rows are omitted. All
+// numbers must be below 2^30.
 func EncodeExceptionTable(entries []ExceptionEntry) []byte {
 	var table []byte
 	for _, e := range entries {
@@ -94,7 +95,7 @@ func EncodeExceptionTable(entries []ExceptionEntry) []byte {
 	return table
 }
 
-// appendExceptionVarint appends value, with the bits of mark set in the first byte.
+// appendExceptionVarint appends value to the table. The bits of mark are set in the first byte.
 func appendExceptionVarint(table []byte, value int, mark byte) []byte {
 	shift := 0
 	for value>>(shift+varintBits) != 0 {

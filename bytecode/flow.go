@@ -15,8 +15,8 @@ func endsFlow(op opcode.Op) bool {
 	return false
 }
 
-// link numbers the instructions and checks that control flow can be followed through the list: no instruction occurs
-// twice, targets and handlers are in the list, and the last instruction ends the flow.
+// link numbers the instructions, and checks that control flow can be followed through the list. No instruction may
+// occur twice, targets and handlers must be in the list, and control must not fall through the last instruction.
 func link(list []*Instruction) error {
 	for i, inst := range list {
 		if inst == nil {
@@ -48,14 +48,14 @@ func link(list []*Instruction) error {
 // stackFlow computes a code's stack depths by following its control flow.
 type stackFlow struct {
 	list    []*Instruction
-	depths  []int32 // before each instruction; -1: not reached
+	depths  []int32 // stack depth before each instruction, or -1 if it is not reached
 	max     int32
-	work    []int32                    // instructions reached but not yet followed
-	entries map[*ExceptionRegion]int32 // depths found for regions with DepthAtEntry
-	pending map[*ExceptionRegion]int32 // regions not yet in entries: index of the region's first instruction
+	work    []int32                    // instructions that were reached but not followed yet
+	entries map[*ExceptionRegion]int32 // stack depths found for regions with DepthAtEntry
+	pending map[*ExceptionRegion]int32 // for each region not yet in entries, the index of its first instruction
 }
 
-// followStack computes the stack depths. The list must be linked.
+// followStack computes the stack depths. link must have accepted the list.
 func followStack(list []*Instruction) (*stackFlow, error) {
 	f := &stackFlow{list: list, depths: make([]int32, len(list))}
 	for i, inst := range list {
@@ -75,8 +75,8 @@ func followStack(list []*Instruction) (*stackFlow, error) {
 	if err := f.drain(); err != nil {
 		return nil, err
 	}
-	// A region's first instruction may be reached only through another region's handler, so this takes as many rounds
-	// as regions nest.
+	// The first instruction of a region may be reached only through the handler of another region. So the loop
+	// repeats until a round reaches no new region.
 	for progress := true; progress; {
 		progress = false
 		for r, first := range f.pending {
@@ -115,7 +115,7 @@ func (f *stackFlow) reach(index int32, depth int) error {
 		f.depths[index], depth)
 }
 
-// drain follows all instructions in work.
+// drain follows all instructions in work, until none is left.
 func (f *stackFlow) drain() error {
 	for len(f.work) > 0 {
 		index := f.work[len(f.work)-1]
@@ -156,7 +156,7 @@ func (f *stackFlow) follow(index int32) error {
 	return f.reach(index+1, depth+pushes-pops)
 }
 
-// checkEntries checks that in a region with DepthAtEntry the stack is nowhere lower than at the region's entry.
+// checkEntries checks regions with DepthAtEntry: nowhere in such a region may the stack be lower than at its entry.
 func (f *stackFlow) checkEntries() error {
 	if f.entries == nil {
 		return nil
@@ -169,7 +169,7 @@ func (f *stackFlow) checkEntries() error {
 	return nil
 }
 
-// regionDepth returns a region's depth; 0 for an unreachable region with DepthAtEntry.
+// regionDepth returns the depth of a region, or 0 for an unreachable region with DepthAtEntry.
 func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	if r.Depth >= 0 {
 		return r.Depth
@@ -177,9 +177,9 @@ func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 	return int(f.entries[r])
 }
 
-// StackDepths returns the height of the value stack before each instruction in the order of code.Instructions, or -1
-// for an unreachable one. It fails if two paths lead to different heights, or if an instruction needs more values than
-// are on the stack.
+// StackDepths returns the height of the value stack before each instruction, in the order of code.Instructions. The
+// height is -1 for an unreachable instruction. StackDepths fails if two paths lead to different heights, or if an
+// instruction needs more values than are on the stack.
 func StackDepths(code *Code) ([]int, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err
@@ -203,8 +203,8 @@ func Reachable(code *Code) map[*Instruction]bool {
 	return ReachableFrom(code, code.Instructions[0])
 }
 
-// ReachableFrom returns the instructions that control may reach from first, by jumps and by exceptions: every
-// instruction in a region is assumed to raise. Targets must be in the list.
+// ReachableFrom returns the instructions that control may reach from first, by jumps and by exceptions. It assumes
+// that every instruction in a region may raise. Targets must be in the list.
 func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
 	list := code.Instructions
 	reached := make(map[*Instruction]bool, len(list))
@@ -265,8 +265,9 @@ type slotUse struct {
 	reads, write bool
 }
 
-// slotUseOf returns the slots that an instruction reads or writes. Instructions that access a cell's contents only read
-// the slot that holds the cell. DELETE_FAST also reads its slot, because it raises if the slot is unbound.
+// slotUseOf returns the slots that an instruction reads or writes. Instructions that access the contents of a cell
+// only read the slot, which holds the cell. DELETE_FAST also reads its slot, because it raises if the slot is
+// unbound.
 func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	one := slotUse{first: inst.Arg, last: inst.Arg + 1}
 	switch inst.Op {
@@ -285,10 +286,11 @@ func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	return one
 }
 
-// Liveness returns, for every instruction, the slots that may be read from there on before they are written: the slots
-// that a function for the rest of the frame needs. An exception may be raised before or after an instruction's own
-// write, so slots that a handler reads are live throughout its region. Code that inspects frames (locals, eval) reads
-// slots that are not in the result. Targets must be in the list. The sets share one array and must not be changed.
+// Liveness returns, for every instruction, the live slots: those that the code may read, from this instruction on,
+// before it writes them. A function for the rest of the frame needs these slots. An exception may be raised before or
+// after an instruction's own write, so slots that a handler reads are live in its whole region. Code that inspects
+// frames (locals, eval) also reads slots that are not in the result. Targets must be in the list. The sets share one
+// array and must not be changed.
 func Liveness(code *Code) map[*Instruction]LocalSet {
 	list, words := code.Instructions, (len(code.Locals)+63)/64
 	number(list)
@@ -328,7 +330,7 @@ func (s LocalSet) union(other LocalSet) {
 	}
 }
 
-// update sets s to other and reports whether that changed it.
+// update sets s to other, and reports whether this changed s.
 func (s LocalSet) update(other LocalSet) bool {
 	changed := false
 	for i, word := range other {
@@ -338,7 +340,7 @@ func (s LocalSet) update(other LocalSet) bool {
 	return changed
 }
 
-// apply turns the set after an instruction into the set before it.
+// apply converts the set after an instruction to the set before it.
 func (s LocalSet) apply(use slotUse) {
 	for slot := max(use.first, 0); slot < use.last && slot>>6 < len(s); slot++ {
 		if use.write {

@@ -11,7 +11,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// TestStackEffect compares with the samples of dis.stack_effect in opcode/py311.json.
+// TestStackEffect compares StackEffect with the samples of dis.stack_effect in opcode/py311.json.
 func TestStackEffect(t *testing.T) {
 	var dump struct {
 		StackEffects map[string][][3]*int `json:"stack_effects"`
@@ -24,7 +24,7 @@ func TestStackEffect(t *testing.T) {
 	for _, form := range table.Forms {
 		switch form.Real {
 		case opcode.INVALID, opcode.CACHE, opcode.EXTENDED_ARG, opcode.PRECALL:
-			continue // not of the dialect
+			continue // the opcode is not in the dialect
 		}
 		require.True(t, stackUses[form.Op].known, "%v has no row", form.Op)
 		for _, row := range dump.StackEffects[form.Real.String()] {
@@ -36,9 +36,9 @@ func TestStackEffect(t *testing.T) {
 				want := *row[1+side]
 				switch form.Op {
 				case opcode.CALL:
-					want -= inst.Arg // PRECALL's effect
+					want -= inst.Arg // dis counts PRECALL separately
 				case opcode.RETURN_GENERATOR:
-					want++ // dis starts generators at depth 1 instead
+					want++ // dis counts this value at the start of a generator instead
 				case opcode.BUILD_SLICE:
 					if inst.Arg != 2 && inst.Arg != 3 {
 						continue // dis treats any other argument as 2
@@ -142,7 +142,7 @@ func liveNames(code *Code, live LocalSet) []string {
 }
 
 func TestLivenessInLoop(t *testing.T) {
-	// a is the iterable, b the loop variable, c is set in one round and read in the next.
+	// a is the iterable, b is the loop variable, and c is set in one round of the loop and read in the next.
 	end := New(opcode.LOAD_FAST, 2)
 	loop := NewJump(opcode.FOR_ITER, end)
 	code := assemble(
@@ -161,7 +161,8 @@ func TestLivenessInLoop(t *testing.T) {
 }
 
 func TestLivenessThroughHandlers(t *testing.T) {
-	// The handler reads b. The region's STORE_FAST b may not have run by then, so b is live before it.
+	// The handler reads b. If the region's STORE_FAST b has not run by then, the handler reads the earlier value. So
+	// b is live before the STORE_FAST.
 	handler := New(opcode.POP_TOP, 0)
 	region := &ExceptionRegion{Target: handler}
 	call, store := New(opcode.LOAD_NAME, 0), New(opcode.STORE_FAST, 1)

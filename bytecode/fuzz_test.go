@@ -9,8 +9,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// FuzzDecode passes arbitrary code and tables to Decode. Invalid input must return an error. The analyses must accept
-// all decoded code, and lowered code must decode again to the same instructions.
+// FuzzDecode passes arbitrary code and tables to Decode. For invalid input Decode must return an error. Otherwise all
+// analyses must accept the decoded code, and the lowered code must decode again to the same instructions.
 func FuzzDecode(f *testing.F) {
 	for i, d := range sample(f) {
 		if i%20 == 0 && len(d.Code) < 600 {
@@ -50,7 +50,7 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// requireSameCode compares two instruction lists, with targets and handlers by index.
+// requireSameCode compares two instruction lists. Targets and handlers are compared by their indexes.
 func requireSameCode(t testing.TB, want, got *Code) {
 	require.Len(t, got.Instructions, len(want.Instructions))
 	number(want.Instructions)
@@ -72,13 +72,13 @@ func requireSameCode(t testing.TB, want, got *Code) {
 	}
 }
 
-// normalPosition returns the position that is read after p was written.
+// normalPosition returns the position that a line table yields for p after p was written into it.
 func normalPosition(p Position) Position {
 	entries, _ := DecodeLineTable(EncodeLineTable([]LineEntry{{1, p}}, 0), 0)
 	return entries[0].Pos
 }
 
-// FuzzExceptionTable checks that a decoded table is unchanged after it is encoded and decoded again.
+// FuzzExceptionTable checks that a decoded exception table stays the same when it is encoded and decoded again.
 func FuzzExceptionTable(f *testing.F) {
 	for _, d := range sample(f) {
 		if n := len(d.ExceptionTable); n > 0 && n < 40 {
@@ -97,8 +97,8 @@ func FuzzExceptionTable(f *testing.F) {
 	})
 }
 
-// FuzzLineTable checks that a decoded table has the same entries, with normalPosition applied to their positions, after
-// it is encoded and decoded again.
+// FuzzLineTable decodes a line table, encodes it, and decodes it again. The entries must stay the same, with
+// normalPosition applied to their positions.
 func FuzzLineTable(f *testing.F) {
 	for _, d := range sample(f) {
 		if len(d.LineTable) < 40 {
@@ -120,7 +120,7 @@ func FuzzLineTable(f *testing.F) {
 	})
 }
 
-// FuzzJumps builds instruction lists of arbitrary jumps over arbitrary distances: Lower must keep every target.
+// FuzzJumps builds instruction lists of arbitrary jumps over arbitrary distances. Lower must keep every target.
 func FuzzJumps(f *testing.F) {
 	f.Add([]byte{0, 255, 3, 10, 0, 255, 7, 4}, uint16(300))
 	f.Add([]byte{0, 126, 0, 127, 0, 128, 0, 129}, uint16(120))
@@ -137,7 +137,8 @@ func FuzzJumps(f *testing.F) {
 		for i, inst := range list {
 			if inst.Op == opcode.POP_JUMP_IF_TRUE {
 				target := (int(plan[2*jumps])<<8 | int(plan[2*jumps+1])) * (int(spread) + 1) % len(list)
-				// In the middle of "push, jump" the stack height differs, so it is not a valid target.
+				// Between a push and the jump that pops it, the stack has another height. So that place is not a
+				// valid target.
 				if list[target].Op == opcode.POP_JUMP_IF_TRUE || list[target].Op == opcode.RETURN_VALUE {
 					target--
 				}

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// dumpEnv is the variable with the path of a large dump (the standard library, torch) for TestIdentityDump.
-// `make roundtrip` sets it.
+// dumpEnv names the environment variable with the path of a large dump (the standard library, torch) for
+// TestIdentityDump. `make roundtrip` sets it.
 const dumpEnv = "GODYNAMO_CODE_DUMP"
 
 // checkIdentity decodes and lowers one code object and compares the result with the original.
@@ -41,9 +41,9 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 	return assert.Equal(t, &d.Raw, raw, "%v: header", d) && ok
 }
 
-// checkStackSize compares a stack size with CPython's. CPython's compiler counts the handlers of a `try` whose body
-// became empty (`try: pass`), although no row of the exception table leads there; Lower does not. In all other cases
-// the two are equal.
+// checkStackSize compares a stack size with CPython's. If the body of a `try` became empty (`try: pass`), CPython's
+// compiler still counts its handlers, although no row of the exception table leads to them. Lower does not count
+// them. In all other cases the two sizes are equal.
 func checkStackSize(t testing.TB, d *dumped, code *Code, size int) bool {
 	if size == d.Raw.StackSize {
 		return true

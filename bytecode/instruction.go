@@ -1,21 +1,21 @@
-// Package bytecode represents CPython code objects as data: it decodes them into one dialect of instructions,
+// Package bytecode represents CPython code objects as data. It decodes them into one dialect of instructions,
 // analyzes and edits them, and lowers them for a given Python version. It holds no Python object and needs no
 // CPython.
 //
 // The dialect is CPython 3.11's instruction set without the parts that exist only for the interpreter's layout:
 //
-//	EXTENDED_ARG, CACHE   gone; Arg is the whole argument, lowering writes both again
-//	PRECALL               gone; lowering writes one before each CALL
+//	EXTENDED_ARG, CACHE   removed; Arg is the whole argument, and lowering writes both again
+//	PRECALL               removed; lowering writes one before each CALL
 //	jumps                 have a Target instead of a distance, and one opcode instead of one per direction:
 //	                      JUMP, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE
-//	exception table       a Handler at each instruction
-//	line table            a Pos at each instruction
+//	exception table       replaced by a Handler at each instruction
+//	line table            replaced by a Pos at each instruction
 //
 // Lower is the inverse of Decode: Lower(Decode(raw)) equals raw, byte for byte, for all code that CPython's compiler
-// writes. (Only the stack size may be smaller: CPython also counts the handler of an empty `try`.)
+// writes. (Only the stack size may be smaller, since CPython also counts the handler of an empty `try`.)
 //
-// Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction: KW_NAMES and
-// its CALL, and YIELD_VALUE and its RESUME (gen.throw() recognizes yield from and await by RESUME 2 or 3).
+// Two pairs must stay adjacent when code is edited, because the interpreter looks at the next instruction: KW_NAMES
+// and its CALL, and YIELD_VALUE and its RESUME (gen.throw() recognizes `yield from` and `await` by RESUME 2 or 3).
 package bytecode
 
 import (
@@ -31,10 +31,10 @@ type Version struct{ Major, Minor int }
 // String returns the version as "3.11".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// ErrVersion is wrapped by the error for a Python version without an opcode table.
+// ErrVersion is the error that is wrapped if a Python version has no opcode table.
 var ErrVersion = errors.New("unsupported Python version")
 
-// ErrMalformed is wrapped by every error about an invalid code object or instruction list.
+// ErrMalformed is the error that every error about an invalid code object or instruction list wraps.
 var ErrMalformed = errors.New("malformed code")
 
 // malformed returns an error that wraps ErrMalformed.
@@ -50,27 +50,28 @@ func tableFor(v Version) (*opcode.Table, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, v)
 }
 
-// Position is a place in the source file. Lines count from 1 (a module's first instruction has line 0), columns from 0
-// in UTF-8 bytes; -1 means unknown. Both NoPosition and the zero Position mean that there is no place.
+// Position is a place in the source file. Lines count from 1, except that the first instruction of a module has line
+// 0. Columns count from 0, in UTF-8 bytes. -1 means unknown. Both NoPosition and the zero Position mean that there is
+// no place.
 type Position struct{ Line, EndLine, Col, EndCol int32 }
 
-// NoPosition is the position of instructions without one.
+// NoPosition is the Position of an instruction without a place in the source.
 var NoPosition = Position{-1, -1, -1, -1}
 
-// Known reports whether the position names at least a line.
+// Known reports whether the position has at least a line.
 func (p Position) Known() bool { return p.Line >= 0 && p != Position{} }
 
 // LinePosition returns the position of an instruction of which only the line is known.
 func LinePosition(line int) Position { return Position{int32(line), int32(line), -1, -1} }
 
-// Raw is a code object in CPython's form. The caller keeps the constants, which are identified by an index below
-// NumConsts. The slices are never written. Nothing keeps them after a call, except that the Code that Decode returns
-// shares the strings and the Names slice, as does the Raw that Lower returns.
+// Raw is a code object in CPython's form. The caller keeps its constants, which are identified by an index below
+// NumConsts. The slices are never written. Decode returns a Code that shares the strings and the Names slice with its
+// Raw; Lower returns a Raw that shares them with its Code. Nothing else is kept after a call.
 type Raw struct {
 	Name, QualName, Filename        string
 	Code, LineTable, ExceptionTable []byte
 	Flags, FirstLine                int
-	ArgCount                        int // positional parameters, including positional-only ones
+	ArgCount                        int // number of positional parameters, including positional-only ones
 	PosOnlyArgCount                 int
 	KwOnlyArgCount                  int
 	StackSize                       int
@@ -79,31 +80,34 @@ type Raw struct {
 	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
 }
 
-// Instruction is one instruction of the dialect. Instructions refer to each other by pointer. An instruction belongs to
-// one Code and is in its list once.
+// Instruction is one instruction of the dialect. Instructions refer to each other by pointer. An instruction belongs
+// to one Code and occurs once in its list.
 type Instruction struct {
 	Op opcode.Op
-	// Arg depends on the opcode: constant index, name index (LOAD_GLOBAL: shifted left by one, bit 0 pushes NULL),
-	// slot, count; 0 for jumps.
+	// Arg depends on the opcode. It is the index of a constant, the index of a name, a slot, or a count. For
+	// LOAD_GLOBAL the index is shifted left by one, and bit 0 pushes NULL. For jumps Arg is 0.
 	Arg int
 
-	Target *Instruction // target of a jump; else nil
-	// Offset is the place of the instruction (not of the EXTENDED_ARGs before it) in code units of two bytes: in the
-	// code that was decoded or, after Lower, in the written code. It is -1 for an instruction that was never in any.
-	Offset      int
-	Pos         Position
-	NoInterrupt bool             // JUMP: a backward jump ignores the eval breaker (inside await and yield from)
+	Target *Instruction // target of a jump; nil for other instructions
+	// Offset is the place of the instruction itself, not of the EXTENDED_ARGs before it. It counts code units of two
+	// bytes in the code that was decoded or, after Lower, in the written code. It is -1 if the instruction was never
+	// in such code.
+	Offset int
+	Pos    Position
+	// NoInterrupt is set for a JUMP that, if it goes backward, ignores the eval breaker (inside await and yield
+	// from).
+	NoInterrupt bool
 	Handler     *ExceptionRegion // innermost exception-table region that covers the instruction, or nil
 
-	index int32 // scratch: position in Code.Instructions, recomputed by each analysis
+	index int32 // for temporary use: each analysis sets it to the position in Code.Instructions
 }
 
-// New returns an instruction that is in no code yet and has no place in the source.
+// New returns an instruction that is in no Code yet and has no place in the source.
 func New(op opcode.Op, arg int) *Instruction {
 	return &Instruction{Op: op, Arg: arg, Offset: -1, Pos: NoPosition}
 }
 
-// NewJump returns a jump to target that is in no code yet and has no place in the source.
+// NewJump returns a jump to target. The jump is in no Code yet and has no place in the source.
 func NewJump(op opcode.Op, target *Instruction) *Instruction {
 	return &Instruction{Op: op, Target: target, Offset: -1, Pos: NoPosition}
 }
@@ -114,7 +118,7 @@ func (inst *Instruction) At(pos Position) *Instruction {
 	return inst
 }
 
-// String returns opcode and argument: "LOAD_FAST 1"; a jump shows its target's offset.
+// String returns the opcode and the argument: "LOAD_FAST 1". For a jump it shows the target's offset.
 func (inst *Instruction) String() string {
 	switch {
 	case inst.Target != nil:
@@ -129,21 +133,22 @@ func (inst *Instruction) String() string {
 func (inst *Instruction) IsJump() bool { return inst.Op.ArgKind() == opcode.ArgJump }
 
 // ExceptionRegion is one row of the exception table. All instructions in a row share one pointer. If regions nest, an
-// instruction refers only to the innermost: CPython uses one row, and the outer handler gets its exceptions from the
-// inner handler's code, which the outer region covers.
+// instruction refers only to the innermost region, since CPython uses only one row. The outer handler gets its
+// exceptions from the inner handler's code, which the outer region covers.
 type ExceptionRegion struct {
 	Target *Instruction // the handler's first instruction
-	// Depth is the height to which the value stack is cut before the handler runs. With DepthAtEntry, Lower uses the
-	// height before the region's first instruction. This is correct if control enters the region there.
+	// Depth is the height to which CPython pops the value stack before the handler runs. With DepthAtEntry, Lower
+	// uses the height before the region's first instruction. This is correct if control enters the region there.
 	Depth int
-	Lasti bool // the raising instruction's offset is pushed below the exception, for RERAISE to restore
+	// Lasti is set if the raising instruction's offset is pushed below the exception. RERAISE restores that offset.
+	Lasti bool
 }
 
-// DepthAtEntry as an ExceptionRegion's Depth means the stack's height at the region's first instruction.
+// DepthAtEntry is a value of ExceptionRegion.Depth. It means the stack's height at the region's first instruction.
 const DepthAtEntry = -1
 
-// HandlerDepth returns the stack height at the handler's first instruction: the stack is cut to Depth, then the offset
-// (with Lasti) and the exception are pushed.
+// HandlerDepth returns the stack height at the handler's first instruction. CPython pops the stack down to Depth,
+// then pushes the offset (with Lasti) and the exception.
 func (r *ExceptionRegion) HandlerDepth() int {
 	if r.Lasti {
 		return r.Depth + 2
@@ -154,24 +159,27 @@ func (r *ExceptionRegion) HandlerDepth() int {
 // Local is one slot of the frame: a local variable, a cell or a free variable.
 type Local struct {
 	Name string
-	Kind byte // opcode.CO_FAST_LOCAL, CO_FAST_CELL, CO_FAST_FREE; LOCAL and CELL for a parameter that is a cell
+	// Kind is opcode.CO_FAST_LOCAL, CO_FAST_CELL or CO_FAST_FREE. A parameter that is a cell has both LOCAL and CELL.
+	Kind byte
 }
 
-// Code is a decoded code object. Locals start with the parameters: positional, keyword-only, *args, **kwargs.
+// Code is a decoded code object. Locals begins with the parameters: positional ones, keyword-only ones, *args,
+// **kwargs.
 type Code struct {
 	Name, QualName, Filename string
 	FirstLine, Flags         int
-	ArgCount                 int // positional parameters, including positional-only ones
+	ArgCount                 int // number of positional parameters, including positional-only ones
 	PosOnlyArgCount          int
 	KwOnlyArgCount           int
-	StackSize                int // as decoded; Lower recomputes it
+	StackSize                int // size in the decoded code; Lower computes a new one
 	NumConsts                int
 	Names                    []string
 	Locals                   []Local // localsplus
 	Instructions             []*Instruction
 }
 
-// NumArgSlots returns how many of the first Locals a call fills: all parameters, including *args and **kwargs.
+// NumArgSlots returns how many of the first Locals a call fills. These are all parameters, including *args and
+// **kwargs.
 func (c *Code) NumArgSlots() int {
 	n := c.ArgCount + c.KwOnlyArgCount
 	if c.Flags&opcode.CO_VARARGS != 0 {
@@ -183,8 +191,8 @@ func (c *Code) NumArgSlots() int {
 	return n
 }
 
-// Clone returns a deep copy with new instructions and regions, whose targets and handlers are inside the copy. Targets
-// outside the list stay as they are. An instruction has the same index in both lists.
+// Clone returns a deep copy with new instructions and regions. An instruction has the same index in both lists.
+// Targets and handlers of the copy are inside the copy, but targets outside the list stay as they are.
 func (c *Code) Clone() *Code {
 	clone := *c
 	clone.Names = append([]string(nil), c.Names...)
@@ -226,7 +234,7 @@ func number(list []*Instruction) {
 	}
 }
 
-// isNumbered reports whether inst is in list at its index.
+// isNumbered reports whether list[inst.index] is inst.
 func isNumbered(list []*Instruction, inst *Instruction) bool {
 	return int(inst.index) < len(list) && list[inst.index] == inst
 }

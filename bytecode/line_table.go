@@ -2,8 +2,8 @@ package bytecode
 
 import "math"
 
-// The line table of 3.11 and later (Objects/locations.md) is a sequence of entries, each for one to eight code
-// units. An entry starts with a byte 0x80 | form<<3 | units-1; the rest depends on the form:
+// Since 3.11 the line table (Objects/locations.md) is a sequence of entries, each for one to eight code units. An
+// entry begins with a byte 0x80 | form<<3 | units-1. The rest depends on the form:
 //
 //	0..9   one byte:  column = form*8 + bits 4..6, end column = column + bits 0..3; same line, ends on it
 //	10..12 two bytes: column, end column; line + (form-10), ends on it
@@ -11,8 +11,9 @@ import "math"
 //	14     svarint line delta, varint lines to the end line, varint column+1, varint end column+1 (0: unknown)
 //	15     nothing: no location; the entry does not change the line to which the next one is relative
 //
-// Each line is relative to the previous entry's line, the first one to co_firstlineno. A varint has six bits per byte,
-// lowest first; bit 6 means that more bytes follow. An svarint has its sign in bit 0.
+// The line of an entry is relative to that of the previous entry. The line of the first entry is relative to
+// co_firstlineno. A varint has six bits in each byte, lowest bits first; bit 6 means that more bytes follow. An
+// svarint has its sign in bit 0.
 const (
 	formShortLast = 9
 	formOneLine   = 10
@@ -22,7 +23,8 @@ const (
 	formNone      = 15
 
 	maxEntryUnits = 8
-	// Limits of the short forms, from CPython's writer. Tables are equal only if the same forms are chosen.
+	// These are the limits of the short forms in CPython's writer. Tables are equal only if the same forms are
+	// chosen.
 	shortColumns    = 80
 	shortWidth      = 16
 	oneLineColumns  = 128
@@ -35,7 +37,7 @@ type LineEntry struct {
 	Pos   Position
 }
 
-// lineReader walks a line table.
+// lineReader reads a line table entry by entry.
 type lineReader struct {
 	table []byte
 	at    int
@@ -93,7 +95,7 @@ func (r *lineReader) next() (entry LineEntry, ok bool, err error) {
 	return entry, true, nil
 }
 
-// byte reads a payload byte. A byte with bit 7 starts an entry, so it is not a payload byte.
+// byte reads a byte inside an entry. It returns false at a byte with bit 7, which starts the next entry.
 func (r *lineReader) byte() (byte, bool) {
 	if r.at >= len(r.table) || r.table[r.at]&0x80 != 0 {
 		return 0, false
@@ -127,7 +129,7 @@ func (r *lineReader) moveLine() bool {
 	return ok
 }
 
-// DecodeLineTable reads a whole table. Its lines are relative to firstLine (co_firstlineno).
+// DecodeLineTable reads a whole table. Lines in the table are relative to firstLine (co_firstlineno).
 func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	r := lineReader{table: table, line: int64(firstLine)}
 	var entries []LineEntry
@@ -143,7 +145,8 @@ func DecodeLineTable(table []byte, firstLine int) ([]LineEntry, error) {
 	}
 }
 
-// EncodeLineTable writes entries as CPython's compiler does: one table entry each, several for more than eight units.
+// EncodeLineTable writes entries as CPython's compiler does. A LineEntry becomes one table entry, or several if it
+// has more than eight code units.
 func EncodeLineTable(entries []LineEntry, firstLine int) []byte {
 	w := newLineWriter(firstLine, len(entries))
 	for _, e := range entries {
@@ -158,7 +161,7 @@ type lineWriter struct {
 	line  int32
 }
 
-// newLineWriter returns a writer with room for about n entries; most entries take three bytes.
+// newLineWriter returns a writer with room for about n entries. Most entries take three bytes.
 func newLineWriter(firstLine, n int) lineWriter {
 	return lineWriter{make([]byte, 0, 3*n), int32(firstLine)}
 }
@@ -180,7 +183,7 @@ func (w *lineWriter) entry(units int, pos Position) {
 	}
 	delta := pos.Line - w.line
 	w.line = pos.Line
-	// An end line before the start line cannot be written. Only the line of such a position is kept.
+	// If the end line is before the start line, it cannot be written, and only the start line is kept.
 	oneLine := pos.EndLine <= pos.Line
 	if oneLine && (pos.Col < 0 || pos.EndCol < 0 || pos.EndLine < pos.Line) {
 		w.head(formNoColumn, units)

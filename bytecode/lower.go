@@ -4,11 +4,12 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Lower writes code for a Python version: jump forms and distances, EXTENDED_ARG, PRECALL, inline caches, exception and
-// line tables, and the stack size computed from control flow. Instructions keep their order; Lower sets their Offset to
-// their place in the written code. If it returns an error, which wraps ErrMalformed or ErrVersion, nothing has changed.
+// Lower writes code for a Python version. It chooses the forms and distances of jumps, writes EXTENDED_ARG, PRECALL,
+// inline caches, the exception table and the line table, and computes the stack size from the control flow.
+// Instructions keep their order. Lower sets their Offset to their place in the written code. If it returns an error,
+// which wraps ErrMalformed or ErrVersion, nothing has changed.
 //
-// Not every instruction list can be lowered: jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has
+// Not every instruction list can be lowered. Jumps other than JUMP and POP_JUMP_IF_* must go forward, since 3.11 has
 // no backward form of them.
 func Lower(code *Code, v Version) (*Raw, error) {
 	table, err := tableFor(v)
@@ -50,8 +51,9 @@ func Lower(code *Code, v Version) (*Raw, error) {
 
 // layout describes where and how one instruction is written.
 type layout struct {
-	start    int32 // first code unit: that of the PRECALL or of the first EXTENDED_ARG, if there is one
-	arg      int32 // for jumps: the distance
+	// start is the first code unit of the instruction, which may be its PRECALL or its first EXTENDED_ARG.
+	start    int32
+	arg      int32 // distance, if the instruction is a jump
 	opcode   uint8 // CPython's number
 	extended uint8 // number of EXTENDED_ARGs
 	caches   uint8
@@ -69,21 +71,21 @@ func (l *layout) units() int32 {
 	return n
 }
 
-// precallCaches is the size of PRECALL's inline cache in 3.11, the only version with PRECALL. A test compares it with
-// the table.
+// precallCaches is the size of PRECALL's inline cache in 3.11, the only version that has PRECALL. A test compares it
+// with the opcode table.
 const precallCaches = 1
 
-// lowering is the state of one Lower.
+// lowering is the state of one call of Lower.
 type lowering struct {
 	table  *opcode.Table
 	code   *Code
 	flow   *stackFlow
 	layout []layout
-	units  int32 // of the whole code
+	units  int32 // number of code units of the whole code
 }
 
-// choose chooses each instruction's opcode. Whether a jump goes backward depends only on the order of instructions, not
-// on the layout.
+// choose chooses the opcode of each instruction. The direction of a jump depends only on the order of the
+// instructions, not on the layout.
 func (w *lowering) choose() error {
 	hasPrecall := w.table.Encodings[opcode.PRECALL].Known
 	for i, inst := range w.code.Instructions {
@@ -142,8 +144,9 @@ func extendedFor(arg int32) uint8 {
 	return 3
 }
 
-// relax places the instructions. It starts with jumps without EXTENDED_ARG, and lengthens those that do not reach their
-// target until all do. Lengths only grow, so this terminates. The result is the shortest code with this order.
+// relax places the instructions. At first, jumps have no EXTENDED_ARG. Jumps that do not reach their target are
+// lengthened until every jump reaches it. Lengths only grow, so this ends. The result is the shortest code with this
+// order.
 func (w *lowering) relax() error {
 	for grown := true; grown; {
 		grown = false
@@ -173,7 +176,7 @@ func (w *lowering) relax() error {
 	return nil
 }
 
-// write fills in raw's code and tables and sets the instructions' offsets.
+// write fills in the code and the tables of raw, and sets the offsets of the instructions.
 func (w *lowering) write(raw *Raw) {
 	precall := w.table.Encodings[opcode.PRECALL].Forward
 	out := make([]byte, 0, 2*w.units)
@@ -204,7 +207,7 @@ func (w *lowering) write(raw *Raw) {
 	raw.Code, raw.LineTable, raw.ExceptionTable = out, lines.table, EncodeExceptionTable(entries)
 }
 
-// appendUnit writes an instruction with the argument and EXTENDED_ARGs of l, then its empty caches.
+// appendUnit writes the EXTENDED_ARGs of l, then an instruction with its argument, then its empty caches.
 func (w *lowering) appendUnit(out []byte, l *layout, code, caches uint8) []byte {
 	extendedArg := uint8(w.table.Encodings[opcode.EXTENDED_ARG].Forward)
 	for n := int(l.extended); n > 0; n-- {

@@ -44,7 +44,7 @@ func TestLowerChoosesJumpForms(t *testing.T) {
 			for _, backward := range []bool{false, true} {
 				pops, pushes := StackUse(&Instruction{Op: c.op}, true)
 				goOn := StackEffect(&Instruction{Op: c.op}, false)
-				// The target expects the stack as the jump leaves it. If the jump falls through, the code returns.
+				// The target expects the stack as the jump leaves it. If the jump is not taken, the code returns.
 				first, target := New(opcode.NOP, 0), New(opcode.NOP, 0)
 				jump := NewJump(c.op, target)
 				jump.NoInterrupt = c.noInterrupt
@@ -58,7 +58,7 @@ func TestLowerChoosesJumpForms(t *testing.T) {
 					rest = append(rest, returnFrom(2+goOn)...)
 				}
 				if backward {
-					// first; JUMP over the target's block; block; jump
+					// The code is: first, a JUMP over the target's block, the block, the jump.
 					over := New(opcode.NOP, 0)
 					block := append([]*Instruction{target}, returnFrom(depth)...)
 					list = append(list, NewJump(opcode.JUMP, over))
@@ -146,8 +146,9 @@ func TestLowerExtendsArguments(t *testing.T) {
 
 // Row: S002-39
 func TestLowerRelaxesJumpsToFixpoint(t *testing.T) {
-	// Jump i is at 100i+1 and jumps over 255 units, among them the next two jumps; the last jumps over 256. So the last
-	// one needs an EXTENDED_ARG, which makes the two before it longer, and so on to the first.
+	// Jump i is at 100i+1. It jumps over 255 units, which include the next two jumps. The last jump goes over 256
+	// units. So the last jump needs an EXTENDED_ARG. This makes the two jumps before it longer, and so on to the
+	// first.
 	const jumps, reach = 8, 255
 	list := make([]*Instruction, 100*jumps+2*reach)
 	for i := range list {
@@ -205,7 +206,7 @@ func TestLowerWritesInnermostRegion(t *testing.T) {
 }
 
 func TestLowerFindsDepthBehindAnotherHandler(t *testing.T) {
-	// The second region is entered only from the handler of the first.
+	// Control enters the second region only from the handler of the first.
 	first, second := New(opcode.PUSH_EXC_INFO, 0), New(opcode.RERAISE, 0)
 	body := New(opcode.LOAD_CONST, 0)
 	body.Handler = &ExceptionRegion{Target: first, Depth: DepthAtEntry}

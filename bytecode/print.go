@@ -9,12 +9,13 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Print writes a listing of the code, one instruction per line:
+// Print writes a listing of the code, one instruction a line:
 //
 //	line  >> index  OPCODE  arg (name or value)  ! handler
 //
-// The line is shown when it changes; >> marks targets of jumps and handlers. Targets are list indexes, so that a
-// listing is the same before and after lowering. consts returns the text of a constant; if it is nil, none are shown.
+// The line is shown when it changes. The mark >> is shown at targets of jumps and at handlers. Targets are list
+// indexes, so a listing is the same before and after lowering. consts returns the text of a constant. If consts is
+// nil, no constants are shown.
 func Print(w io.Writer, code *Code, consts func(int) string) {
 	out := bufio.NewWriter(w)
 	defer out.Flush()
@@ -49,7 +50,7 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 	}
 }
 
-// Text returns one instruction as Print shows it, without line and index: "LOAD_FAST 0 (x)".
+// Text returns one instruction as Print shows it, but without line and index: "LOAD_FAST 0 (x)".
 func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	text := inst.Op.String()
 	if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
@@ -77,8 +78,8 @@ func regionText(code *Code, r *ExceptionRegion) string {
 	return text
 }
 
-// argText returns the name or value that an instruction's argument refers to, in parentheses, and "to INDEX" for jumps;
-// "" for plain numbers.
+// argText returns what an instruction's argument means: the name or value in parentheses, "to INDEX" for a jump, or
+// "" for a plain number.
 func argText(code *Code, inst *Instruction, consts func(int) string) string {
 	text := ""
 	switch inst.Op.ArgKind() {

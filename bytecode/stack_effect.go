@@ -6,20 +6,21 @@ import (
 	op "github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// stackUse describes an opcode's use of the value stack: how many values it needs on top, and how many it leaves in
-// their place. A value that it only reads is counted in both. popArg and pushArg are multiplied by the argument.
+// stackUse describes an opcode's use of the value stack: how many values it needs on top, and how many values replace
+// them. A value that the opcode only reads is counted in both numbers. popArg and pushArg are multiplied by the
+// argument.
 type stackUse struct {
 	known                      bool
 	pop, popArg, push, pushArg int8
-	jumpPush                   int8 // values left when it jumps, if jumps is set
+	jumpPush                   int8 // if jumps is set: number of values left when the opcode jumps
 	jumps                      bool // jumpPush differs from push
 	popMore, pushMore          func(arg int) int
 }
 
 func fixed(pop, push int8) stackUse { return stackUse{known: true, pop: pop, push: push} }
 
-// counted returns the use of an opcode whose number of values depends on its argument: it takes popArg*arg values
-// below pop others.
+// counted returns the use of an opcode that takes a number of values that depends on its argument. It takes pop
+// values from the top, and popArg*arg values below them.
 func counted(pop, popArg, push, pushArg int8) stackUse {
 	return stackUse{known: true, pop: pop, popArg: popArg, push: push, pushArg: pushArg}
 }
@@ -28,8 +29,8 @@ func jumping(pop, push, jumpPush int8) stackUse {
 	return stackUse{known: true, pop: pop, push: push, jumpPush: jumpPush, jumps: true}
 }
 
-// stackUses has the dialect's opcodes: CALL includes PRECALL's effect. TestStackEffect compares it with
-// dis.stack_effect.
+// stackUses covers the opcodes of the dialect. CALL includes the effect of PRECALL. TestStackEffect compares the
+// table with dis.stack_effect.
 var stackUses = [op.NumOps]stackUse{
 	op.NOP:    fixed(0, 0),
 	op.RESUME: fixed(0, 0),
@@ -101,7 +102,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.UNPACK_EX:           {known: true, pop: 1, push: 1, pushMore: func(arg int) int { return arg&0xff + arg>>8 }},
 
 	op.KW_NAMES:         fixed(0, 0),
-	op.CALL:             counted(2, 1, 1, 0), // NULL and callable, or method and self, below the arguments
+	op.CALL:             counted(2, 1, 1, 0), // below the arguments are NULL and the callable, or the method and self
 	op.CALL_FUNCTION_EX: {known: true, pop: 3, push: 1, popMore: func(arg int) int { return arg & 1 }},
 	op.MAKE_FUNCTION: {known: true, pop: 1, push: 1,
 		popMore: func(arg int) int { return bits.OnesCount(uint(arg & 15)) }},
@@ -123,17 +124,17 @@ var stackUses = [op.NumOps]stackUse{
 	op.MATCH_CLASS:    fixed(3, 1),
 
 	op.RAISE_VARARGS:     counted(0, 1, 0, 0),
-	op.RERAISE:           counted(1, 1, 0, 1), // reads the saved offset below the exception when arg is 1
+	op.RERAISE:           counted(1, 1, 0, 1), // if arg is 1, it reads the saved offset below the exception
 	op.PUSH_EXC_INFO:     fixed(1, 2),
 	op.CHECK_EXC_MATCH:   fixed(2, 2),
 	op.CHECK_EG_MATCH:    fixed(2, 2),
 	op.PREP_RERAISE_STAR: fixed(2, 1),
 	op.POP_EXCEPT:        fixed(1, 0),
 	op.BEFORE_WITH:       fixed(1, 2),
-	op.WITH_EXCEPT_START: fixed(4, 5), // __exit__, saved offset, previous exception, this exception
+	op.WITH_EXCEPT_START: fixed(4, 5), // reads __exit__, saved offset, previous exception, this exception
 	op.BEFORE_ASYNC_WITH: fixed(1, 2),
 
-	// The sent value is on the stack when a generator resumes; dis counts it at the frame's entry instead.
+	// The sent value is pushed when a generator resumes. dis counts it at the start of the frame instead.
 	op.RETURN_GENERATOR:    fixed(0, 1),
 	op.YIELD_VALUE:         fixed(1, 1),
 	op.ASYNC_GEN_WRAP:      fixed(1, 1),
@@ -145,8 +146,9 @@ var stackUses = [op.NumOps]stackUse{
 	op.END_ASYNC_FOR:       fixed(2, 0),
 }
 
-// StackUse returns how many values the instruction needs on top of the stack and how many replace them, if it falls
-// through or if it jumps. Instructions outside the dialect use none.
+// StackUse returns how many values the instruction needs on top of the stack, and how many values replace them. If
+// jump is true, it describes the instruction when it jumps, else when it falls through. Instructions outside the
+// dialect use no values.
 func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	use := &stackUses[inst.Op]
 	pops = int(use.pop) + int(use.popArg)*inst.Arg
@@ -163,8 +165,9 @@ func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	return pops, pushes
 }
 
-// StackEffect returns by how much the instruction grows the stack, if it falls through or if it jumps. The result
-// equals dis.stack_effect except for CALL (which includes PRECALL) and RETURN_GENERATOR (+1).
+// StackEffect returns by how much the instruction grows the stack. If jump is true, the instruction jumps, else it
+// falls through. The result equals dis.stack_effect except for CALL, which includes PRECALL, and RETURN_GENERATOR,
+// which is +1.
 func StackEffect(inst *Instruction, jump bool) int {
 	pops, pushes := StackUse(inst, jump)
 	return pushes - pops

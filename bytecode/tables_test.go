@@ -14,7 +14,7 @@ func TestExceptionTableBothDirections(t *testing.T) {
 		bytes   []byte
 	}{
 		"no entry": {nil, nil},
-		// The example of CPython's Objects/exception_handling_notes.txt.
+		// This is the example in CPython's Objects/exception_handling_notes.txt.
 		"two-byte numbers": {[]ExceptionEntry{{20, 28, 100, 3, false}}, []byte{0x80 | 20, 8, 65, 36, 6}},
 		"lasti":            {[]ExceptionEntry{{0, 1, 0, 0, true}}, []byte{0x80, 1, 0, 1}},
 		"four-byte numbers": {[]ExceptionEntry{{1<<24 - 1, 1 << 24, 1 << 18, 31, true}},
@@ -57,7 +57,7 @@ func TestLineTableForms(t *testing.T) {
 		pos   Position // the previous line is 10
 		units int
 		bytes []byte
-		read  Position // the position that is read, if it has less than pos
+		read  Position // the position that is read back, if the table loses a part of pos
 	}{
 		"short form": {pos: Position{10, 10, 79, 94}, units: 1, bytes: []byte{0x80 | 9<<3, 0x7f}},
 		"wide: one line form": {pos: Position{10, 10, 5, 21}, units: 2,

@@ -1,17 +1,18 @@
-// Package opcode holds the bytecode metadata of each supported CPython version: opcodes, their numbers, inline caches,
-// jumps and operators. The tables are generated from dumps of CPython's `opcode` and `dis` (gen/dump.py, gen/main.go).
+// Package opcode holds the bytecode metadata of each supported CPython version: opcodes, their numbers, inline
+// caches, jumps and operators. The tables are generated from dumps of CPython's modules `opcode` and `dis`
+// (gen/dump.py, gen/main.go).
 //
-// Op is one enumeration for all versions. It has the real opcodes under CPython's names, and JUMP and POP_JUMP_IF_* of
-// the dialect to which package bytecode decodes; these represent both the forward and the backward form. Code outside
-// bytecode sees only the dialect; a Table is for decoding and lowering.
+// Op is one enumeration for all versions. It has the real opcodes under CPython's names. It also has JUMP and
+// POP_JUMP_IF_* of the dialect to which package bytecode decodes. Each of these represents both the forward and the
+// backward form. Code outside package bytecode sees only the dialect. A Table is for decoding and lowering.
 package opcode
 
 import "fmt"
 
 //go:generate go run ./gen .
 
-// Op is an opcode of any version or of the dialect. Its number is not CPython's and may change from build to build, so
-// store names in files, never numbers.
+// Op is an opcode of any version or of the dialect. Its number is not CPython's, and may change from build to build.
+// Files must store names, never numbers.
 type Op uint16
 
 // String returns CPython's name of the opcode.
@@ -35,19 +36,19 @@ type ArgKind uint8
 
 const (
 	ArgNone    ArgKind = iota // the opcode takes no argument
-	ArgNumber                 // a count, a flag set, an operator
+	ArgNumber                 // a count, a set of flags, or an operator
 	ArgConst                  // index into co_consts
-	ArgName                   // index into co_names; LOAD_GLOBAL has it shifted left by one
+	ArgName                   // index into co_names; for LOAD_GLOBAL, shifted left by one
 	ArgLocal                  // index into the localsplus slots
-	ArgFree                   // index into the localsplus slots, for a cell or free variable
+	ArgFree                   // index into the localsplus slots, of a cell or a free variable
 	ArgCompare                // a CompareOp
-	ArgJump                   // a jump's distance
+	ArgJump                   // distance of a jump
 )
 
 // BinaryOp is the argument of BINARY_OP.
 type BinaryOp int
 
-// Symbol returns the operator as written in source code: "+", "+=".
+// Symbol returns the operator as it is written in source code: "+", "+=".
 func (b BinaryOp) Symbol() string {
 	if b.Valid() {
 		return binarySymbols[b]
@@ -55,7 +56,7 @@ func (b BinaryOp) Symbol() string {
 	return "?"
 }
 
-// String returns CPython's name of the operator: NB_ADD.
+// String returns CPython's name of the operator, such as NB_ADD.
 func (b BinaryOp) String() string {
 	if b.Valid() {
 		return binaryNames[b]
@@ -83,7 +84,7 @@ type CompareOp int
 // Valid reports whether CPython has the comparison.
 func (c CompareOp) Valid() bool { return c >= 0 && int(c) < len(compareSymbols) }
 
-// Symbol returns the comparison as written in source code.
+// Symbol returns the comparison as it is written in source code.
 func (c CompareOp) Symbol() string {
 	if c.Valid() {
 		return compareSymbols[c]
@@ -94,23 +95,25 @@ func (c CompareOp) Symbol() string {
 // String returns the comparison's symbol.
 func (c CompareOp) String() string { return c.Symbol() }
 
-// Form is one opcode of one version, for decoding. The zero Form marks a number without an opcode.
+// Form is one opcode of one version, for decoding. The zero Form means that a number has no opcode.
 type Form struct {
-	Real        Op    // with CPython's name
-	Op          Op    // the dialect's opcode to which it is decoded
-	Caches      uint8 // inline cache entries that follow it, in code units
+	Real        Op    // opcode with CPython's name
+	Op          Op    // opcode of the dialect to which it is decoded
+	Caches      uint8 // number of inline cache entries after the instruction, in code units
 	Jump        bool  // the argument is a distance from the end of the instruction
 	Backward    bool  // the distance is counted backward
-	NoInterrupt bool  // jumps back without checking the eval breaker
+	NoInterrupt bool  // the jump goes backward and does not check the eval breaker
 }
 
-// Encoding is one opcode of the dialect, for lowering. It has CPython's numbers, -1 for forms that do not exist.
+// Encoding is one opcode of the dialect, for lowering. It has CPython's number for each form, or -1 if the form does
+// not exist.
 type Encoding struct {
-	Known                          bool
-	Forward, Backward, NoInterrupt int16 // Forward: also the number of an opcode that does not jump
+	Known bool
+	// Forward is also the number of an opcode that does not jump.
+	Forward, Backward, NoInterrupt int16
 }
 
-// Table is the bytecode of one Python version.
+// Table describes the bytecode of one Python version.
 type Table struct {
 	Major, Minor int
 	Magic        string // magic number of the version's .pyc files, hexadecimal

@@ -9,25 +9,26 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Account records, for explain, which of the user's instructions a translation captured. All its methods do
-// nothing on nil.
+// Account records which of the user's instructions a translation captured, for `explain`. On a nil Account all
+// methods do nothing.
 type Account struct {
-	Translated []CodeUnits    // symbolically executed, by code object
-	Calls      [][]ChainLevel // places of torch's operations in the graph, outermost frame first
+	Translated []CodeUnits    // instructions executed symbolically, by code object
+	Calls      [][]ChainLevel // the user's stack at each torch operation of the graph, outermost frame first
 	Python     []PythonCall   // instructions that run as Python operations in the graph
-	// Native is the user's instruction that runs in CPython after a break; Native.Code is zero if there is none.
-	// Its code units in the transformed code are Start .. End-1.
+	// Native is the user's instruction that CPython runs at a graph break. Native.Code is zero if there is none.
+	// Start and End-1 are the first and the last of its code units in the transformed code.
 	Native     CodeUnit
 	Start, End int
 	Copies     []Copy
-	Nodes      []NodePlace // of the graph, in order
+	Nodes      []NodePlace // the graph's nodes, in order
 
 	steps  map[py.Object]map[int]bool
 	python map[py.Object]map[int]bool
 	native []*bytecode.Instruction
 }
 
-// CodeUnits lists instructions of one code object by the index of their first code unit, sorted.
+// CodeUnits lists instructions of one code object, sorted. Units holds the index of each instruction's first code
+// unit.
 type CodeUnits struct {
 	Code  py.Object
 	Units []int
@@ -39,21 +40,22 @@ type CodeUnit struct {
 	Unit int
 }
 
-// PythonCall is an instruction that became a Python operation, and the callee under which it is counted.
+// PythonCall is an instruction that became a Python operation. It is counted under Callee.
 type PythonCall struct {
 	CodeUnit
 	Line   int
 	Callee string
 }
 
-// NodePlace is a node of the graph and the user's stack at its operation, innermost first; nil for a graph
-// input.
+// NodePlace is a node of the graph. Stack is the user's stack at its operation, innermost frame first, or nil for a
+// graph input.
 type NodePlace struct {
 	Node  *fxgraph.Node
 	Stack []exc.Frame
 }
 
-// Copy maps the instructions copied into a resume function's code to the user's code: pairs of code units.
+// Copy maps the instructions of a resume function's code to the user's instructions from which they were copied. Each
+// pair in Units holds the code unit of the copy and that of the original.
 type Copy struct {
 	Code, Original py.Object
 	Units          [][2]int
@@ -113,8 +115,8 @@ func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction
 	}
 }
 
-// copying is called before a resume function's code is lowered; the function it returns is called with the new
-// code object.
+// copying notes the code units of a resume function's code. It is called before that code is lowered. The function
+// that it returns records the Copy, and is called with the new code object.
 func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original py.Object) {
 	if a == nil {
 		return func(*py.Scope, py.Object, py.Object) {}

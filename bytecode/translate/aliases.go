@@ -9,13 +9,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Two input tensors may be the same object, or views of one another, in a later call even if not in this one. An
-// in-place operation that changes the metadata of one may then affect the other. Changed sizes are visible if they
-// are one object; a guard excludes this. A changed requires_grad is visible also if they are views; the graph breaks
-// before requires_grad is read.
+// Two input tensors that are distinct in this call may be the same object, or views of one another, in a later call.
+// An in-place operation that changes the metadata of one may then affect the other. A change of sizes can only be
+// seen through the same object, and a guard requires two objects. A change of requires_grad can also be seen through
+// a view, so the graph breaks before requires_grad is read.
 
-// changesMetadata reports whether an operation among the events from `from` on may change a tensor's sizes or
-// flags in place.
+// changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
 	for _, e := range o.events[from:] {
 		if n := e.node; n != nil && n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
@@ -42,7 +41,7 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		}
 		switch {
 		case !after && !switchesGradFlag(n):
-		case after != requires, t.Example.IsNull() || t.Changed: // results may inherit the flag
+		case after != requires, t.Example.IsNull() || t.Changed: // an operation's result may inherit the flag
 			return true, nil
 		}
 	}
@@ -88,12 +87,14 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 	return m.RequiresGrad, nil
 }
 
-// HidesChange implements variables.Output. AOTAutograd computes gradients from values saved at the graph's
-// start and end:
-//   - A tensor that requires gradients and is changed in no_grad mode, in a graph with operations that autograd
-//     records: the backward pass recomputes some of them from the changed tensor, and raises no error if one of them
-//     has saved a value that changed (torch 2.15, aot_eager: y = w * x; w.add_(1) in no_grad; (y * w).sum()).
-//   - Tensor.data has its own version counter, but the graph's change increments that of the tensor.
+// HidesChange implements variables.Output. AOTAutograd computes gradients from values that it saves at the graph's
+// start and end. Its gradients are therefore wrong in two cases:
+//   - A graph changes a tensor that requires gradients in no_grad mode, and also has operations that autograd
+//     records. The backward pass recomputes some of these operations from the changed tensor. It raises no error if
+//     one of them has saved a value that changed (torch 2.15, aot_eager: y = w * x; w.add_(1) in no_grad; (y *
+//     w).sum()).
+//   - A graph changes Tensor.data. That attribute has its own version counter, but the graph increments the counter
+//     of the tensor.
 func (o *OutputGraph) HidesChange(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
 	input, data := o.firstInput(t.Node, 0)
 	if input == nil || o.ownStorage(t.Node, 0) {
@@ -128,7 +129,7 @@ func (o *OutputGraph) seesHidden(operation string) error {
 	return err
 }
 
-// dataOf returns the frame's tensor whose data attribute a node reads; nil for other nodes.
+// dataOf returns the frame's tensor whose `data` attribute n reads. It returns nil if n is no such read.
 func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	if n.Target.Text != "builtins.getattr" || !isLiteral(n.Args[1], "'data'") {
 		return nil
@@ -137,8 +138,9 @@ func (o *OutputGraph) dataOf(n *fxgraph.Node) *variables.TensorVariable {
 	return o.inputOf[of]
 }
 
-// firstInput follows first operands to a tensor of the frame; input is nil if there is none within a few
-// operations. data reports whether the path reads Tensor.data.
+// firstInput follows the first operand of n, the first operand of that operation, and so on, to an input tensor of
+// the frame. input is nil if none is reached within a few operations. data reports whether the path reads
+// Tensor.data.
 func (o *OutputGraph) firstInput(n *fxgraph.Node, depth int) (input *variables.TensorVariable, data bool) {
 	if t := o.inputOf[n]; t != nil {
 		return t, false
@@ -154,9 +156,9 @@ func (o *OutputGraph) firstInput(n *fxgraph.Node, depth int) (input *variables.T
 	return input, data || o.dataOf(n) != nil
 }
 
-// recorded reports whether an operation so far may have run in grad mode, given that the mode is off now.
+// recorded reports whether an operation so far may have run in grad mode. It is called while grad mode is off.
 func (o *OutputGraph) recorded() bool {
-	if o.state.entry.IsNull() { // no mode is switched, and none records now
+	if o.state.entry.IsNull() { // the frame has switched no mode, so grad mode was off from its start
 		return false
 	}
 	on, ran := true, false

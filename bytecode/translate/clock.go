@@ -6,17 +6,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Phase is a part of a translation that is timed separately. Time outside other phases is Translating: the
-// symbolic run.
+// Phase is a part of a translation that is timed separately. The phase Translating is the symbolic execution. It
+// includes all time outside the other phases.
 type Phase uint8
 
-// The phases, in the order they end.
+// The phases, in the order in which they end.
 const (
 	Translating Phase = iota
 	Decoding
-	Guarding  // the guards' program and text
-	Compiling // the backend
-	Lowering  // the transformed code, and its code object
+	Guarding  // building the guards' program and text
+	Compiling // running the backend
+	Lowering  // building the transformed code and its code object
 	Installing
 	numPhases
 )
@@ -25,14 +25,15 @@ var phaseNames = [numPhases]string{"translate", "decode", "guards", "backend", "
 
 func (p Phase) String() string { return phaseNames[p] }
 
-// Clock measures the time of a translation per phase and per user function. All its methods do nothing on nil, so
-// that an untraced translation is not measured.
+// Clock measures the time of a translation per phase and per user function. On a nil Clock, Begin and End do nothing,
+// so an untraced translation is not measured.
 //
-// Time counts for the innermost activity: a phase's time is not part of the function during which it runs.
+// Time counts for the innermost activity only: the time of a phase does not count for the function during which it
+// runs.
 type Clock struct {
-	Attempts  int        // how often the frame was started
+	Attempts  int        // how often the translation of the frame was started
 	ResumedAt int        // the line at which a resumed frame continues
-	Calls     []CallTime // by path; a caller comes before its callees
+	Calls     []CallTime // one for each call path; a caller comes before its callees
 	phases    [numPhases]time.Duration
 	paths     map[callPath]int
 	running   []*time.Duration // counters of the current activities, innermost last
@@ -44,9 +45,11 @@ type Clock struct {
 type CallTime struct {
 	Parent     int // index of the caller
 	Name, File string
-	Line       int            // the function's first line
-	Count      int            // how often it ran, restarts included
-	Self       *time.Duration // a separate allocation: it is updated while Calls grows
+	Line       int // the function's first line
+	Count      int // how often it ran, restarts included
+	// Self is the time of the function without its callees. It is allocated separately, since it is updated while
+	// Calls grows.
+	Self *time.Duration
 }
 
 type callPath struct {
@@ -54,10 +57,10 @@ type callPath struct {
 	code   py.Object
 }
 
-// maxPaths bounds the recorded paths; the time of deeper ones counts for the caller.
+// maxPaths bounds the number of recorded call paths. The time of any further path counts for its caller.
 const maxPaths = 2000
 
-// NewClock starts measuring.
+// NewClock returns a Clock that is running.
 func NewClock() *Clock {
 	c := &Clock{paths: map[callPath]int{}, since: time.Now()}
 	c.running = append(c.running, &c.phases[Translating])
@@ -122,7 +125,7 @@ func (c *Clock) leave() {
 	c.end()
 }
 
-// Phases returns the times so far, by Phase. The time of functions counts as Translating.
+// Phases returns the time measured so far for each Phase. The time of user functions counts as Translating.
 func (c *Clock) Phases() [numPhases]time.Duration {
 	out := c.phases
 	for i := range c.Calls {

@@ -15,33 +15,38 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// The operand of an instruction that accesses a local variable carries the space of the variable. finish replaces it
-// by the slot, once the number of values that the guards pass is known.
+// Until finish runs, the operand of an instruction that accesses a local variable or a closure cell combines a space
+// and a number in that space. finish replaces the operand by the final slot, once it knows how many values the guards
+// pass.
 const (
-	spaceSlot    = iota << 24 // parameters: the frame's slots
-	spaceExtra                // parameters: values the guards have fetched
-	spaceTemp                 // values computed here; one number per value, folded into few slots by liveness
-	spaceClosure              // closure cells of the generated function: constants that marshal refuses in co_consts
+	spaceSlot  = iota << 24 // parameters that are slots of the frame
+	spaceExtra              // parameters that are values fetched by the guards
+	// Values computed by the function have one number each. tidy folds them into few slots by their liveness.
+	spaceTemp
+	spaceClosure // closure cells of the generated function, for constants that marshal refuses
 	spaceMask    = 0xff << 24
 )
 
-// mark attaches a chain to the instructions from start up to the next mark.
+// mark attaches a chain (the user's stack at an instruction) to the instructions from start up to the next mark.
 type mark struct {
 	start int
 	chain *chain
 	drop  bool
 	graph bool
-	// protected: if the code raises, CPython runs the user's code again; see OutputGraph.protect
+	// protected is set if CPython runs the user's code again after the instructions raise; see OutputGraph.protect.
 	protected bool
 }
 
-// calling selects whether CPython checks for signals around a written call: see core/calls/quiet_call.h.
+// calling selects how calls are written, and with it whether CPython checks for signals around a call; see
+// core/calls/quiet_call.h.
 type calling int
 
 const (
 	plainCalls calling = iota
-	quietCalls         // no check for signals after a call that cannot be repeated: no user handler would see it
-	heldCalls          // no check while the call runs either
+	// CPython does not check for signals after the call. This is for calls that cannot be repeated: no handler of the
+	// user's code would catch the signal's exception.
+	quietCalls
+	heldCalls // CPython does not check for signals while the call runs, or after it
 )
 
 func (k calling) name() string {
@@ -51,7 +56,8 @@ func (k calling) name() string {
 	return "quiet_calls"
 }
 
-// Codegen (PyCodegen) writes the transformed function: the events in order, then the frame's end.
+// Codegen (PyCodegen in Dynamo) writes the transformed function: first the events in order, then the end of the
+// frame.
 type Codegen struct {
 	out       *OutputGraph
 	list      []*bytecode.Instruction
@@ -65,28 +71,29 @@ type Codegen struct {
 	extraIdx  map[string]int
 	nodeTemp  map[*fxgraph.Node]int
 	slotTemp  map[int]int
-	held      map[int]bool // temps that keep their value until a DELETE_FAST, or the end
+	held      map[int]bool // temps that keep their value until a DELETE_FAST or the end of the function
 	numTemps  int
 	pos       bytecode.Position
 	marks     []mark
 	ends      []int                  // indexes after the last instruction of each operation or effect
-	foreseen  []written              // operations that the guards have run
+	foreseen  []written              // operations that the guards have run already
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
-	catches   bool // passes an exception of the native instruction to a resume function
+	catches   bool // an exception of the native instruction is passed to a resume function
 	// letGo is the index of the native instruction at a graph break, or -1. Dead values are released before it,
 	// because the user's code has released them by then.
 	letGo int
-	// caught is the temp for the native instruction's exception, and catch is the call of the resume function that
-	// handles it. The exception's traceback keeps this frame alive, so the frame holds no values at that call.
+	// caught is the temp that holds the native instruction's exception. catch is the call of the resume function that
+	// handles that exception. Its traceback keeps this frame alive, so the frame must hold no values at that call.
 	caught   int
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
-	leadEnd  int // instructions of the events before the first operation
+	leadEnd  int // index of the first instruction after the effects that precede the first operation
 	calls    calling
-	// protecting: the last protected operation is not written yet; no effect may be visible before it has finished
+	// protecting is set until the last protected operation has been written. No effect may be visible before that
+	// operation has finished.
 	protecting bool
-	// effectsWait: see OutputGraph.effectsWait
+	// effectsWait is the result of OutputGraph.effectsWait.
 	effectsWait bool
 	looked      int  // events that making has examined
 	seen        bool // one of the examined events is visible
@@ -106,7 +113,7 @@ func (c *Codegen) emit(op opcode.Op, arg int) *bytecode.Instruction {
 	return inst
 }
 
-// at sets the user position of the following instructions.
+// at sets the user's position for the instructions that follow.
 func (c *Codegen) at(ch *chain, drop bool) {
 	if ch == nil {
 		return
@@ -139,7 +146,7 @@ func (c *Codegen) name(s string) int {
 	return i
 }
 
-// LoadConst implements variables.Emitter. Objects that marshal accepts go into co_consts, others into a closure
+// LoadConst implements variables.Emitter. Objects that marshal accepts go into co_consts. Others go into a closure
 // cell, where the garbage collector sees them.
 func (c *Codegen) LoadConst(o py.Object) {
 	if marshals(c.out.scope, o) {
@@ -183,8 +190,8 @@ func marshals(s *py.Scope, o py.Object) bool {
 	return false
 }
 
-// onlyOne reports whether there is only one object with this value, so that a guard on the value pins the
-// object. For other constants from the frame, the next call may have an equal object.
+// onlyOne reports whether no other object has the same value, so that a guard on the value also fixes the object. For
+// any other constant that comes from the frame, the next call may pass an equal object.
 func onlyOne(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.Code:
@@ -260,7 +267,7 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	return exc.Break(exc.Reconstruct, "%s", v.Kind())
 }
 
-// loadSource loads a value that the guards have fetched: a slot or an extra parameter.
+// loadSource loads a value that the guards have fetched, from a slot or from an extra parameter.
 func (c *Codegen) loadSource(src guards.Source) error {
 	switch s := src.(type) {
 	case *guards.LocalSource:
@@ -365,8 +372,8 @@ func (c *Codegen) LoadMethod(name string) {
 	c.emit(opcode.LOAD_METHOD, c.name(name))
 }
 
-// Call writes a call of the callable below nargs arguments, the last len(kwnames) of them by keyword. NULL is
-// below the callable.
+// Call writes a call with the nargs arguments on top of the stack, the last len(kwnames) of which are keyword
+// arguments. Below the arguments are the callable and, below that, NULL.
 func (c *Codegen) Call(nargs int, kwnames []string) {
 	var names py.Object
 	if len(kwnames) > 0 {
@@ -392,7 +399,8 @@ func (c *Codegen) Call(nargs int, kwnames []string) {
 	c.emit(opcode.CALL, nargs)
 }
 
-// as runs f with calls of the given kind, or of the current kind if that is stricter.
+// as runs f, which writes calls of the given kind. If the current kind is stricter, the calls are of the current
+// kind.
 func (c *Codegen) as(kind calling, f func() error) error {
 	before := c.calls
 	c.calls = max(kind, before)
@@ -400,9 +408,9 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making returns the kind of the calls that make a value, such as a cell or an iterator. The user's code has no such
-// calls. After a visible event, an exception from outside that arrives at one would be raised between two
-// instructions between which CPython never checks for it.
+// making returns the kind of the calls that build a value, such as a cell or an iterator. The user's code has no such
+// call. An exception from outside (a signal handler's, or another thread's) must not arrive at such a call after a
+// visible event: CPython would never raise it there.
 func (c *Codegen) making() calling {
 	events := c.out.events
 	c.seen = c.seen || slices.ContainsFunc(events[min(c.looked, len(events)):], c.out.visible)
@@ -413,7 +421,7 @@ func (c *Codegen) making() calling {
 	return plainCalls
 }
 
-// core returns an object of the core's module. A missing object is a bug in godynamo, so core panics.
+// core returns an attribute of the module godynamo._C. If it is missing, that is a bug in godynamo, and core panics.
 func (c *Codegen) core(name string) py.Object {
 	m, err := c.out.scope.Import("godynamo._C")
 	if err == nil {
@@ -433,7 +441,7 @@ func (c *Codegen) keywords(names py.Object) py.Object {
 	return k
 }
 
-// CallMethod writes the call after LOAD_METHOD.
+// CallMethod writes the call that follows LoadMethod.
 func (c *Codegen) CallMethod(nargs int, kwnames []string) { c.Call(nargs, kwnames) }
 
 // MakeFunction implements variables.Emitter.
@@ -494,7 +502,7 @@ func (c *Codegen) LoadPool(i int) { c.LoadConst(c.out.pool[i]) }
 // PoolObject implements NodeEmitter.
 func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 
-// runEvents writes all events. A whole graph is called first; effects follow in order.
+// runEvents writes all events in order. The call of a whole graph is inserted later, by graphCall.
 func (c *Codegen) runEvents() error {
 	c.effectsWait = c.out.effectsWait()
 	if c.out.backend.Inline() {
@@ -510,7 +518,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // the random state is restored, and the user's code draws the numbers again
+				c.out.runsAgain(e) // if the piece runs again, the random state is restored first
 			}
 			if err := c.runEvent(e); err != nil {
 				return err
@@ -529,7 +537,7 @@ func (c *Codegen) runEvents() error {
 		if e.node != nil && c.leadEnd < 0 {
 			c.leadEnd = len(c.list)
 		}
-		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph to switch the mode
+		if c.out.numOps == 0 && e.node != nil && e.node.State { // there is no graph that would switch the mode
 			if err := c.switchState(e); err != nil {
 				return err
 			}
@@ -543,9 +551,9 @@ func (c *Codegen) runEvents() error {
 	return nil
 }
 
-// lookForSignals writes a backward jump, and the jumps that lead to it and past it. CPython checks for signals at
-// backward jumps and after calls of C functions. Without this check, a signal during the last operation of a block
-// would be raised outside the block.
+// lookForSignals writes a backward jump, with one jump that leads to it and one that leaves it. CPython checks for
+// signals at backward jumps and after calls of C functions. Without this check, a signal during the last operation of
+// a block would be raised outside the block.
 func (c *Codegen) lookForSignals() {
 	back, over := bytecode.NewJump(opcode.JUMP, nil).At(c.pos), bytecode.New(opcode.NOP, 0).At(c.pos)
 	start := bytecode.NewJump(opcode.JUMP, back).At(c.pos)
@@ -585,8 +593,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt returns the snapshot of torch's modes to restore if an event that is not an operation raises. A delayed
-// event may run under other modes than the user's line.
+// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. A
+// delayed event may run under other modes than the user's line did.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:
@@ -643,7 +651,9 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		kind = quietCalls // nothing restores the mode right after a switch; a lasting change must not run twice
+		// A signal right after a switch would find no region that restores the mode. A change that stays must not run
+		// twice.
+		kind = quietCalls
 	}
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {
@@ -657,11 +667,11 @@ func (c *Codegen) writeEvent(e *event) error {
 	if err != nil {
 		return err
 	}
-	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy drops it if nothing loads it
+	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy removes this store if nothing loads the value
 	return nil
 }
 
-// finish builds the code. order[i] is the index in extras of the i-th parameter after the slots.
+// finish builds the code. order[i] is the index in extras of the i-th parameter that follows the slots.
 func (c *Codegen) finish(order []int) *bytecode.Code {
 	f := c.out
 	temps := c.tidy()

@@ -15,7 +15,8 @@ func (c *Codegen) SetUpdate(i int)        { c.emit(opcode.SET_UPDATE, i) }
 func (c *Codegen) DictUpdate(i int)       { c.emit(opcode.DICT_UPDATE, i) }
 func (c *Codegen) DictMerge(i int)        { c.emit(opcode.DICT_MERGE, i) }
 
-// CallFunctionEx writes a call with an iterable of arguments and, on top of it, a mapping of keywords.
+// CallFunctionEx writes a call. The stack holds the callable, an iterable of arguments and, if keywords is true, a
+// mapping of keyword arguments on top.
 func (c *Codegen) CallFunctionEx(keywords bool) {
 	flags := 0
 	if keywords {

@@ -8,9 +8,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Snapshot implements variables.Translator. It returns (frames, rows, examples, guards). The frames are innermost
-// first; each is (code, line, offset in bytes or -1, ((variable, view), ...), views of its stack). The rows are those
-// of the graph so far; examples has, for each row, an example of the input or None.
+// Snapshot implements variables.Translator. It returns (frames, rows, examples, guards). frames lists the frames,
+// innermost first. Each is (code, line, offset in bytes or -1, ((variable, view), ...), views of its stack). rows
+// lists the rows of the graph so far. examples has, for each row, an example of the input or None.
 func (tx *InstructionTranslator) Snapshot() (py.Object, error) {
 	s, o := tx.Scope(), tx.out
 	var frames []py.Object

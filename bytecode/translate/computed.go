@@ -10,19 +10,19 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Each call recomputes its computed values (variables.ComputedVariable). Inline code computes them in place. A whole
-// graph takes them as inputs, so their events run before it and may read only other computed values and the frame's
-// inputs. Random numbers are then drawn too early, which is visible if the graph raises. In this case the generators
-// are restored, and the user's code runs again from its start. If it cannot run again, drawing a number after an
-// operation breaks the graph.
+// A computed value (variables.ComputedVariable) is computed again in each call. Inline code computes it in place. A
+// whole graph takes it as an input, so the computing event runs before the graph and may read only the frame's inputs
+// and other computed values. Random numbers are then drawn too early, which is visible if the graph raises. In this
+// case the transformed function restores the generators, and the user's code runs again from its start. If the user's
+// code cannot run again, the graph breaks where it draws a number after an operation.
 
 // computedValues is an OutputGraph's state for computed values.
 type computedValues struct {
-	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders of a graph that is written inline
+	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders in a graph that is written inline
 	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
-	generators []variables.VariableTracker // the frame's generators from which numbers were drawn
+	generators []variables.VariableTracker // the frame's random generators from which numbers were drawn
 	handler    func() error                // writes the handler that restores the generators
 }
 
@@ -72,7 +72,7 @@ func readyAtStart(v variables.VariableTracker) bool {
 
 func (o *OutputGraph) drawsFrom(generator variables.VariableTracker) {
 	if generator.Source() == nil {
-		return // each call makes its own
+		return // the generator is made in the call, so its state need not be restored
 	}
 	for _, g := range o.computed.generators {
 		if g == generator {
@@ -92,8 +92,8 @@ func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *va
 	return variables.NewTensor(n)
 }
 
-// number returns the graph operand for a computed number; nil for other values. It fails if the number's value
-// would affect more than the result's data.
+// number returns the graph operand that represents a computed number, or nil for any other value. It fails if the
+// number's value would affect more than the data of the operation's result.
 func (o *OutputGraph) number(tx variables.Translator, operation string,
 	v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok {
@@ -121,7 +121,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	return n, nil
 }
 
-// computedExample returns an example of the value that a computed value's placeholder gets.
+// computedExample returns an example for the placeholder of a computed value.
 func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bool, err error) {
 	if x, ok := o.computed.numbers[n]; ok {
 		example, err = o.scope.Call(x.Type, o.scope.Int(1))
@@ -131,10 +131,10 @@ func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bo
 	return example, ok, nil
 }
 
-// loadComputed writes the load of a computed value's placeholder. It returns false for other nodes.
+// loadComputed loads the value of a placeholder that represents a computed value. It returns false for other nodes.
 func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
 	if x, ok := c.out.computed.numbers[n]; ok {
-		_ = c.Load(x) // it has a slot
+		_ = c.Load(x) // this cannot fail, since the value has a slot
 		return true
 	}
 	if slot, ok := c.out.computed.tensors[n]; ok {
@@ -144,8 +144,8 @@ func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
 	return false
 }
 
-// computeEarly writes, before the call of a whole graph, the code that computes its inputs. It returns the
-// temps of the generators' states.
+// computeEarly writes the code that computes the inputs of a whole graph, ahead of the graph's call. It returns the
+// temps that hold the generators' saved states.
 func (c *Codegen) computeEarly() ([]int, error) {
 	var states []int
 	for _, g := range c.out.computed.generators {
@@ -184,8 +184,8 @@ func (c *Codegen) callComputed(name string, load func() error, nargs int) error 
 	return nil
 }
 
-// putBack covers the instructions from start on with a handler that restores the generators and reraises. The handler
-// itself is written later (writeFinish).
+// putBack covers the instructions from start on with an exception handler that restores the generators and reraises.
+// The handler itself is written later (writeFinish).
 func (c *Codegen) putBack(start int, states []int) {
 	if len(states) == 0 {
 		return
@@ -224,7 +224,7 @@ func (o *OutputGraph) MadeHere(src guards.Source) bool {
 	return local.Slot >= len(params) || o.root.code.Locals[params[local.Slot]].Kind&opcode.CO_FAST_FREE == 0
 }
 
-// computedParams returns the parameters of a resume function, by number, that hold computed values.
+// computedParams returns the numbers of the resume function's parameters that hold computed values.
 func (tx *InstructionTranslator) computedParams(params []int, stack []item) []int {
 	var out []int
 	n := 0

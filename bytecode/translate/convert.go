@@ -13,27 +13,28 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// errEffectsLost requests another attempt that breaks the graph at effects.
+// errEffectsLost requests another attempt in which the graph breaks at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
-// errTakenApart requests another attempt: the backend turned out to trace the graph's operators.
+// errTakenApart requests another attempt, because the backend turned out to trace the graph's operators.
 var errTakenApart = errors.New("a backend that traces operators")
 
-// errStateless requests another attempt, without switches of torch's modes in the graph.
+// errStateless requests another attempt in which the graph does not switch torch's modes.
 var errStateless = errors.New("a graph that switches modes and cannot run again")
 
-// errNotProtected requests another attempt, without operations inside try and with.
+// errNotProtected requests another attempt in which operations inside try and with are not captured.
 var errNotProtected = errors.New("a graph that cannot run again")
 
-// maxRestarts bounds how often one frame is retranslated; each restart adds an entry to the log.
+// maxRestarts bounds how often the translation of one frame restarts. Each restart adds an entry to the speculation
+// log.
 const maxRestarts = 100
 
-// Converter translates one frame; cacheSize is the number of translations the frame already has.
+// Converter translates one frame. cacheSize is the number of translations that the frame already has.
 type Converter func(s *py.Scope, f *Frame, cacheSize int) (*Result, error)
 
-// ConvertFrameAssert returns the converter for a backend. With oneGraph, the first graph break is returned as
-// its error; otherwise the graph is broken. Errors: *exc.Unsupported (a break), *exc.SkipFrame, *exc.Raised and
-// *py.Error (for the user); any other error is a bug.
+// ConvertFrameAssert returns the converter for a backend. If oneGraph is true, the converter returns the first graph
+// break as an error. Otherwise it breaks the graph. Errors that are for the user are *exc.Unsupported (a graph
+// break), *exc.SkipFrame, *exc.Raised and *py.Error. Any other error is a bug.
 func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst Installer) Converter {
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		if err := unsupportedKind(s, f); err != nil {
@@ -86,8 +87,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 	}
 }
 
-// ConvertFrame wraps ConvertFrameAssert. If the frame cannot resume after a break, the whole frame runs in
-// CPython.
+// ConvertFrame wraps ConvertFrameAssert. If the frame cannot resume after a break, CPython runs the whole frame.
 func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	convert := ConvertFrameAssert(compilerFn, false, opts, inst)
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
@@ -239,7 +239,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 	}
 }
 
-// maxSearched is the length up to which an argument is searched for tensors.
+// maxSearched is the length up to which the items of an argument are searched for tensors.
 const maxSearched = 1000
 
 // holdsTensor reports whether obj is, or directly contains, a tensor or a module. Generators count, since they
@@ -274,8 +274,8 @@ func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
 		py.IsSubtype(t, o.world.NNModule)
 }
 
-// slotNames names the slots: the arguments, then the free variables whose cells follow them. The names of a
-// resume function's parameters are those in its code.
+// slotNames returns the names of the slots: those of the arguments, then those of the free variables, whose cells
+// follow. The parameters of a resume function have the names of its code.
 func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 	if f.Origin != nil {
 		v, ok := py.Answered(s.GetAttr(f.Code, "co_varnames"))
@@ -299,7 +299,7 @@ func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 	return out
 }
 
-// writeReturn ends the outermost frame with a value.
+// writeReturn ends the outermost frame, which returns v.
 func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error {
 	o := tx.out
 	o.account.translated(tx, tx.inst)
@@ -310,7 +310,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 		if u, ok := err.(*exc.Unsupported); ok {
 			return exc.Skip(u)
 		}
-		return err // another attempt, breaking where the returned exception was raised
+		return err // the next attempt breaks the graph where the returned exception was raised
 	}
 	c := newCodegen(o)
 	o.codegen = c
@@ -326,8 +326,8 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	return o.finalize(c)
 }
 
-// nothingToCapture ends a frame without a tensor among the arguments or a torch operation. The verdict holds
-// for these argument types, never for the code object.
+// nothingToCapture ends a frame that has no tensor among its arguments and runs no torch operation. This result is
+// valid for the types of these arguments only, not for the code object.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	var set guards.Set
 	root := o.root
@@ -415,7 +415,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	return errDone
 }
 
-// mayFinish returns the error with which the translation must end or start again; nil if it may be finished.
+// mayFinish returns nil if the translation may be finished. Otherwise it returns the error that ends or restarts it.
 func (o *OutputGraph) mayFinish() error {
 	if o.idle() {
 		return o.nothingToCapture(true)
@@ -435,8 +435,8 @@ func (o *OutputGraph) mayFinish() error {
 	return nil
 }
 
-// writeFinish writes the code around the user's operations: the graph's call before them, handlers and restores
-// after.
+// writeFinish writes the code around the user's operations: the call of the graph before them, and after them the
+// exception handlers that restore state.
 func (c *Codegen) writeFinish() error {
 	if err := c.graphCall(); err != nil {
 		return err
@@ -452,8 +452,8 @@ func (c *Codegen) writeFinish() error {
 	return c.writeStateRestore()
 }
 
-// transformed returns the transformed function and its traceback table. The function takes the guards' extra
-// registers in the given order.
+// transformed returns the transformed function and its traceback table. Its last parameters are the values that the
+// guards fetched, in the given order.
 func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	o := c.out
 	code := c.finish(order)
@@ -479,7 +479,7 @@ func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	return fn, table, err
 }
 
-// extraOrder sorts the extra values by register, as the C core expects.
+// extraOrder returns the indexes of the extra values, sorted by register. The C core expects this order.
 func extraOrder(regs []uint32) []int {
 	order := make([]int, len(regs))
 	for i := range order {

@@ -9,44 +9,47 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Equal layers. When a module is called, its code runs symbolically; the captured operations, the result and
-// the guards made on the module so far are kept as a layer. Everything that a translation knows about an object
-// of the frame is guarded. So those guards, evaluated on another module of the class, decide whether its code
-// would do the same; they are compiled once and run by the C core, like an entry's. If they hold, the
-// operations are added again on the other module's tensors, the guards are added for it, and its code does not
-// run.
+// Equal layers. When a module is called, its code runs symbolically. The captured operations, the result and the
+// guards made on the module so far are kept as a layer. The translation guards everything that it learns about an
+// object of the frame. So these guards, evaluated on another module of the class, decide whether the code of that
+// module would do the same. They are compiled once into a check, which the C core runs like the guards of an entry.
+// If the check passes, the operations are added again on the other module's tensors, the guards are added for that
+// module, and its code does not run.
 //
-// Everything that guards do not cover is compared or excluded: the operands, and the metadata read from
-// computed ones (variables.Pairing); objects that the user's code has changed, which must be the same for both
-// and not part of the module; torch's modes; exception handlers around the call; tensors that the frame also
-// reaches by another name.
+// Guards do not cover everything. These are compared or excluded separately:
+//   - the operands, and metadata that was read from computed operands (variables.Pairing);
+//   - objects that the user's code has changed: they must be the same for both modules, and no part of the module;
+//   - torch's modes, and exception handlers around the call;
+//   - tensors that the frame also reaches by another name.
 
-// layers are the module calls captured so far.
+// layers holds the module calls captured so far.
 type layers struct {
 	byClass map[py.Object]*classLayers
 	places  guards.Places
-	apart   int // number of guards that require different objects at two places
+	apart   int // number of guards so far that require different objects at two places
 	reused  int
 }
 
-// classLayers are the layers of one class's modules. They are sorted into kinds once there are enough of them.
+// classLayers holds the layers whose modules have one class. Once there are enough, they are sorted into kinds:
+// modules of one kind look alike (World.KindOf).
 type classLayers struct {
-	met     int // number of calls
+	met     int // number of module calls
 	large   bool
-	calls   []*layer // not sorted into kinds yet
+	calls   []*layer // layers that are not sorted into kinds yet
 	kinds   map[int]*equalLayers
-	useless int // checks compiled, minus those that have been used
+	useless int // number of checks compiled, minus the number of checks that have passed once
 }
 
-// equalLayers are the layers of modules of one kind, most recent first.
+// equalLayers holds the layers whose modules are of one kind, most recent first.
 type equalLayers struct {
 	met  int
 	list []*layer
 }
 
-// A check is a guard program that must be built and run. It is compiled for the third module of a kind, or for
-// the sixteenth if the layer has few operations (larger layers contain those). A kind keeps few layers, which
-// differ in their operands. A class whose modules look alike but differ is given up.
+// A check is a guard program, and it costs time to build and to run. It is compiled from the third module of a kind
+// on. If the layer has few operations, it is compiled from the sixteenth on, since a larger layer usually contains
+// such a layer. A kind keeps few layers, which differ in their operands. After maxUselessChecks checks that no module
+// has passed, the class is no longer tried.
 const (
 	checkFrom        = 3
 	smallLayer       = 4
@@ -55,7 +58,7 @@ const (
 	maxUselessChecks = 4
 )
 
-// met counts a call of a module of this class.
+// met counts a call of a module of this class, and returns the layers of the class.
 func (l *layers) met(class py.Object) *classLayers {
 	c := l.byClass[class]
 	if c == nil {
@@ -69,8 +72,8 @@ func (l *layers) met(class py.Object) *classLayers {
 	return c
 }
 
-// like returns the layers of modules of m's kind. It returns nil while the class has too few modules, or if the class
-// is given up.
+// like returns the layers whose modules are of m's kind. It returns nil while the class has too few modules, and
+// after the class has had too many useless checks.
 func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	if c.useless >= maxUselessChecks || c.met < checkFrom || !c.large && c.met < checkSmallFrom {
 		return nil
@@ -87,7 +90,8 @@ func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLa
 	return c.kind(o, m)
 }
 
-// kind counts m for its kind and returns the kind's layers; nil for a module unlike any other.
+// kind counts m as a module of its kind and returns the layers of that kind. It returns nil if m looks like no other
+// module.
 func (c *classLayers) kind(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	kind := o.world.KindOf(o.scope, m.Obj)
 	if kind < 0 {
@@ -109,20 +113,20 @@ func (e *equalLayers) add(l *layer) {
 	e.list = append([]*layer{l}, e.list...)
 }
 
-// layer is one captured call.
+// layer is one captured call of a module.
 type layer struct {
 	module   *variables.ObjectVariable
 	args     []variables.VariableTracker
 	kwargs   []variables.Kw
 	result   variables.VariableTracker
-	from, to int // its operations, as a range of events
+	from, to int // its operations are events[from:to]
 	inlined  []string
 	asked    variables.Asked
 	apart    bool // the module's code has checked whether two places hold the same object
 	modes    py.Object
-	at       *chain // of the call
-	// The situation at the call: number of writes to the frame's objects so far, result of InsideTry, results of
-	// protection.
+	at       *chain // the user's stack at the call
+	// State at the call: the number of writes to the frame's objects so far, the result of InsideTry, and both
+	// results of protection.
 	writes  int
 	inside  bool
 	handled bool
@@ -137,8 +141,8 @@ type layerCheck struct {
 	Check
 	guards  []guards.Guard
 	reads   []guards.Source
-	tensors []*variables.TensorVariable // of the module
-	changed map[*fxgraph.Node]bool      // operands of operations that change tensors in place
+	tensors []*variables.TensorVariable // tensors of the layer's module
+	changed map[*fxgraph.Node]bool      // operands of the layer's in-place operations
 }
 
 // CallModule implements variables.Output.
@@ -173,7 +177,7 @@ func (o *OutputGraph) CallModule(tx variables.Translator, m *variables.ObjectVar
 }
 
 // layersMayBeEqual reports whether the effect of a module's code depends only on its operands and on guarded
-// properties.
+// properties. In other states no layer is captured or repeated.
 func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
 	w := o.world
 	return o.opts.ReuseLayers && o.opts.GuardNNModules && !o.opts.PythonOps && o.account == nil && o.bodies == 0 &&
@@ -181,7 +185,8 @@ func (o *OutputGraph) layersMayBeEqual(tx *InstructionTranslator) bool {
 		w.Calls == 0 && w.Casts == 0 && w.PlainTensors() && !tx.hidden
 }
 
-// captureLayer runs a module's code; the layer is nil if its effect cannot be repeated.
+// captureLayer runs a module's code and returns its result. The layer is nil if the effect of the code cannot be
+// repeated.
 func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.ObjectVariable,
 	args []variables.VariableTracker, kwargs []variables.Kw, call func() (variables.VariableTracker, error)) (*layer,
 	variables.VariableTracker, error) {
@@ -216,7 +221,7 @@ func (o *OutputGraph) captureLayer(tx *InstructionTranslator, m *variables.Objec
 // large reports whether a layer's code is long enough to be worth skipping.
 func (l *layer) large() bool { return l.to-l.from > smallLayer }
 
-// capturedAgain reports whether an operation can be added again on other operands.
+// capturedAgain reports whether the operation of an event can be added again with other operands.
 func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	n := e.node
 	if n == nil || e.protected != l.handled || e.state != l.state || e.modes != l.modes || n.State || isPythonNode(n) ||
@@ -234,7 +239,8 @@ func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	return true
 }
 
-// again repeats a layer's operations for m if m's code would do the same. done reports whether it did.
+// again repeats the operations of layer l for the module m, if m's code would do the same. done reports whether it
+// has.
 func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable,
 	args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
 	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own ||
@@ -276,7 +282,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 	}
 	for _, g := range l.check.guards {
 		if g.CreateFn == guards.CreateTensorMatch {
-			continue // added with the input below
+			continue // the guard is added with the input, in the loop over tensors
 		}
 		g, _ := rebase.Guard(g)
 		o.guards.Add(g)
@@ -337,8 +343,8 @@ func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.P
 	return nil
 }
 
-// checkOf compiles the guards made on a layer's module into a check of other modules, which are passed in a
-// slot after the frame's; nil if the guards do not apply to other modules.
+// checkOf compiles the guards made on a layer's module into a check of other modules. The other module is passed in a
+// slot that follows those of the frame. checkOf returns nil if the guards cannot be applied to other modules.
 func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, error) {
 	c := &layerCheck{}
 	for _, e := range o.events[l.from:l.to] {
@@ -356,7 +362,7 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 		return nil, nil // a repeated layer would use this module's parts or this call's operands
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
-	if !l.apart { // the caller distinguished the modules, not the layer's code
+	if !l.apart { // the caller distinguished the modules; the layer's code did not
 		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
 	}
 	apart, ok := o.apartFromChanged(below, c.guards)
@@ -400,15 +406,15 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil,
 		guards.Options{GuardNNModules: true, Reads: reads})
 	if err != nil {
-		return nil, nil // too many for one program, or a cycle of places
+		return nil, nil // there are too many guards for one program, or the places form a cycle
 	}
 	c.Check, err = o.installer.NewCheck(o.scope, m.Program(), o.pool)
 	return c, err
 }
 
-// changedIn returns the operands of a layer's operations that change tensors in place. It returns false if an
-// earlier operation may have changed one of the module's tensors: its metadata then differs from the guarded
-// metadata.
+// changedIn returns the operands of those operations of a layer that change a tensor in place. It returns false if an
+// operation before the layer may have changed one of the module's tensors, since the metadata of that tensor may then
+// differ from its guard.
 func (o *OutputGraph) changedIn(l *layer,
 	tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
 	ok = true
@@ -430,8 +436,9 @@ func (o *OutputGraph) changedIn(l *layer,
 	return changed, ok
 }
 
-// apartFromChanged returns guards that no guarded object below a module is one that the user's code has changed: a
-// changed object no longer matches its guards. It returns false if a changed object is below the layer's module.
+// apartFromChanged returns guards that distinguish each guarded object below a module from the objects that the
+// user's code has changed, since those no longer match their guards. It returns false if a changed object is below
+// the layer's own module.
 func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	gs []guards.Guard) (apart []guards.Guard, ok bool) {
 	ok = true
@@ -456,7 +463,8 @@ func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	return apart, ok
 }
 
-// givesAgain reports whether the layer's result can be rebuilt, as tried with the layer's own operands.
+// givesAgain reports whether the layer's result can be rebuilt from other operands. It tries this with the layer's
+// own operands.
 func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	p := variables.NewPairing()
 	if !p.Operands(tx, l.args, l.args) || !p.Keywords(tx, l.kwargs, l.kwargs) {
@@ -469,7 +477,7 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	return ok
 }
 
-// tensorsOf reads the tensors of m at the places that correspond to those of the layer's tensors. It returns false if
+// tensorsOf reads, from m, the tensors at the places of the layer's tensors in its own module. It returns false if
 // the translation already knows one of them from another place, or if one occurs twice.
 func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variables.ObjectVariable) ([]py.Object, bool) {
 	objects := make([]py.Object, len(c.tensors))
@@ -488,7 +496,7 @@ func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variabl
 	return objects, true
 }
 
-// valueAt reads the value at a place below a module.
+// valueAt reads the value at src, a place on a path that starts at module m.
 func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (py.Object, bool) {
 	if src.Name() == m.Source().Name() {
 		return m.Obj, true
@@ -500,8 +508,8 @@ func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (p
 	return o.read(src, base)
 }
 
-// above returns the trackers, as far as they exist, of the values on the path to a place of the frame. It
-// returns false if called code can name the place itself, or if it is unknown how the place is read.
+// above returns the trackers of the values on the path to a place of the frame; values without a tracker are left
+// out. It returns false if called code can name the place itself, or if it is unknown how to read the place.
 func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
 	base := src.Base()
 	for base != nil && base.Name() == src.Name() {
@@ -539,8 +547,8 @@ func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, 
 	return vs, ok
 }
 
-// read returns the value that a source reads from base: attributes, items of dicts, lists and tuples, contents
-// of cells.
+// read returns the value that a source reads from base. It can read attributes, items of dicts, lists and tuples, and
+// the contents of cells.
 func (o *OutputGraph) read(src guards.Source, base py.Object) (py.Object, bool) {
 	switch s := src.(type) {
 	case *guards.NNModuleSource, *guards.NotNNModuleSource:

@@ -11,14 +11,15 @@ import (
 )
 
 // Torch's own code reads Python values from tensors: whether a mask is causal, whether a variance is negative, how
-// many sequences there are. If such a value follows from one tensor of the frame by a few cheap operations, and no
-// tensor was changed before it is read, it is computed during translation, and a guard computes it again. The code
-// around it then stays one graph, which need not compute the value. This applies to torch's code only: users can
-// avoid such reads in their own code, and would be surprised by a translation for each value. A read that has seen
-// many values breaks the graph (_translator/foreseen).
+// many sequences there are. Such a value is foreseen: the translation computes it, and a guard computes it again in
+// each call. The code around the read then stays one graph, and the graph need not compute the value. This requires
+// that the value follows from at most one tensor of the frame by a few cheap operations, and that no tensor was
+// changed before the read. It applies to torch's code only. Users can avoid such reads in their own code, and would
+// be surprised by one translation for each value. If a read has seen many values, the graph breaks there
+// (_translator/foreseen).
 
 const (
-	// maxForeseen bounds the operations between the frame's tensor and the value.
+	// maxForeseen bounds the number of operations between the frame's tensor and the value.
 	maxForeseen = 16
 )
 
@@ -36,7 +37,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 	return o.foresee(tx, t.Node, nil, ask)
 }
 
-// foresee computes the value of n as it is now, or as it was right after the operation "at".
+// foresee computes the value of n right after the operation `at`. If `at` is nil, it computes the present value.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	ask string) (value py.Object, ok bool, err error) {
 	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
@@ -90,8 +91,8 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	return parts[0], true, nil
 }
 
-// computedByGuard marks operations that a whole graph need not run to compute the value: the guard has run them on
-// the same tensor without an exception.
+// computedByGuard marks operations that a whole graph need not run if only the foreseen value depends on them. The
+// guard has already run them on the same tensor without an exception.
 func (o *OutputGraph) computedByGuard(nodes []*fxgraph.Node) {
 	for _, n := range nodes {
 		o.foreseenBy[n] = !n.Inplace
@@ -108,7 +109,7 @@ func (o *OutputGraph) libraryCode(tx variables.Translator) bool {
 	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.")
 }
 
-// slice collects the operations that compute a value from one tensor of the frame.
+// slice collects the operations that compute a value from at most one tensor of the frame.
 type slice struct {
 	out   *OutputGraph
 	in    *variables.TensorVariable
@@ -116,9 +117,9 @@ type slice struct {
 	ok    bool
 }
 
-// sliceOf lists in order the operations that compute n from one tensor of the frame or from none, including
-// those that change intermediate results before "at" (nil: until now). It returns nil if they cannot run
-// separately or if the tensor has been changed.
+// sliceOf lists, in order, the operations that compute n from one tensor of the frame or from none. The list includes
+// operations that change intermediate results in place, up to the operation `at` (all of them if `at` is nil). It
+// returns nil if the operations cannot run separately, or if a tensor that came with the frame may have changed.
 func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable, nodes []*fxgraph.Node) {
 	c := &slice{out: o, nodes: map[*fxgraph.Node]bool{}, ok: true}
 	c.add(n)
@@ -135,7 +136,7 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 		}
 		switch {
 		case e.node.State:
-			if !gradModes[e.node.Target.Text] { // they do not affect values
+			if !gradModes[e.node.Target.Text] { // a switch of grad mode does not affect values
 				return nil, nil
 			}
 		case o.traceOf(e.node) >= copied:
@@ -159,8 +160,8 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 	return c.in, nodes
 }
 
-// question returns a text that identifies a value of the frame across translations. It leaves out constants, whose
-// pool indexes differ between translations.
+// question returns a text that identifies a foreseen value of the frame across translations. It leaves out constants,
+// since their pool indexes differ between translations.
 func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
 	text := ask
 	if in != nil {
@@ -172,7 +173,8 @@ func question(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) s
 	return text
 }
 
-// sliceKey returns the same text for the same value computed from the same tensor.
+// sliceKey returns a text that identifies the computation of a value from a tensor: equal texts mean equal
+// computations.
 func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariable, ask string) string {
 	at := map[*fxgraph.Node]int{}
 	var b strings.Builder
@@ -222,7 +224,7 @@ func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariab
 	return b.String()
 }
 
-// add adds a node and the nodes it depends on.
+// add adds n and the nodes on which it depends.
 func (c *slice) add(n *fxgraph.Node) {
 	if c.nodes[n] || !c.ok {
 		return
@@ -242,8 +244,8 @@ func (c *slice) add(n *fxgraph.Node) {
 	n.EachInput(c.add)
 }
 
-// changes adds an operation that changes a tensor made in the slice. If it may change such a tensor through
-// another view, the slice fails.
+// changes adds n, an operation that changes in place a tensor made in the slice. If n may change such a tensor
+// through a view of it, c.ok becomes false.
 func (c *slice) changes(n *fxgraph.Node) {
 	changed, _ := changedBy(n)
 	if c.nodes[changed] {
@@ -263,7 +265,7 @@ func (c *slice) changes(n *fxgraph.Node) {
 	look(changed)
 }
 
-// repeatable reports whether an operation is cheap and can be computed twice.
+// repeatable reports whether an operation is cheap and may run twice.
 func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || n.State || o.traceOf(n) != noTrace || hasOut(n) {
 		return false
@@ -281,8 +283,8 @@ func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	return true
 }
 
-// foreseeSize predicts the data-dependent size that makes n's size unknown, and passes the predicted result to
-// the fake session. Values computed from it are recomputed.
+// foreseeSize computes the data-dependent size that makes n's size unknown, as foresee does, and passes it to the
+// fake session. Values computed from that size are then recomputed.
 func (o *OutputGraph) foreseeSize(tx variables.Translator, n *fxgraph.Node) (bool, error) {
 	if o.meta == nil {
 		return false, nil

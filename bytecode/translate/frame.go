@@ -1,11 +1,10 @@
-// Package translate runs a frame's bytecode symbolically: InstructionTranslator executes instructions on
-// VariableTrackers, OutputGraph collects the graph, the guards, the effects and, at the end, the instructions
-// of the transformed function.
+// Package translate runs a frame's bytecode symbolically. InstructionTranslator executes instructions on
+// VariableTrackers. OutputGraph collects the graph, the guards, the effects and, at the end, the instructions of the
+// transformed function.
 //
-// Translating has no effect outside itself. At a graph break, the translation restarts from the first
-// instruction with one more entry in the SpeculationLog, and this time stops at the break: the rest of the
-// frame becomes a resume function. The package contains no C; code objects, functions and resume callables are
-// made through Installer.
+// A translation has no effect outside itself. At a graph break it restarts from the first instruction, with one more
+// entry in the SpeculationLog. The new attempt ends at the break, and the rest of the frame becomes a resume
+// function. The package contains no C: code objects, functions and resume callables are made through Installer.
 package translate
 
 import (
@@ -18,34 +17,34 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Frame is a call's input: code, globals, and the slots (arguments in localsplus order, then the closure's
-// cells).
+// Frame holds what a call starts from: code, globals, and the slots. The slots are the arguments in localsplus order,
+// then the cells of the closure.
 type Frame struct {
 	Function, Code, Globals, Builtins py.Object
 	Slots                             []py.Object
 	NumArgs                           int
-	Inner                             bool // called by optimized code, and served by the hook
-	// Origin is set for a resumed frame: it is translated from the user's code, entered at an instruction with
-	// a stack.
+	Inner                             bool // called by optimized code, and found by the frame hook
+	// Origin is nil unless the frame is resumed. A resumed frame is translated from the user's own code. It starts at
+	// an instruction in the middle, with values on the stack.
 	Origin *Origin
-	// loud holds the slots of a resumed frame whose destruction runs code. It is computed before anything reads
-	// the slots; nil if it is not computed yet.
+	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is computed
+	// before anything reads the slots, and nil until then.
 	loud map[int]bool
 }
 
-// Origin is the place where a resume function continues. Its parameters are the live locals, then the stack's
-// values.
+// Origin is the place where a resume function continues. The parameters of the function are the live locals, then the
+// values of the stack.
 type Origin struct {
-	Code   py.Object // the user's
+	Code   py.Object // the user's code object
 	Target int       // index of the instruction at which it resumes
-	// Params are the localsplus slots of the parameters that are locals; ^slot if the local is unbound, see
+	// Params has the localsplus slot of each parameter that is a local. It is ^slot if the local is unbound; see
 	// places.
 	Params []int
-	// Stack is the value stack from the bottom: 'v' a value (the next parameter), 'N' NULL, 'L' an
-	// instruction's offset, 'X' the value saved by PUSH_EXC_INFO (the parameter is the exception being
-	// handled), 'R' the resume function that continues after this one.
+	// Stack describes the value stack from the bottom. 'v' is a value, passed as the next parameter. 'N' is NULL. 'L'
+	// is the offset of an instruction. 'X' is the value saved by PUSH_EXC_INFO; its parameter is the exception being
+	// handled. 'R' is the resume function that continues after this one.
 	Stack string
-	// Computed are the parameters, by number, that each call recomputes: only their types are guarded.
+	// Computed has the numbers of the parameters that hold computed values. Only the types of these are guarded.
 	Computed []int
 }
 
@@ -58,38 +57,39 @@ func (o *Origin) unbound(slots []py.Object) {
 	}
 }
 
-// Options are the settings of one optimize() call that affect translation.
+// Options holds the settings of one optimize() call that affect translation.
 type Options struct {
 	variables.Settings
 	NoPython    bool
 	TakesApart  bool // the backend traces operators with AOTAutograd
 	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	ReuseLayers bool // repeat an earlier layer for an equal one, see layers
-	CheckTypes  bool // return values are checked where the user annotates them
-	MaxSteps    int  // maximum number of instructions between operations, inlined ones included
+	ReuseLayers bool // if modules are equal, repeat the operations of an earlier one; see layers
+	CheckTypes  bool // check return values against the user's annotations
+	MaxSteps    int  // maximum number of instructions between two operations, inlined instructions included
 	InlineDepth int
-	Explain     bool   // the result records which instructions were captured
-	Clock       *Clock // measures the translation; nil: not measured
-	Steps       *Steps // is notified of executed code; may be nil
+	Explain     bool   // record in the result which instructions were captured
+	Clock       *Clock // measures the translation; nil if it is not measured
+	Steps       *Steps // receives every executed instruction; may be nil
 	// Allowed is a Python function that reports whether a code object may be translated or inlined
-	// (godynamo._translator.bisect). Null allows all code.
+	// (godynamo._translator.bisect). A null Allowed accepts all code.
 	Allowed py.Object
-	// TranslateEverything also transforms frames without a tensor, for tests of the translator on whole programs.
+	// TranslateEverything makes the translator also transform frames without a tensor. It is for tests that translate
+	// whole programs.
 	TranslateEverything bool
 }
 
-// Backend turns the captured graph into runnable code. The eager backend is written inline, as instructions;
-// others get the whole graph at once.
+// Backend turns the captured graph into runnable code. The eager backend writes each operation as instructions of the
+// transformed function. Other backends compile the whole graph at once.
 type Backend interface {
-	// Inline reports whether EmitNode is used instead of Compile.
+	// Inline reports whether the backend writes operations with EmitNode. Otherwise it compiles graphs with Compile.
 	Inline() bool
-	// EmitNode writes one operation, which leaves its result on the stack.
+	// EmitNode writes the instructions of one operation. They leave its result on the stack.
 	EmitNode(e NodeEmitter, n *fxgraph.Node) error
-	// Compile compiles the graph and returns a callable from inputs to a sequence of outputs. whole: the graph
-	// is correct only if the backend does not take operators apart.
+	// Compile compiles the graph and returns a callable that takes the inputs and returns a sequence of outputs. If
+	// whole is true, the graph is correct only if the backend does not trace its operators with AOTAutograd.
 	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error)
-	// TakesApart reports whether the backend is known to trace operators (Options.TakesApart). This may become known
-	// only in Compile.
+	// TakesApart reports whether the backend is known to trace operators with AOTAutograd. This may become known only
+	// when Compile runs.
 	TakesApart(s *py.Scope) (bool, error)
 	Name() string
 }
@@ -131,80 +131,85 @@ type NodeEmitter interface {
 	PopTop()
 	Call(nargs int, kwnames []string)
 	CallMethod(nargs int, kwnames []string)
-	// PoolObject returns a constant of the pool.
+	// PoolObject returns a constant from the pool.
 	PoolObject(index int) py.Object
 }
 
 // Installer makes CPython objects for a translation; pyhook implements it over the C core.
 type Installer interface {
-	// Decode reads a code object; consts are its constants, kept by the scope.
+	// Decode reads a code object. It also returns the constants of the code object, which the scope keeps alive.
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
-	// NewCheck makes a check from a guard program, without a function. The scope keeps it alive.
+	// NewCheck builds a Check from a guard program. The scope keeps it alive.
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
-	// Resume returns the callable for the rest of a frame; make creates its function if there is none yet.
+	// Resume returns the callable for the rest of a frame. If there is none yet, it calls make to create the
+	// function.
 	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
 }
 
-// Check runs guards on slots, in a frame with these globals.
+// Check is a guard program. Holds runs it on slots, as in a frame with the given globals.
 type Check interface {
 	Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, error)
 }
 
-// Version is the Python version whose code is read and written.
+// Version is the Python version of the code that is read and written.
 var Version = bytecode.Version{Major: 3, Minor: 11}
 
 // Result is a finished translation.
 type Result struct {
-	Function    py.Object // zero: nothing to capture, run the original
-	Program     *guards.Program
-	Pool        []py.Object // indexed by Program's constants
-	Parts       []string
-	ExtraRegs   []uint32
-	Rows        []TracebackRow
-	Chains      []*chain
-	Operations  []Operation // of a whole graph, and of functions that operations take
-	NeedsHook   bool
-	HandsOver   bool // a resumed frame: it takes over the references to its arguments
-	Catches     bool // it passes its native instruction's exception to a resume function
-	Watches     bool // left to CPython: it inspects the interpreter; with NeedsHook its callees are translated later
+	Function   py.Object // null if nothing was captured: the original function runs
+	Program    *guards.Program
+	Pool       []py.Object // constants, by the indexes that Program uses
+	Parts      []string
+	ExtraRegs  []uint32
+	Rows       []TracebackRow
+	Chains     []*chain
+	Operations []Operation // operations of a whole graph and of the functions given to its operations
+	NeedsHook  bool
+	HandsOver  bool // the frame is resumed and takes over the references to its arguments
+	Catches    bool // passes its native instruction's exception to a resume function
+	// Watches is set if the frame is left to CPython because it inspects the interpreter. With NeedsHook, the
+	// functions that it calls are translated later.
+	Watches     bool
 	Rerun       bool // if the graph raises, the user's code may run instead
 	Breaks      []*exc.Unsupported
 	BreakLine   int
 	NumOps      int
 	Graph       *fxgraph.Graph
 	GraphText   func() string
-	GraphSizes  func() string // known facts about the graph's values, one line each
+	GraphSizes  func() string // known facts about the graph's values, one a line
 	NumGraphs   int
 	Inlined     []string
-	Reused      int        // module calls replaced by an equal layer's operations
-	PythonOps   []PythonOp // Python operations of the graph, by callee
+	Reused      int        // number of module calls replaced by the operations of an equal layer
+	PythonOps   []PythonOp // the graph's Python operations, by callee
 	ResumeNames []string
-	Text        string   // of the guards
-	Nothing     bool     // nothing to capture
-	Skipped     string   // why the whole frame is left to CPython
-	Account     *Account // with Options.Explain; nil if nothing was captured
+	Text        string   // text of the guards
+	Nothing     bool     // there is nothing to capture
+	Skipped     string   // reason why the whole frame is left to CPython
+	Account     *Account // set with Options.Explain, unless nothing was captured
 }
 
-// TracebackRow maps the code units start .. end-1 to user frames.
+// TracebackRow maps the code units from Start to End-1 to user frames.
 type TracebackRow struct {
 	Start, End, Chain int
-	// Drop: the call of a resume function. Graph: the call of a compiled graph. Protected: an operation whose
-	// exceptions a handler in the user's code catches.
+	// Drop marks the call of a resume function, and Graph the call of a compiled graph. Protected marks an operation
+	// whose exceptions are caught by a handler in the user's code.
 	Drop, Graph, Protected bool
-	// Place is the chain at which the user's code raises an exception from outside that arrives in these units.
+	// An exception from outside (from a signal handler or another thread) may arrive in these code units. Place is
+	// the chain at which the user's code then raises it.
 	Place int
 }
 
-// Operation is a node of the backend's graph, or of a graph that an operation takes as a function, with the index of
-// its chain. Outside is the number of levels of the chain that are outside the function; 0 for the backend's graph.
+// Operation is a node of the backend's graph, or of the graph of a function given to an operation. Chain is the index
+// of its chain. Outside is the number of levels of the chain that are outside that function. For the backend's graph
+// it is 0.
 type Operation struct {
 	Name           string
 	Chain, Outside int
 }
 
-// chain is the user's stack at an operation. Each chain points to its caller's.
+// chain is the user's stack at an operation. parent is the chain of the caller.
 type chain struct {
 	parent  *chain
 	code    py.Object
@@ -213,21 +218,24 @@ type chain struct {
 	file    string
 	inst    *bytecode.Instruction
 	depth   int
-	step    int                         // of the outermost frame
-	locals  []variables.VariableTracker // the outermost frame's at this point
+	step    int                         // step of the outermost frame
+	locals  []variables.VariableTracker // variables of the outermost frame at this point
 	shown   []ShownLocal
-	nth     int  // how often the instruction has run before this operation; see Codegen.numberOperations
-	done    bool // the operation's effect is permanent: an exception from outside is raised instead of a second run
+	// nth is the number of times that the instruction has already run in the piece; see Codegen.numberOperations.
+	nth int
+	// done is set if the operation's effect is permanent. An exception from outside is then raised at once, and the
+	// operation does not run a second time.
+	done bool
 }
 
-// Nth returns how often the chain's instruction runs earlier in the piece.
+// Nth returns how often the chain's instruction has run earlier in the piece.
 func (c *chain) Nth() int { return c.nth }
 
-// Done reports whether an exception from outside is raised instead of the chain's operation, which must not run
-// again.
+// Done reports whether the chain's operation must not run again. An exception from outside is then raised in its
+// place.
 func (c *chain) Done() bool { return c.done }
 
-// Shown lists the variables of the outermost frame that a traceback shows.
+// Shown lists the variables that a traceback shows for the outermost frame.
 func (c *chain) Shown() []ShownLocal { return c.outermost().shown }
 
 func (c *chain) outermost() *chain {
@@ -237,7 +245,7 @@ func (c *chain) outermost() *chain {
 	return c
 }
 
-// Levels lists the chain outermost first.
+// Levels lists the user frames of the chain, outermost first.
 func (c *chain) Levels() []ChainLevel {
 	out := make([]ChainLevel, c.depth)
 	for k := c; k != nil; k = k.parent {
@@ -247,19 +255,19 @@ func (c *chain) Levels() []ChainLevel {
 	return out
 }
 
-// ChainLevel is one user frame: its code, the byte offset of the instruction, the line.
+// ChainLevel is one user frame: its code and globals, the byte offset of its instruction, and the line.
 type ChainLevel struct {
 	Code, Globals py.Object
 	Lasti, Line   int
 }
 
-// frameOf returns one level of the user's stack, at an instruction.
+// frameOf returns one level of the user's stack. inst is the instruction that runs there.
 func frameOf(name, file string, inst *bytecode.Instruction) exc.Frame {
 	pos := inst.Pos
 	return exc.Frame{Name: name, File: file, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
 }
 
-// stack returns the chain as exc prints it, innermost first.
+// stack returns the chain in the form that package exc prints, innermost frame first.
 func (c *chain) stack() []exc.Frame {
 	var out []exc.Frame
 	for k := c; k != nil; k = k.parent {

@@ -10,19 +10,19 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// GeneratorVariable is a generator made by the captured code. Its frame is an inlined one that stops at each
-// yield and resumes there, called by the code that requests the next value. Its operations join the graph at
-// that moment.
+// GeneratorVariable is a generator made by the captured code. Its frame is an inlined frame that stops at each yield
+// and resumes there. The code that requests the next value resumes it, and the operations of the generator join the
+// graph at that moment.
 //
-// A generator that has not started is reconstructed by calling its function. A started one cannot be: if the
-// user's code needs the object itself, the translation restarts and CPython makes the generator.
+// A generator that has not started is reconstructed by a call of its function. One that has started cannot be
+// reconstructed. If the user's code needs it as an object, the translation restarts, and CPython makes the generator.
 type GeneratorVariable struct {
 	variables.Base
-	frame     *InstructionTranslator // nil: finished
+	frame     *InstructionTranslator // nil if the generator has finished
 	fn        *variables.FunctionVariable
 	args      []variables.VariableTracker
 	kwargs    []variables.Kw
-	createdAt int // step of the outermost frame
+	createdAt int // step of the outermost frame at which it was made
 	started   bool
 	running   bool
 	returned  variables.VariableTracker
@@ -48,7 +48,7 @@ func (*GeneratorVariable) PythonType(tx variables.Translator) (py.Object, error)
 // Truth implements variables.Truther.
 func (*GeneratorVariable) Truth(variables.Translator) (bool, error) { return true, nil }
 
-// Reconstruct implements variables.Reconstructer, for a generator that has not started.
+// Reconstruct implements variables.Reconstructer. The generator must not have started.
 func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
 	e.PushNull()
 	if err := e.Load(g.fn); err != nil {
@@ -70,7 +70,8 @@ func (g *GeneratorVariable) Reconstruct(e variables.Emitter) error {
 	return nil
 }
 
-// returnGenerator implements RETURN_GENERATOR. The call ends with the suspended frame as its value.
+// returnGenerator implements RETURN_GENERATOR. The call ends, and its result is the generator with the suspended
+// frame.
 //
 //	stack: -- sent      sent: pushed when the frame resumes
 func (tx *InstructionTranslator) returnGenerator(*bytecode.Instruction) error {
@@ -156,7 +157,7 @@ func (g *GeneratorVariable) Next(tx variables.Translator) (variables.VariableTra
 func (g *GeneratorVariable) StopValue() variables.VariableTracker { return g.returned }
 
 // resume resumes the frame with a sent value or a thrown exception. If more is true, the generator has yielded r.
-// Otherwise r is its return value, or None if it had finished before.
+// Otherwise r is its return value, or None if it had finished before the call.
 func (g *GeneratorVariable) resume(t variables.Translator, value variables.VariableTracker,
 	thrown *exc.Observed) (r variables.VariableTracker, more bool, err error) {
 	tx := t.(*InstructionTranslator)
@@ -195,15 +196,15 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 }
 
 // throwIn raises an exception where the frame stopped. If more is true, the generator to which the frame delegates
-// has yielded. Otherwise, if there is no error, the caller must resume the frame.
+// with `yield from` has yielded a value. Otherwise, if there is no error, the caller must resume the frame.
 func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error) {
 	f := g.frame
 	if !g.started {
 		return false, thrown
 	}
-	at := f.d.code.Instructions[f.ip-1] // YIELD_VALUE; RESUME follows
+	at := f.d.code.Instructions[f.ip-1] // this is YIELD_VALUE; a RESUME follows it
 	f.inst = at
-	if next := f.d.code.Instructions[f.ip]; next.Op == opcode.RESUME && next.Arg&3 == 2 { // inside yield from
+	if next := f.d.code.Instructions[f.ip]; next.Op == opcode.RESUME && next.Arg&3 == 2 { // inside `yield from`
 		sub, ok := f.top(1).(*GeneratorVariable)
 		if !ok {
 			return false, exc.Break(exc.Generator, "an exception thrown into %s", variables.Describe(f, f.top(1)))
@@ -239,7 +240,7 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 	return false, f.unwind(thrown, at.Handler)
 }
 
-// delegation returns the SEND that belongs to the YIELD_VALUE of a yield from.
+// delegation returns the SEND of the `yield from` expression to which a YIELD_VALUE belongs.
 func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *bytecode.Instruction {
 	for i := tx.d.index[yield]; i > 0; i-- {
 		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND {
@@ -249,7 +250,7 @@ func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *byteco
 	return yield
 }
 
-// ended converts the error that ended the frame to the error for the caller.
+// ended converts the error that ended the frame to the error that the caller gets.
 func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
 	o, ok := err.(*exc.Observed)
 	if !ok {
@@ -321,7 +322,7 @@ func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args
 	return nil, exc.Break(exc.Generator, "%s of a generator", name)
 }
 
-// thrown returns the exception for the arguments of throw(type, value, traceback).
+// thrown returns the exception that throw(type, value, traceback) raises for these arguments.
 func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.Observed, error) {
 	v := args[0]
 	if len(args) > 1 {
@@ -348,7 +349,7 @@ func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.
 	return o, nil
 }
 
-// close ends the generator as CPython does: it raises GeneratorExit where the generator stopped.
+// close ends the generator as CPython does: it raises GeneratorExit where the frame stopped.
 func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.VariableTracker, error) {
 	if g.frame == nil || !g.started {
 		g.frame = nil
@@ -370,7 +371,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 	return variables.NoneConst(), nil
 }
 
-// freezeGenerator checks that a generator can be reconstructed for code outside the captured code.
+// freezeGenerator checks that a generator can be reconstructed for code that was not captured.
 func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	if g.started || g.frame == nil {
 		return o.breakAt(g.createdAt, exc.Break(exc.Generator,
@@ -379,18 +380,19 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	return nil
 }
 
-// stoppedInBlock reports whether the generator has stopped inside a try or with block, whose cleanup runs when it is
-// destroyed.
+// stoppedInBlock reports whether the generator has stopped inside a `try` or `with` block. The cleanup of the block
+// runs when the generator is destroyed.
 func (g *GeneratorVariable) stoppedInBlock() bool {
 	f := g.frame
 	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil
 }
 
-// abandoned handles generators that are stopped inside try or with. CPython closes them when the frame releases them,
-// which runs code. If this code has no visible effect (as in an iterator of a Sequence that zip has left), it does
-// not matter when it runs. Otherwise CPython makes and closes the generator.
+// abandoned handles generators that have stopped inside `try` or `with`. CPython closes such a generator when the
+// frame releases it, and closing it runs code. If this code has no visible effect, it does not matter when it runs;
+// an example is an iterator of a Sequence that zip has not exhausted. Otherwise the translation restarts, and CPython
+// makes and closes the generator.
 func (o *OutputGraph) abandoned() error {
-	for _, g := range slices.Clone(o.generators) { // closing one may remove others
+	for _, g := range slices.Clone(o.generators) { // the loop reads a copy, since closing one may remove others
 		if !g.stoppedInBlock() || variables.Materialized(g) {
 			continue
 		}

@@ -9,7 +9,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// graphCall puts the call of the compiled graph before the code written so far, except for leading effects.
+// graphCall inserts the call of the compiled graph before the code written so far. Effects that precede the graph's
+// first operation stay ahead of the call.
 func (c *Codegen) graphCall() error {
 	o := c.out
 	if o.backend.Inline() || o.numOps == 0 {
@@ -53,11 +54,12 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	err = c.restoring(o.state.entry, func() error { // up to the next event: the graph may leave other modes
+	// The region reaches to the next event, since the graph may leave other modes than it began with.
+	err = c.restoring(o.state.entry, func() error {
 		c.Call(len(loads), nil)
 		c.calls = plainCalls
 		if o.rerunnable() || o.hasProtected {
-			c.lookForSignals() // CPython makes no check after a call of a Python function
+			c.lookForSignals() // CPython does not check for signals after a call of a Python function
 		}
 		if err := c.switchTo(after); err != nil {
 			return err
@@ -78,7 +80,7 @@ func (c *Codegen) graphCall() error {
 	return nil
 }
 
-// graphOutputs returns the graph nodes that the code after the graph loads, in the graph's order.
+// graphOutputs returns the graph nodes that the code after the graph's call loads, in the graph's order.
 func (c *Codegen) graphOutputs() []*fxgraph.Node {
 	var outputs []*fxgraph.Node
 	for _, n := range c.out.graph.Nodes() {
@@ -89,7 +91,7 @@ func (c *Codegen) graphOutputs() []*fxgraph.Node {
 	return outputs
 }
 
-// closeGraph adds the graph's outputs and drops operations that were captured only to predict values.
+// closeGraph adds the graph's output node. It removes operations that were captured only to compute foreseen values.
 func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 	args := make([]fxgraph.Arg, len(outputs))
 	for i, n := range outputs {
@@ -101,7 +103,8 @@ func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 	}
 }
 
-// compileGraph passes the graph to the backend and returns the compiled callable and a loader for each input.
+// compileGraph passes the graph to the backend. It returns the compiled callable and, for each input, a function that
+// loads it.
 func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error) {
 	o := c.out
 	loads, inputs, err := o.graphInputs(c)
@@ -121,7 +124,8 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	return fn, loads, err
 }
 
-// markGraph marks the following code as the call of the graph, at the position of the graph's first operation.
+// markGraph marks the instructions that follow as the call of the graph. Their position is that of the graph's first
+// operation.
 func (c *Codegen) markGraph() {
 	for _, e := range c.out.events {
 		if e.node != nil {
@@ -133,7 +137,7 @@ func (c *Codegen) markGraph() {
 	}
 }
 
-// storeOutputs stores the graph's results from the stack.
+// storeOutputs stores the graph's results, which are on the stack.
 func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
 	if c.putsBack.end = len(c.list); len(outputs) == 0 {
 		c.PopTop()
@@ -146,20 +150,21 @@ func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
 	return c.wrapOutputs(outputs)
 }
 
-// insertion is code that is inserted into the code so far. close appends the instructions that follow it.
+// insertion is a place in the code where other code is inserted. body holds the instructions from that place on,
+// until close appends them again.
 type insertion struct {
 	c       *Codegen
-	at      int // where it begins
+	at      int // index of the first inserted instruction
 	body    []*bytecode.Instruction
 	marks   []mark
-	regions int // number of torch state regions before the insertion
+	regions int // number of regions that restore torch's modes, before the insertion
 }
 
-// insertAt inserts the code that is emitted until close at an index of the code so far.
+// insertAt begins an insertion at an index of the code written so far. It ends with close.
 func (c *Codegen) insertAt(at int) *insertion {
 	in := &insertion{c: c, at: at, body: c.list[at:], marks: c.marks}
 	c.list, c.marks = slices.Clone(c.list[:at]), nil
-	c.out.state.sealRegion() // the inserted code comes between the existing regions
+	c.out.state.sealRegion() // the inserted code gets regions of its own
 	in.regions = len(c.out.state.regions)
 	for len(in.marks) > 0 && in.marks[0].start < at {
 		c.marks, in.marks = append(c.marks, in.marks[0]), in.marks[1:]
@@ -172,7 +177,7 @@ func (c *Codegen) insertAt(at int) *insertion {
 	return in
 }
 
-// close appends the code that was set aside after the insertion, with its marks, ends and regions moved.
+// close appends the code that insertAt had set aside, and moves its marks, ends and regions.
 func (in *insertion) close() {
 	c, at := in.c, in.at
 	n := len(c.list) - at
@@ -192,7 +197,7 @@ func (in *insertion) close() {
 		m.start += n
 		c.marks = append(c.marks, m)
 	}
-	for i := range c.out.state.regions[:in.regions] { // the insertion's regions come after these
+	for i := range c.out.state.regions[:in.regions] { // the regions after these belong to the inserted code
 		if r := &c.out.state.regions[i]; r.start >= at {
 			r.start, r.end = r.start+n, r.end+n
 		}

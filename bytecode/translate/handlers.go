@@ -5,7 +5,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// handler is the step loop's entry for an opcode. breaks: the graph may break at the instruction.
+// handler holds the method that the step loop calls for an opcode. breaks is true if the graph may break at the
+// instruction.
 type handler struct {
 	run    func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 	breaks bool
@@ -13,8 +14,8 @@ type handler struct {
 
 var handlers [opcode.NumOps]handler
 
-// noHandler maps each opcode that is not translated to the reason. The graph breaks there, or the frame is left to
-// CPython.
+// noHandler lists the opcodes that are not translated, each with the reason. At such an instruction the graph breaks,
+// or the frame is left to CPython.
 var noHandler = map[opcode.Op]string{
 	opcode.ASYNC_GEN_WRAP:             "async code runs in CPython",
 	opcode.BEFORE_ASYNC_WITH:          "async code runs in CPython",

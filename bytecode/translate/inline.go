@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Inline implements variables.Translator. The callee runs in a child translator.
+// Inline implements variables.Translator. A child translator runs the callee.
 func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	if tx.depth+1 > tx.out.opts.InlineDepth {
@@ -43,7 +43,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		child.globalsSrc = tx.globalsSrc
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
-		if o, ok := err.(*exc.Observed); ok && hidden { // the error text of the C function differs
+		// The error text of the replaced C function differs.
+		if o, ok := err.(*exc.Observed); ok && hidden {
 			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 		}
 		return nil, err
@@ -55,8 +56,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	}
 	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
-		// The generator's frame would run in pieces, none of which the hook serves. So the frame that creates the
-		// generator is left to CPython as well.
+		// The generator's frame would run in pieces, and the frame hook would see none of them. So the frame that
+		// makes the generator is left to CPython.
 		u := exc.Break(exc.Generator, "%s inspects the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
 		return nil, child.unbreakable(u, "a generator that it runs examines the interpreter")
@@ -70,7 +71,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	return child.result, nil
 }
 
-// builtinsOf returns a function's builtins dict. For a function that the user's code makes, it is the `__builtins__`
+// builtinsOf returns a function's builtins dict. For a function that the captured code makes, this is `__builtins__`
 // of the function's globals.
 func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, globals py.Object) py.Object {
 	s := tx.Scope()
@@ -92,7 +93,7 @@ func (tx *InstructionTranslator) builtinsOf(fn *variables.FunctionVariable, glob
 	return b
 }
 
-// guardsMade guards the builtins of a function that the user's code makes.
+// guardsMade adds a guard on `__builtins__` if the frame runs a function that the captured code made.
 func (tx *InstructionTranslator) guardsMade() {
 	b, ok := tx.Scope().DictGetName(tx.globals, "__builtins__")
 	if tx.made && ok && tx.globals == tx.out.frame.Globals {
@@ -119,7 +120,7 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 	return code, globals, guards.NewFunctionFieldSource(fn.Source(), guards.FuncGlobals), nil
 }
 
-// bindArguments binds the parameters by CPython's calling convention. A call that CPython would refuse raises
+// bindArguments binds the parameters by CPython's calling convention. If CPython would reject the call, it raises
 // CPython's TypeError.
 func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
 	locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
@@ -188,8 +189,8 @@ next:
 	return nil
 }
 
-// bindingError returns CPython's error for a call, by calling an empty function of the same signature with as
-// many arguments.
+// bindingError returns the TypeError that CPython raises for a call. CPython makes its text: it calls an empty
+// function of the same signature with as many arguments.
 func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int,
 	kwargs []variables.Kw) error {
 	s := tx.Scope()
@@ -229,7 +230,7 @@ func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *
 	return variables.RaiseText(tx, "TypeError", py.GoString(text))
 }
 
-// defaultOf returns the default of parameter i, or nil if it has none.
+// defaultOf returns the default of parameter i, or nil if the parameter has no default.
 func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
 	i int) (variables.VariableTracker, error) {
 	name := c.Locals[i].Name

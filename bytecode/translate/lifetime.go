@@ -11,23 +11,25 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// CPython frees an object when its last reference is dropped, and a finalizer, a weak reference or a file makes that
-// moment visible. Two mechanisms make the transformed function free objects at the same time:
+// CPython frees an object when its last reference is dropped. A finalizer, a weak reference or a file makes that
+// moment visible. The transformed function frees objects at the same time as CPython, by two mechanisms:
 //
-//   - objects that the rest of a frame holds but never reads are passed to the resume function (keepAlive);
-//   - objects that the user's code has released are released before the next effect (letGo) and before the native
-//     instruction at a graph break (Codegen.tidy). The references of a TailCall move to the frame it runs
+//   - Objects that the rest of a frame holds but never reads are passed to the resume function (keepAlive). The
+//     references of a TailCall (a call of a resume function on its way to the caller) move to the frame that it runs
 //     (core/calls/tail_call.c).
+//   - Objects that the user's code has released are released before the next effect (letGo), and before the native
+//     instruction at a graph break (Codegen.tidy).
 //
-// A tensor computed by the piece is freed after the last operation that reads it (Codegen.tidy), never later
-// than in CPython. A tensor from the previous piece is freed before the next operation once the user's code has
-// released it.
+// A tensor that the piece computes is freed after the last operation that reads it (Codegen.tidy), never later than
+// in CPython. A tensor from the previous piece is freed before the next operation, once the user's code has released
+// it.
 
-// maxLifetimeSteps bounds the trackers visited for one frame. Beyond it, objects live until the function returns if
-// freeing them runs no code, which is guarded (quietAll); for others the graph breaks (finalizerDue).
+// maxLifetimeSteps bounds the trackers visited for one frame. Beyond this bound, an object lives until the function
+// returns if freeing it runs no code, which is guarded (quietAll). If freeing it runs code, the graph breaks
+// (finalizerDue).
 const maxLifetimeSteps = 100_000
 
-// keepAlive adds the variables whose objects CPython would still hold although the rest of the frame never
+// keepAlive adds to live the variables whose objects CPython would still hold, although the rest of the frame never
 // reads them.
 func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	for i, v := range tx.locals {
@@ -37,7 +39,7 @@ func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	}
 }
 
-// heldHere reports whether v is or contains a real object that only this frame may hold.
+// heldHere reports whether v is, or contains, a real object that perhaps only this frame holds.
 func (o *OutputGraph) heldHere(v variables.VariableTracker) bool {
 	return o.heldWithin(v, map[variables.VariableTracker]bool{})
 }
@@ -88,16 +90,16 @@ func (o *OutputGraph) heldByCaller(src guards.Source) bool {
 	return local && o.frame.Origin == nil
 }
 
-// holders are the locals of the transformed function whose references the user's code may have dropped.
+// holders are the locals of the transformed function that hold an object until the user's code drops it.
 type holders struct {
-	params map[int]bool // parameters of a resume function
-	slots  map[int]bool // materialized values
-	// finalizers are the params whose destruction runs Python code.
+	params map[int]bool // parameters of a resume function, by slot
+	slots  map[int]bool // slots of materialized values
+	// finalizers is the set of params that hold an object whose destruction runs code.
 	finalizers map[int]bool
-	at         map[int]variablePlace // where the object was at an earlier step
-	tensors    int                   // params that are tensors
-	steps      int                   // trackers visited
-	allQuiet   bool                  // quietAll has run
+	at         map[int]variablePlace // for a parameter in finalizers, where it was at an earlier step
+	tensors    int                   // number of params that are tensors
+	steps      int                   // number of trackers visited so far
+	allQuiet   bool                  // quietAll has already run
 }
 
 // variablePlace is a variable of a running frame, or an entry of its value stack.
@@ -107,7 +109,7 @@ type variablePlace struct {
 	index   int
 }
 
-// holds reports whether the parameter is there.
+// holds reports whether the object that was passed as a parameter is in this place.
 func (p variablePlace) holds(param int) bool {
 	values := p.tx.locals
 	if p.onStack {
@@ -120,7 +122,7 @@ func (p variablePlace) holds(param int) bool {
 	return ok && src.Slot == param
 }
 
-// fullStack is the value stack with the operands of the running instruction.
+// fullStack returns the value stack with the operands of the running instruction.
 func (tx *InstructionTranslator) fullStack() []variables.VariableTracker {
 	if tx.height > len(tx.stack) && tx.height <= cap(tx.stack) {
 		return tx.stack[:tx.height]
@@ -140,9 +142,9 @@ func (o *OutputGraph) addHolder(param int) {
 	}
 }
 
-// findLoud finds the slots whose destruction runs code: the value, or an object that only it holds, has a
-// __del__ or a weak reference with a callback. A translation attempt holds references to the objects it has
-// read, so only the first attempt can find this out.
+// findLoud finds the slots of objects whose destruction runs code. Such an object, or one that only it holds, has a
+// __del__ or a weak reference with a callback. A translation attempt keeps references to the objects that it reads,
+// so only the first attempt can find them.
 func (o *OutputGraph) findLoud() {
 	f := o.frame
 	if f.loud != nil {
@@ -156,9 +158,9 @@ func (o *OutputGraph) findLoud() {
 	}
 }
 
-// finalizerDue returns the break for a step before which the user's code has released an object with a
-// finalizer. The finalizer may change anything that is read later, so nothing is translated past it. The graph also
-// breaks if it takes too long to find out.
+// finalizerDue returns a graph break if, before this step, the user's code has released an object with a finalizer.
+// The finalizer may change anything that is read later, so translation does not continue past it. The graph also
+// breaks if too many trackers would have to be visited to find out.
 func (o *OutputGraph) finalizerDue() error {
 	h := &o.holders
 	if len(h.finalizers) == 0 || o.current == nil {
@@ -181,9 +183,9 @@ func (o *OutputGraph) finalizerDue() error {
 	return nil
 }
 
-// inFrame reports whether a variable or the value stack of a running frame holds the parameter. It looks first where
-// the parameter was at an earlier step. Without that, a loop of 500 steps over a model's modules visited 100,000
-// trackers.
+// inFrame reports whether a variable or the value stack of a running frame holds the object that was passed as a
+// parameter. It first looks where the object was at an earlier step. Without this, a loop of 500 steps over a model's
+// modules visited 100,000 trackers.
 func (o *OutputGraph) inFrame(param int) bool {
 	h := &o.holders
 	if at, ok := h.at[param]; ok {
@@ -214,7 +216,7 @@ func (o *OutputGraph) inFrame(param int) bool {
 	return false
 }
 
-// reached collects everything reachable from the running frames and from values.
+// reached collects the holders that can be reached from the running frames and from values.
 func (o *OutputGraph) reached(values []variables.VariableTracker) *reach {
 	r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
 	r.all(values)
@@ -225,8 +227,8 @@ func (o *OutputGraph) reached(values []variables.VariableTracker) *reach {
 	return r
 }
 
-// hold records the event that materializes v in its own slot. The slot keeps the object until the user's code
-// releases it, as the user's variable would.
+// hold records the event that materializes v in a slot of its own. Like the user's variable, the slot keeps the
+// object until the user's code releases it.
 func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 	e.slot = o.newSlot()
 	switch x := v.(type) {
@@ -247,8 +249,8 @@ func (o *OutputGraph) hold(e *event, v variables.VariableTracker) {
 	variables.SetSlot(v, e.slot)
 }
 
-// letGo drops references to objects that the user's code can no longer reach. values are the operands of the next
-// effect, which are kept.
+// letGo drops references to objects that the user's code can no longer reach. It keeps values, the operands of the
+// next effect.
 func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	h := &o.holders
 	if o.materializing > 0 || len(h.params)+len(h.slots) == 0 || o.current == nil {
@@ -281,7 +283,8 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 	}
 }
 
-// letGoOfTensors drops references to tensors before an operation, which may need the memory.
+// letGoOfTensors drops references to tensors that the user's code can no longer reach. It runs before an operation,
+// which may need the memory.
 func (o *OutputGraph) letGoOfTensors() {
 	h := &o.holders
 	if h.tensors == 0 || !o.backend.Inline() || o.materializing > 0 || h.steps > maxLifetimeSteps || o.current == nil {
@@ -301,8 +304,8 @@ func (o *OutputGraph) letGoOfTensors() {
 	}
 }
 
-// holdAgain undoes the drops of the events from the i-th on, which are removed. The next operation or effect drops
-// these objects again.
+// holdAgain undoes the drops in events[i:], because the caller removes these events. The next operation or effect
+// drops the same objects again.
 func (o *OutputGraph) holdAgain(i int) {
 	h := &o.holders
 	for _, e := range o.events[i:] {
@@ -319,8 +322,8 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// quiet guards that freeing a parameter, which the user's code has dropped, runs no code. If it runs code in this
-// call, finalizerDue has broken the graph.
+// quiet adds a guard that freeing a parameter, which the user's code has dropped, runs no code. If freeing it runs
+// code in this call, finalizerDue has already broken the graph.
 func (o *OutputGraph) quiet(param int) {
 	typed := slices.Contains(o.frame.Origin.Computed, param) // a guard requires the same type in the next call
 	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
@@ -328,7 +331,8 @@ func (o *OutputGraph) quiet(param int) {
 	}
 }
 
-// quietAll guards the same of all parameters, where it is not known which ones the user's code has dropped.
+// quietAll adds the guard of quiet for all parameters. It is used when it is unknown which of them the user's code
+// has dropped.
 func (o *OutputGraph) quietAll() {
 	h := &o.holders
 	if h.allQuiet {
@@ -360,8 +364,9 @@ func (o *OutputGraph) LetGoOf() bool {
 	return false
 }
 
-// endsHere is called at a piece's end. It guards that freeing the objects released by then, except values, runs no
-// code: in CPython they died before the piece had read everything.
+// endsHere runs at the end of a piece. It adds guards that freeing the objects released by then runs no code, since
+// in CPython these objects died before the piece had read everything. Objects in values are still needed and are left
+// out.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders
 	if len(h.params) == 0 || o.current == nil {
@@ -379,9 +384,9 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes the code that follows the last operation whose failure makes the piece run again from its start.
-// After it the piece does not run again, and only the frame of a resumed piece holds its variables. ch is the user's
-// position; nil selects the position of the last mark.
+// handOver writes the code that follows the last protected operation, which is the last one whose failure makes the
+// piece run again from its start. From here on, only the frame of a resumed piece holds its variables. ch is the
+// user's position; nil means the position of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
 	if ch == nil && len(c.marks) > 0 {
@@ -403,9 +408,9 @@ func (c *Codegen) handOver(ch *chain) error {
 	return nil
 }
 
-// clearLocals drops the frame's variables in the order in which CPython clears them. The transformed function
-// would clear its parameters first and then its own locals. With fewer than two values whose destruction may
-// run code, the order is invisible.
+// clearLocals drops the frame's variables in the order in which CPython clears them. Without it, the transformed
+// function would clear its parameters first, and then its own locals. The order is invisible if fewer than two values
+// have a destruction that may run code.
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	o := tx.out
 	h := &o.holders
@@ -441,21 +446,22 @@ func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	}
 }
 
-// drop is a parameter, or the slot of a materialized value.
+// drop is the release of one reference, held by a parameter or by the slot of a materialized value.
 type drop struct {
 	param bool
 	index int
 }
 
-// reach collects the holders that the user's frames reach without passing through a real object, which holds
-// its contents itself.
+// reach collects the holders that the user's frames reach. It does not follow the contents of real objects, since a
+// real object holds its contents itself.
 type reach struct {
 	o             *OutputGraph
 	params, slots map[int]bool
 	seen          map[variables.VariableTracker]bool
 }
 
-// frame visits variables, stack, and the operands of the running instruction.
+// frame visits a frame's variables, its stack, the operands of its running instruction, and the exceptions that it is
+// handling.
 func (r *reach) frame(tx *InstructionTranslator) {
 	r.all(tx.locals)
 	r.all(tx.fullStack())

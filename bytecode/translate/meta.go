@@ -8,11 +8,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// metaSession computes metadata of graph nodes on request, with torch's FakeTensor
+// metaSession computes metadata of graph nodes when it is read, with torch's FakeTensor
 // (python/godynamo/_translator/fake.py). It runs each node once, in order.
 type metaSession struct {
 	object py.Object
-	rows   int // number of graph nodes already passed on
+	rows   int // number of graph nodes that the session has received
 }
 
 // Meta implements variables.Output.
@@ -49,7 +49,7 @@ func (o *OutputGraph) SameTensor(a, b *fxgraph.Node) (bool, error) {
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 
-// Sample implements variables.Output. The caller may read anything from the sample, so the call counts as reading the
+// Sample implements variables.Output. The caller may read anything from the sample, so a call counts as a read of the
 // tensor's origin.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if t.Example.IsNull() || t.Changed {
@@ -157,7 +157,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Ob
 	return r, nil
 }
 
-// fake returns a node's fake value, after running the earlier nodes that have not run.
+// fake returns a node's fake value. It first runs the earlier nodes that have not run yet.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	if err := o.runFakes(nil); err != nil {
 		return py.Object{}, err
@@ -170,7 +170,7 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	return v, nil
 }
 
-// runFakes runs the nodes before stop (nil: all) that have not run yet, on fake tensors.
+// runFakes runs nodes on fake tensors: those before stop (nil: all) that have not run yet.
 func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	s := o.scope
 	if o.meta == nil {
@@ -218,7 +218,8 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	return nil
 }
 
-// RefClass returns the class of node references in the operands of node rows (python/godynamo/_backends/rows.py).
+// RefClass returns the Python class Ref, which represents nodes in the operands of node rows
+// (python/godynamo/_backends/rows.py).
 func RefClass(s *py.Scope) (py.Object, error) {
 	m, err := s.Import("godynamo._backends.rows")
 	if err != nil {
@@ -235,8 +236,8 @@ func (o *OutputGraph) refClass() py.Object {
 	return r
 }
 
-// NodeRow turns a node into the flat row from which Python builds FX nodes: (op, name, target, args, kwargs,
-// stack_trace, source_range). References to nodes are Ref(index).
+// NodeRow converts a node to a flat row: (op, name, target, args, kwargs, stack_trace, source_range). Python builds
+// FX nodes from such rows. An operand that is a node is Ref(index).
 func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.Object, error) {
 	args := make([]py.Object, len(n.Args))
 	var err error
@@ -316,7 +317,7 @@ func argObject(s *py.Scope, a fxgraph.Arg, pool []py.Object, ref py.Object) (py.
 	return py.Object{}, exc.Break(exc.Reconstruct, "graph operand %T", a)
 }
 
-// sourceRange returns file:line:column for a Python operation, "" for other nodes.
+// sourceRange returns file:line:column for a Python operation, and "" for any other node.
 func sourceRange(n *fxgraph.Node) string {
 	if !isPythonNode(n) || len(n.Stack) == 0 {
 		return ""

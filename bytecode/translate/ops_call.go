@@ -18,12 +18,12 @@ func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// popCall pops a call's callable and operands.
+// popCall pops the callable and the operands of a call.
 func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker,
 	kwargs []variables.Kw) {
 	args = tx.popn(nargs)
 	fn, first := tx.pop(), tx.pop()
-	if first != nil { // an unbound method and its object
+	if first != nil { // the stack holds an unbound method and its object
 		fn, args = first, append([]variables.VariableTracker{fn}, args...)
 	}
 	names := tx.kwargs
@@ -155,7 +155,7 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 		}
 	}
 	if tx.globals != tx.out.frame.Globals {
-		f.Foreign = true // MAKE_FUNCTION in the transformed code would use other globals
+		f.Foreign = true // MAKE_FUNCTION in the transformed code would give the function other globals
 	}
 	tx.push(f)
 	return nil

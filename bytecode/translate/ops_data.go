@@ -22,8 +22,8 @@ func (tx *InstructionTranslator) loadAttr(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadMethod implements LOAD_METHOD. The attribute is bound, with NULL below it as for a plain callable.
-// A C method that may refuse to be bound is pushed unbound.
+// loadMethod implements LOAD_METHOD. It pushes the bound attribute above NULL, as for a plain callable. A C method
+// that may reject its object is pushed unbound, below the object.
 //
 //	stack: object -- NULL method      arg: index of the name
 //	stack: object -- function object
@@ -143,8 +143,8 @@ func (tx *InstructionTranslator) containsOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// notBranch marks a graph break as not being a branch: if an operator needs a data-dependent truth value, the graph
-// breaks at the operator's instruction.
+// notBranch marks a graph break as not being a branch. The graph then breaks at the operator's own instruction if
+// that operator needs a data-dependent truth value.
 func notBranch(err error) error {
 	if u, ok := err.(*exc.Unsupported); ok {
 		u.DataDependent = false
@@ -276,8 +276,8 @@ func (tx *InstructionTranslator) buildString(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// formatValue implements FORMAT_VALUE on known values whose text CPython computes, and on objects with special
-// methods.
+// formatValue implements FORMAT_VALUE. It supports known values, whose text CPython computes, and objects with
+// special methods.
 //
 //	stack: value [spec] -- text      arg: bits 0, 1: conversion; bit 2: spec
 //	breaks: GD0102, GD0207
@@ -294,7 +294,8 @@ func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// onContainer calls a method of the container at stack depth arg, after the value was popped.
+// onContainer calls a method of the container at stack depth `depth`. The instruction's value has already been
+// popped.
 func (tx *InstructionTranslator) onContainer(depth int, name string, args ...variables.VariableTracker) error {
 	_, err := variables.CallMethod(tx, tx.top(depth), name, args, nil)
 	return err
@@ -363,13 +364,15 @@ func (tx *InstructionTranslator) dictUpdate(inst *bytecode.Instruction) error {
 		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
 	}
 	err := tx.onContainer(inst.Arg, "update", v)
-	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" { // CPython raises: v is not a mapping
+	// CPython's error says that v is not a mapping.
+	if o, ok := err.(*exc.Observed); ok && o.TypeName == "AttributeError" {
 		return exc.Break(exc.CallUnsupported, "{**x} of %s", variables.Describe(tx, v))
 	}
 	return err
 }
 
-// dictMerge implements DICT_MERGE, which adds keywords from **mapping. A repeated keyword raises the call's TypeError.
+// dictMerge implements DICT_MERGE, which adds the keywords of **mapping in a call. A repeated keyword raises the
+// call's TypeError.
 //
 //	stack: dict ... mapping -- dict ...      arg: how far below the mapping the dict is
 //	breaks: GD0201

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// handledMark is the value that PUSH_EXC_INFO leaves on the stack: the exception handled before. It records the
-// exception handled from then on, so that a resume function can re-enter that state.
+// handledMark represents what PUSH_EXC_INFO leaves on the stack: the exception that was handled before. It records
+// the exception that is handled from then on, so that a resume function can handle that exception again.
 type handledMark struct {
 	variables.Base
 	exception variables.VariableTracker
@@ -17,15 +17,15 @@ type handledMark struct {
 // Kind implements variables.VariableTracker.
 func (*handledMark) Kind() string { return "HandledException" }
 
-// lastiMark is the offset of the raising instruction, which a handler's RERAISE restores. It only affects the line
-// that trace functions see. A resume function gets the offset of its own first instruction.
+// lastiMark represents the offset of the raising instruction, which a handler's RERAISE restores. The offset only
+// affects the line that trace functions see. A resume function gets the offset of its own first instruction.
 type lastiMark struct{ variables.Base }
 
 // Kind implements variables.VariableTracker.
 func (*lastiMark) Kind() string { return "Lasti" }
 
-// handledNow returns the exception being handled in tx or in the nearest caller that handles one. It returns nil if
-// there is none in the captured frames: the caller of the outermost frame may be handling one.
+// handledNow returns the exception that tx or, if it handles none, the nearest caller is handling. It returns nil if
+// no captured frame handles one. The caller of the outermost frame may still be handling one.
 func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	for t := tx; t != nil; t = t.parent {
 		if n := len(t.handled); n > 0 {
@@ -35,8 +35,7 @@ func (tx *InstructionTranslator) handledNow() variables.VariableTracker {
 	return nil
 }
 
-// unwind passes an exception of the user's code to the current instruction's handler, as CPython's exception
-// table specifies.
+// unwind passes an exception to the handler of the current instruction, as CPython's exception table specifies.
 func (tx *InstructionTranslator) unwind(o *exc.Observed, region *bytecode.ExceptionRegion) error {
 	e, err := variables.ExceptionOf(tx, o)
 	if err != nil {
@@ -108,7 +107,7 @@ func (tx *InstructionTranslator) checkExcMatch(*bytecode.Instruction) error {
 
 // reraise implements RERAISE.
 //
-//	stack: exc --      arg: how far below the exception the offset to put back is; 0 for none
+//	stack: exc --      arg: how far below the exception the offset to restore is; 0 for none
 //	breaks: GD0401
 func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	e, err := variables.Realize(tx, tx.top(1))
@@ -124,7 +123,8 @@ func (tx *InstructionTranslator) reraise(inst *bytecode.Instruction) error {
 	return r
 }
 
-// raiseVarargs implements RAISE_VARARGS. CPython raises an exception that has no handler in the captured frames.
+// raiseVarargs implements RAISE_VARARGS. An exception that has no handler in the captured frames is raised by
+// CPython.
 //
 //	stack: [exc [cause]] --      arg: number of operands; 0 raises the handled exception again
 //	breaks: GD0401
@@ -164,7 +164,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	if !ok {
 		return variables.RaiseText(tx, "TypeError", "exceptions must derive from BaseException")
 	}
-	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython extends its traceback with this line
+	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to its traceback
 		return tx.raiseForReal(e)
 	}
 	if cause != nil {
@@ -173,7 +173,8 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	return variables.Raise(e)
 }
 
-// raiseForReal returns a graph break, so that CPython raises an exception that has been raised or materialized before.
+// raiseForReal returns a graph break for an exception that has been raised or materialized before, so that CPython
+// raises it.
 func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error {
 	if step := variables.RaisedAt(e); step != 0 {
 		return tx.out.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps",
@@ -182,7 +183,8 @@ func (tx *InstructionTranslator) raiseForReal(e variables.VariableTracker) error
 	return exc.Break(exc.ProgramRaises, "%s", variables.Describe(tx, e))
 }
 
-// exceptionInstance returns the exception that "raise x" raises. A class is called without arguments.
+// exceptionInstance returns the exception that `raise v` raises. If v is a class, this is an instance made without
+// arguments.
 func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker,
 	wrong string) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)

@@ -8,7 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// handlerClasses returns the operands of except: a class, or the items of a tuple.
+// handlerClasses returns the items of an `except` clause's operand if that is a tuple. Otherwise it returns the
+// operand, a class.
 func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) ([]variables.VariableTracker, error) {
 	named := []variables.VariableTracker{want}
 	if s, ok := want.(variables.Sequence); ok {
@@ -27,8 +28,8 @@ func (tx *InstructionTranslator) handlerClasses(want variables.VariableTracker) 
 	return named, nil
 }
 
-// handledBy returns a function that reports whether a handler catches exceptions of a class. If the operand of except
-// is not an exception class, the error is CPython's TypeError.
+// handledBy returns a function that reports whether an `except` clause catches exceptions of a class. If the operand
+// of the clause is not an exception class, it returns CPython's TypeError.
 func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func(class py.Object) bool, error) {
 	matches, err := variables.ExceptionClasses(tx, want)
 	if matches != nil || err != nil {
@@ -51,10 +52,11 @@ func (tx *InstructionTranslator) handledBy(want variables.VariableTracker) (func
 	return nil, exc.Break(exc.CallUnsupported, "except %s", variables.Describe(tx, want))
 }
 
-// checkEgMatch implements CHECK_EG_MATCH. From then on, the part that the clause catches is the handled exception.
+// checkEgMatch implements CHECK_EG_MATCH. From then on, the handled exception is the part of the group that the
+// `except*` clause catches.
 //
 //	stack: exc classes -- rest match
-//	stack: exc classes -- exc None      the clause takes nothing
+//	stack: exc classes -- exc None      the clause catches nothing
 //	breaks: GD0201
 func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	want, err := variables.Realize(tx, tx.pop())
@@ -93,7 +95,7 @@ func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	return nil
 }
 
-// nowHandling replaces the exception that the innermost handler handles, as except* clauses do.
+// nowHandling replaces the exception that the innermost handler is handling. An `except*` clause does this.
 func (tx *InstructionTranslator) nowHandling(e variables.VariableTracker) {
 	if n := len(tx.handled); n > 0 {
 		tx.handled[n-1] = e
@@ -108,7 +110,7 @@ func (tx *InstructionTranslator) nowHandling(e variables.VariableTracker) {
 
 // prepReraiseStar implements PREP_RERAISE_STAR.
 //
-//	stack: caught left -- exception-or-None      left: what the clauses raised or did not take
+//	stack: caught left -- exception-or-None      left: what the clauses raised or did not catch
 //	breaks: GD0401
 func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	left, err := variables.Unpack(tx, tx.pop())
@@ -126,8 +128,8 @@ func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	return nil
 }
 
-// handledSince writes, after a native CHECK_EG_MATCH, the code that reads the exception now being handled, and puts it
-// into below, the stack for the resume function.
+// handledSince writes code that follows a native CHECK_EG_MATCH. It reads the exception that is being handled now,
+// and puts it into below, the stack of the resume function.
 func (tx *InstructionTranslator) handledSince(c *Codegen, below []item) error {
 	sys, err := tx.Scope().Import("sys")
 	if err != nil {

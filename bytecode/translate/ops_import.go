@@ -62,8 +62,8 @@ func (tx *InstructionTranslator) importName(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// missingSubmodule returns a name of "from package import names" that is not an attribute of the package. The import
-// may create it.
+// missingSubmodule returns a name in `from package import names` that is not an attribute of the package yet. The
+// import may add it to the package.
 func missingSubmodule(s *py.Scope, module, names py.Object) (string, bool) {
 	if _, isPackage := s.InstanceAttr(module, "__path__"); !isPackage || names.Kind() != py.Tuple {
 		return "", false
@@ -78,7 +78,7 @@ func missingSubmodule(s *py.Scope, module, names py.Object) (string, bool) {
 	return "", false
 }
 
-// relativeName resolves the leading dots of an import against the __package__ of the frame's globals.
+// relativeName resolves the leading dots of an imported name against `__package__` in the frame's globals.
 func (tx *InstructionTranslator) relativeName(name string, level int) (string, error) {
 	v, err := tx.global("__package__")
 	if err != nil {
@@ -104,7 +104,7 @@ func (tx *InstructionTranslator) relativeName(name string, level int) (string, e
 	return pkg + "." + name, nil
 }
 
-// importFrom implements IMPORT_FROM: an attribute of the module, or its submodule of that name.
+// importFrom implements IMPORT_FROM. It pushes an attribute of the module, or the submodule of that name.
 //
 //	stack: module -- module value      arg: index of the name
 //	breaks: GD0202, GD0401

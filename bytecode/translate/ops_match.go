@@ -10,7 +10,7 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING. CPython reads the result from flags of the subject's type.
+// matchKind implements MATCH_SEQUENCE and MATCH_MAPPING. As in CPython, the result is a flag of the subject's type.
 //
 //	stack: subject -- subject bool
 //	breaks: GD0207
@@ -72,7 +72,7 @@ func (tx *InstructionTranslator) matchKeys(*bytecode.Instruction) error {
 
 // matchClass implements MATCH_CLASS.
 //
-//	stack: subject class names -- attributes-or-None      arg: how many of the patterns are positional
+//	stack: subject class names -- attributes-or-None      arg: number of positional patterns
 //	breaks: GD0201, GD0202, GD0207, GD0401
 func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	names, class, subject := tx.pop(), tx.pop(), tx.pop()
@@ -126,8 +126,8 @@ func (tx *InstructionTranslator) matchClass(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// positionalPatterns returns the values that n positional patterns match: the subject itself, or the attributes whose
-// names are in the class's __match_args__.
+// positionalPatterns returns what n positional patterns are matched against. This is either the subject itself, as a
+// value, or the names of its attributes in the class's `__match_args__`.
 func (tx *InstructionTranslator) positionalPatterns(cls variables.VariableTracker, c py.Object,
 	subject variables.VariableTracker, n int) ([]variables.VariableTracker, []string, error) {
 	if n == 0 {

@@ -8,20 +8,22 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// If an instruction cannot be captured and python_ops is on, the translation restarts and uses the instruction's
-// Python form at that step: one graph operation that does to the real objects what the instruction does. The restart
-// discards the failed attempt's changes to trackers, as with a graph break, so half-done work never runs twice. The
-// innermost frame is tried first. If its instruction has no Python form, the call that inlined the frame is tried; in
-// the outermost frame the graph breaks.
+// If an instruction cannot be captured and python_ops is on, the translation restarts. At that step it then uses the
+// Python form of the instruction: one operation of the graph that does to the real objects what the instruction does.
+// As with a graph break, the restart discards the failed attempt's changes to trackers, so no work is done twice.
+//
+// The instruction of the innermost frame is tried first. If it has no Python form, the call that inlined that frame
+// is tried next, and so on. In the outermost frame the graph breaks.
 
 type pythonFormOf func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 
-// pythonForms holds the graph forms of instructions that could not be captured. afterPythonCalls holds the forms that
-// are always used once a Python call may have changed what the instruction reads. Both are filled in init, since the
-// forms refer to the handlers.
+// pythonForms holds the Python forms of instructions that could not be captured. afterPythonCalls holds forms that
+// are always used after a Python call, which may have changed what the instruction reads. Both tables are filled in
+// init, since the forms refer to the handlers.
 var pythonForms, afterPythonCalls [opcode.NumOps]pythonFormOf
 
-// maxPythonRestarts bounds the restarts of a frame with python_ops: one for each instruction in Python form.
+// maxPythonRestarts bounds the restarts of one frame with python_ops. Each instruction in Python form costs one
+// restart.
 const maxPythonRestarts = 500
 
 func init() {
@@ -60,7 +62,8 @@ func init() {
 	afterPythonCalls[opcode.IMPORT_FROM] = (*tx).pythonImportFrom
 }
 
-// pythonForm returns the form in which an instruction runs at this step, or nil if its handler runs.
+// pythonForm returns the Python form that runs an instruction at this step. It returns nil if the handler of the
+// instruction runs it.
 func (tx *InstructionTranslator) pythonForm(step int, inst *bytecode.Instruction) pythonFormOf {
 	o := tx.out
 	if !o.opts.PythonOps {
@@ -117,7 +120,8 @@ func pythonOperator(op string, n int) pythonFormOf {
 	}
 }
 
-// pythonExtend returns the form of an instruction that adds the popped value to the display at stack depth arg.
+// pythonExtend returns the form of an instruction that pops a value and adds it to the display (a list, set or dict
+// under construction) at stack depth arg.
 func pythonExtend(op string) pythonFormOf {
 	return func(tx *InstructionTranslator, inst *bytecode.Instruction) error {
 		more := tx.pop()
@@ -130,7 +134,8 @@ func pythonExtend(op string) pythonFormOf {
 	}
 }
 
-// pythonDictMerge adds keywords of a mapping to those of a call. Its errors name the callee.
+// pythonDictMerge is the Python form of DICT_MERGE, which adds the keywords of a mapping to those of a call. Its
+// errors name the callee.
 //
 //	stack: callable args dict mapping -- callable args dict      arg: how far below the mapping the dict is
 func (tx *InstructionTranslator) pythonDictMerge(inst *bytecode.Instruction) error {
@@ -290,8 +295,8 @@ func (tx *InstructionTranslator) globalsNode() (variables.VariableTracker, error
 	return n, nil
 }
 
-// pythonLoadGlobal reads a global that a Python call may have replaced. Builtins that only the translator
-// implements (len, range, isinstance, ...) keep their meaning, as long as no global shadows them.
+// pythonLoadGlobal is the Python form of LOAD_GLOBAL. It reads a global that a Python call may have replaced.
+// Builtins that keep their meaning (keptBuiltin) are loaded as usual if no global shadows them.
 func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) error {
 	name := tx.d.code.Names[inst.Arg>>1]
 	if tx.InsideTry() {
@@ -322,8 +327,8 @@ func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) er
 	return nil
 }
 
-// keptBuiltin reports whether a builtin keeps its meaning after a Python call: an exception class, a builtin that the
-// translator itself runs (except print), or one whose calls have no effect.
+// keptBuiltin reports whether a builtin keeps its meaning after a Python call. This holds for exception classes, for
+// builtins that the translator itself implements (except print), and for builtins whose calls have no effect.
 func (tx *InstructionTranslator) keptBuiltin(name string, v py.Object) bool {
 	if name == "print" {
 		return false
@@ -338,7 +343,7 @@ func (tx *InstructionTranslator) keptBuiltin(name string, v py.Object) bool {
 	return err == nil && pure
 }
 
-// pythonLoadDeref reads a cell that other code can reach.
+// pythonLoadDeref is the Python form of LOAD_DEREF. It reads a cell that other code can reach.
 func (tx *InstructionTranslator) pythonLoadDeref(inst *bytecode.Instruction) error {
 	c, err := tx.cell(inst)
 	if err != nil {
@@ -358,7 +363,7 @@ func (tx *InstructionTranslator) pythonLoadDeref(inst *bytecode.Instruction) err
 	return nil
 }
 
-// pythonImport calls __import__, as IMPORT_NAME does by default.
+// pythonImport is the Python form of IMPORT_NAME. It calls `__import__`, as IMPORT_NAME does by default.
 //
 //	stack: level fromlist -- module
 func (tx *InstructionTranslator) pythonImport(inst *bytecode.Instruction) error {
@@ -374,7 +379,8 @@ func (tx *InstructionTranslator) pythonImport(inst *bytecode.Instruction) error 
 	return tx.pushPython(op, tx.nameConst(inst.Arg), globals, variables.NoneConst(), fromlist, level)
 }
 
-// pythonImportFrom implements IMPORT_FROM after Python calls. CPython reads the attributes of an unknown module.
+// pythonImportFrom implements IMPORT_FROM after Python calls. If the module is unknown, the graph breaks, and CPython
+// reads its attributes.
 func (tx *InstructionTranslator) pythonImportFrom(inst *bytecode.Instruction) error {
 	if _, ok := tx.top(1).(*variables.OpaqueVariable); ok {
 		return exc.Break(exc.AttrUnsupported, "from import after a Python call")

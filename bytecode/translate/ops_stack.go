@@ -64,7 +64,7 @@ func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadConst implements LOAD_CONST. An item of co_consts is known and immutable.
+// loadConst implements LOAD_CONST. Items of co_consts are known and immutable.
 //
 //	stack: -- value      arg: index of the constant
 func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
@@ -141,7 +141,7 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// loadBuildClass implements LOAD_BUILD_CLASS. The call of the function breaks the graph.
+// loadBuildClass implements LOAD_BUILD_CLASS. The graph breaks at the call of `__build_class__`.
 //
 //	stack: -- __build_class__
 //	breaks: GD0201
@@ -160,7 +160,8 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil
 	}
-	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) { // a look-up may run a key's own __eq__, in guards as well
+	// A look-up may call a key's own `__eq__`, also when a guard does it.
+	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) {
 		return nil, &exc.SkipFrame{Reason: "globals with keys that are not identifiers"}
 	}
 	s := tx.Scope()
@@ -172,7 +173,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		tx.out.Reads(src)
 		return tx.Build(v, src), nil
 	}
-	if tx.hidden { // a polyfill uses the builtins as they were when godynamo was loaded
+	if tx.hidden { // a polyfill uses the builtins that existed when godynamo was loaded
 		return variables.NewBuiltinNamed(tx, name), nil
 	}
 	if v, ok := s.DictGetName(tx.builtins, name); ok {
@@ -185,7 +186,8 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 		}
 		if tx.globalsSrc != nil {
 			tx.out.AddGuards(guards.DictContains(tx.globalsSrc, tx.out.Const(s.Name(name)), false))
-			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden { // the guards are on the outermost frame
+			// Guards read the globals of the outermost frame.
+			if _, hidden := s.DictGetName(tx.out.frame.Globals, name); hidden {
 				src := guards.NewDictGetItemSource(guards.NewConstSource(tx.out.Const(tx.builtins), "___builtins"),
 					tx.out.Const(s.Name(name)))
 				tx.out.Reads(src)

@@ -13,31 +13,35 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// event is one action of the transformed function, in program order: an operation of the graph, or an effect
-// (which may leave a value in a slot).
+// event is one action of the transformed function: an operation of the graph, an effect, the construction of an
+// object, the computation of a value, or the drop of references. The result of an event that is not an operation goes
+// into its slot, if it has one.
 type event struct {
 	node  *fxgraph.Node
 	emit  func(e variables.Emitter) error
 	slot  *variables.Slot
 	chain *chain
-	// protected: a handler in the user's code would catch the operation's exception. If the operation raises, the
-	// piece runs again in CPython from its start; see OutputGraph.protect.
+	// protected is set if a handler in the user's code would catch the operation's exception. If such an operation
+	// raises, the piece runs again in CPython from its start; see OutputGraph.protect.
 	protected bool
-	state     py.Object // torch's modes to restore if it raises; null: no change
-	modes     py.Object // torch's modes in force; null: those of the frame's start
-	fresh     bool      // an effect on an object that nothing else refers to yet
+	state     py.Object // torch's modes to restore if the event raises; null if nothing must be restored
+	modes     py.Object // torch's modes at the event; null if they are those of the frame's start
+	fresh     bool      // an effect on an object to which nothing else refers yet
 	reads     bool      // an effect that reads a tensor's data
-	shared    bool      // an effect visible to operations: it changes memory that a tensor may share
-	held      bool      // slot keeps the object until an event drops it, or the function ends
+	shared    bool      // an effect that operations may see: it changes memory that a tensor may share
+	held      bool      // slot keeps the object until an event drops it, or until the function ends
 	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
-	drops     []drop    // references dropped here; such an event is neither an operation nor an effect
-	inBlock   bool      // not an operation; a handler in the user's code would catch its exceptions
-	putBack   bool      // the operation's effect is undone before the user's code runs again
+	// drops lists the references that the event drops. Such an event is neither an operation nor an effect.
+	drops []drop
+	// inBlock is set if a handler in the user's code would catch the event's exceptions, and the event is not an
+	// operation.
+	inBlock bool
+	putBack bool // the operation's effect is undone before the user's code runs again
 }
 
-// OutputGraph is the result of translating one frame: the graph, its inputs, the guards, and the events in
-// program order. It is the tracer that the trackers write to (variables.Output).
+// OutputGraph holds what the translation of one frame produces: the graph, its inputs, the guards, and the events in
+// program order. Trackers write to it through the interface variables.Output, as to Dynamo's tracer.
 type OutputGraph struct {
 	scope     *py.Scope
 	world     *variables.World
@@ -69,81 +73,85 @@ type OutputGraph struct {
 	layers   layers
 }
 
-// constants are the objects that guards and code refer to, by index.
+// constants holds the objects to which guards and code refer by index.
 type constants struct {
 	pool      []py.Object
 	poolIndex map[py.Object]int
 	consts    []guards.Const
 }
 
-// tensorInputs are the frame's tensors, and facts about the graph's values by node.
+// tensorInputs holds the frame's tensors, and facts about values of the graph by node.
 type tensorInputs struct {
 	inputs     []*variables.TensorVariable
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
-	classOf    map[*fxgraph.Node]py.Object // for results that leave the graph as tensors of a subclass
-	reads      []guards.Source             // places read without depending on their value
-	sawTensor  bool
-	hidden     bool                   // a tensor of the frame was changed unseen by autograd; see HidesChange
-	cheap      map[*fxgraph.Node]bool // see cheapToCopy
+	// classOf has the results that leave the graph as tensors of a subclass.
+	classOf map[*fxgraph.Node]py.Object
+	// reads lists the places that were read, whether or not the value was used. Guards check that they can be read.
+	reads     []guards.Source
+	sawTensor bool
+	// hidden is set if autograd did not see a change of one of the frame's tensors; see HidesChange.
+	hidden bool
+	cheap  map[*fxgraph.Node]bool // results of cheapToCopy
 }
 
-// eventLog is the transformed function's actions, in program order.
+// eventLog holds the events in program order, and counts of them.
 type eventLog struct {
 	events        []*event
 	numSlots      int
 	numOps        int
 	freezing      map[variables.VariableTracker]bool
-	storedGlobals map[string]variables.VariableTracker // stores into the outermost frame's globals
+	storedGlobals map[string]variables.VariableTracker // values stored into the outermost frame's globals
 	generators    []*GeneratorVariable
-	strict        bool // break at effects; see effectsLost
-	materializing int  // > 0: effects go to objects being materialized
-	lead          int  // events that run before a whole graph; see effectsLead
-	checked       int  // events up to the last place where CPython checks for signals
+	strict        bool // break the graph at effects; see effectsLost
+	materializing int  // if positive, effects change objects that are being materialized
+	lead          int  // number of events that run before a whole graph; see effectsLead
+	checked       int  // number of events up to the last place where CPython checks for signals
 	hasProtected  bool
-	left, counted int // number of events so far that leave a trace, and of events examined for it
-	leftBefore    int // left at the start of the current step of the outermost frame
-	leftStep      int // the first step that began with this number
+	left, counted int // numbers of events that left a trace, and of events examined for this
+	leftBefore    int // value of left at the start of the current step of the outermost frame
+	leftStep      int // first step that began with this value of left
 }
 
-// progress is the translation's position.
+// progress is the state of the symbolic execution.
 type progress struct {
-	current   *InstructionTranslator // the running translator
+	current   *InstructionTranslator // translator of the innermost running frame
 	codes     map[py.Object]*decoded
 	root      *rootInfo
-	rootStep  int // the outermost frame's current step
+	rootStep  int // current step of the outermost frame
 	steps     int
-	stepsAtOp int // steps when the last operation was added
+	stepsAtOp int // value of steps when the last operation was added
 }
 
-// pieces are the frame's breaks and the code after them.
+// pieces describes the frame's graph breaks and the resume functions after them.
 type pieces struct {
 	breaks    []*exc.Unsupported
 	breakLine int
 	resumes   []string
-	shown     int // variables kept for tracebacks so far
+	shown     int // number of variables kept for tracebacks so far
 }
 
-// accounting is information for explanations and the caller.
+// accounting holds information for `explain` and for the caller.
 type accounting struct {
-	account *Account // with Options.Explain
+	account *Account // nil without Options.Explain
 	inlined []string
 	result  *Result
 }
 
-// subgraphs are functions captured for an operation.
+// subgraphs holds the functions that were captured because they are given to an operation.
 type subgraphs struct {
-	bodies    int     // number being captured, see Body
-	inside    []*body // the captured functions
-	numBodies int     // number captured
-	tentative int     // translations in progress that may be undone, see Tentative
+	bodies    int     // number of functions that are being captured now; see Body
+	inside    []*body // captured functions
+	numBodies int     // number of functions captured so far
+	tentative int     // number of running translations that may be undone; see Tentative
 }
 
-// asked is information read so far about tensors' values and the backend.
+// asked holds what the translation has learned so far from tensors' data and from the backend.
 type asked struct {
-	foreseen     map[string]py.Object // predicted values, by question (foresee.go)
-	foreseenBy   map[*fxgraph.Node]bool
-	apartMatters bool // the translation depends on whether the backend takes operators apart
+	foreseen   map[string]py.Object // foreseen values by sliceKey (foresee.go)
+	foreseenBy map[*fxgraph.Node]bool
+	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
+	apartMatters bool
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {
@@ -175,7 +183,7 @@ func (o *OutputGraph) Const(obj py.Object) guards.Const {
 	return c
 }
 
-// constText returns the text of a constant. It calls repr only for types whose repr is part of CPython or torch.
+// constText returns the text of a constant. It calls `repr` only for types whose `repr` is part of CPython or torch.
 func (o *OutputGraph) constText(obj py.Object) string {
 	switch obj.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes, py.EllipsisKind, py.Range, py.Slice,
@@ -252,7 +260,7 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	return t, nil
 }
 
-// fields of gd_tensor_spec (core/golib.h).
+// These are the bits for fields of gd_tensor_spec (core/golib.h).
 const (
 	fieldType   = 1
 	fieldGrad   = 16
@@ -260,11 +268,11 @@ const (
 	fieldStride = 128
 	fieldAll    = 255
 
-	// the fields that the rules for sizes depend on
+	// fieldsOfSizes has the fields on which the rules for sizes depend.
 	fieldsOfSizes = fieldAll &^ (fieldStride | fieldGrad)
 )
 
-// NeedField implements variables.Output. A computed tensor's field depends on the metadata of all inputs.
+// NeedField implements variables.Output. The field of a computed tensor depends on the metadata of all inputs.
 func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 	if a, ok := o.tensorArgs[t]; ok {
 		a.Fields |= field
@@ -315,7 +323,8 @@ func (o *OutputGraph) CallFunction(tx variables.Translator, target py.Object, na
 		return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", name)
 	}
 	named := name
-	if !strings.Contains(name, ".") { // a user function; the dot distinguishes its name from a tensor method's
+	// This is a user's function; the added dot distinguishes its name from a tensor method's name.
+	if !strings.Contains(name, ".") {
 		named = "." + name
 	}
 	a, k, err := o.operands(tx, named, args, kwargs)
@@ -389,21 +398,21 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 }
 
 // tellsSizes reports whether an operation distinguishes a torch.Size from a tuple. x.new(x.shape) makes a tensor of
-// that shape, x.new((2, 3)) one with that data, and a Python function may check the type. Everything else in torch
-// treats a torch.Size as a tuple, and graphs print it as one.
+// that shape, but x.new((2, 3)) makes a tensor with that data. A Python function may check the type. All other
+// operations of torch treat a torch.Size as a tuple, and graphs print it as one.
 func tellsSizes(operation string) bool {
 	return operation == "new" || operation == "torch.Tensor.new" || inPython(operation)
 }
 
-// inPython reports whether a function is neither torch's nor a builtin.
+// inPython reports whether an operation calls a Python function, which is not from torch and not a builtin.
 func inPython(operation string) bool {
 	module, _, dotted := strings.Cut(operation, ".")
 	return dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
 }
 
 // tellsNumpy reports whether an operation distinguishes a numpy scalar from a Python number. torch.tensor keeps the
-// scalar's type; x.split refuses it, and so do the schemas of torch.ops (CallFunction). Other operations take it as
-// the number that it holds.
+// type of the scalar. x.split rejects a numpy scalar, and so do the schemas of torch.ops (CallFunction). Other
+// operations use the number that it holds.
 func tellsNumpy(operation string) bool {
 	switch operation[strings.LastIndexByte(operation, '.')+1:] {
 	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type",
@@ -413,8 +422,8 @@ func tellsNumpy(operation string) bool {
 	return inPython(operation)
 }
 
-// keepSizes returns the operand with each torch.Size as a constant. It fails if a torch.Size contains a
-// computed number.
+// keepSizes returns an operand in which each torch.Size is a constant. It fails if a torch.Size contains a computed
+// number.
 func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 	each := func(items []fxgraph.Arg) (out []fxgraph.Arg, err error) {
 		out = make([]fxgraph.Arg, len(items))
@@ -438,7 +447,7 @@ func (o *OutputGraph) keepSizes(a fxgraph.Arg) (fxgraph.Arg, error) {
 			x.Items, err = each(x.Items)
 			return x, err
 		}
-		if !o.backend.Inline() { // torch.fx turns constants of tuple subclasses into tuples
+		if !o.backend.Inline() { // torch.fx converts constants of tuple subclasses to plain tuples
 			c := o.Const(o.world.SizeType)
 			return o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "torch.Size"},
 				[]fxgraph.Arg{fxgraph.Tuple{Items: x.Items}}, nil)), nil
@@ -465,7 +474,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	return o.addedAt(n, o.position())
 }
 
-// addedAt records a node whose operation is at the user position ch.
+// addedAt records a node, whose operation is at the user's position ch.
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
@@ -488,7 +497,7 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
-// here fills in the position of an event that is not an operation, and the torch modes to restore if it raises.
+// here sets the position of an event that is not an operation, and the torch modes to restore if the event raises.
 func (o *OutputGraph) here(e *event) *event {
 	e.modes = o.state.now
 	if o.current != nil {
@@ -558,7 +567,7 @@ func (o *OutputGraph) newSlot() *variables.Slot {
 func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
-			return nil // loaded through its source
+			return nil // its source loads it
 		}
 		v = l.Real()
 	}
@@ -631,8 +640,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	return nil
 }
 
-// freezeCell materializes a cell. The empty cell comes first, since its contents may refer to it, as a recursive inner
-// function does.
+// freezeCell materializes a cell. It makes the empty cell first, since the contents may refer to the cell. An example
+// is a recursive inner function.
 func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVariable) error {
 	contents, err := c.Get(tx)
 	if err != nil {
@@ -647,7 +656,8 @@ func (o *OutputGraph) freezeCell(tx variables.Translator, c *variables.CellVaria
 	return c.Set(tx, contents)
 }
 
-// freezeObject materializes an instance. The bare object comes first, then its attributes in the user's order.
+// freezeObject materializes an instance. It makes the bare object first, then sets its attributes in the user's
+// order.
 func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectVariable) error {
 	if step := variables.RaisedAt(v); step != 0 {
 		return o.breakAt(step, exc.Break(exc.ProgramRaises, "%s, which the program keeps", py.TypeName(v.Class)))
@@ -668,8 +678,8 @@ func (o *OutputGraph) freezeObject(tx variables.Translator, v *variables.ObjectV
 	return v.Fill(tx)
 }
 
-// aliasGuards guards that each object changed by the user's code is distinct from all other objects of its type that
-// were read. If two of them were one object, the translation would differ.
+// aliasGuards guards that each object that the user's code has changed is distinct from all other objects of its type
+// that were read. If two of them were the same object, the translation would differ.
 func (o *OutputGraph) aliasGuards() {
 	type place struct {
 		obj py.Object
@@ -722,9 +732,9 @@ func (o *OutputGraph) ChangesTensors() bool {
 	return false
 }
 
-// effectsLost reports whether an effect precedes an operation, and it matters that the whole graph runs before all
-// effects: the operation may see the effect, or the graph may raise and the user's code cannot run again. Such a frame
-// is retranslated and broken at its effects.
+// effectsLost reports whether an effect would come too late or be lost because a whole graph runs before all effects.
+// This is so if an effect precedes an operation, and either the operation may see the effect, or the graph may raise
+// and the user's code cannot run again. The frame is then translated again, and the graph breaks at its effects.
 func (o *OutputGraph) effectsLost() bool {
 	if o.strict || o.numOps == 0 {
 		return false

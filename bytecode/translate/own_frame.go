@@ -11,11 +11,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// frameAskers are the builtins that inspect their caller's frame.
+// frameAskers lists the builtins that inspect their caller's frame.
 var frameAskers = map[string]bool{"locals": true, "eval": true, "exec": true, "vars": true, "dir": true,
 	"breakpoint": true}
 
-// asks counts the instructions of c that load one of frameAskers. inLoop reports whether one of them is in a loop.
+// asks counts the instructions of c that load one of frameAskers. inLoop reports whether any of these instructions is
+// in a loop.
 func asks(c *bytecode.Code) (n int, inLoop bool) {
 	for i, in := range c.Instructions {
 		if in.Op == opcode.LOAD_GLOBAL && frameAskers[c.Names[in.Arg>>1]] {
@@ -26,7 +27,8 @@ func asks(c *bytecode.Code) (n int, inLoop bool) {
 	return n, inLoop
 }
 
-// loops reports whether instruction i or a later one jumps to i or to an earlier instruction.
+// loops reports whether instruction i is in a loop: it, or a later instruction, jumps to i or to an earlier
+// instruction.
 func loops(c *bytecode.Code, i int) bool {
 	at := map[*bytecode.Instruction]int{}
 	for k, in := range c.Instructions {
@@ -40,14 +42,14 @@ func loops(c *bytecode.Code, i int) bool {
 	return false
 }
 
-// usesFrame reports whether the code inspects its own frame. All variables of such a frame are kept.
+// usesFrame reports whether the code inspects its own frame. Such a frame keeps all its variables.
 func usesFrame(c *bytecode.Code) bool {
 	n, _ := asks(c)
 	return n > 0
 }
 
 // FrameLocals implements variables.Translator. A frame has one dict for its locals, which every call of locals()
-// updates. Its contents are known if the function requests it once.
+// updates. The contents of the dict are known if the code makes only one such call, outside loops.
 func (tx *InstructionTranslator) FrameLocals() ([]variables.Kw, bool, error) {
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
 		return nil, false, nil
@@ -84,17 +86,17 @@ func (tx *InstructionTranslator) GlobalSource(name string) guards.Source {
 	return guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(tx.Scope().Name(name)))
 }
 
-// rest describes how a resume function for a single instruction continues: the next resume function, its
-// variables, and how many values it takes from the stack.
+// rest describes how a resume function for a single instruction continues. It has the next resume function, the
+// variables passed to it, and the number of stack values passed to it.
 type rest struct {
 	fn     py.Object
 	params []int
 	values int
 }
 
-// restAfter makes the resume function for the code after the call inst, which requests the frame's variables. It
-// returns nil if the code cannot continue in another frame. Each request sees what the previous one left in the
-// frame's dict, so only a function with a single request can.
+// restAfter makes the resume function for the code after inst, a call that reads the frame's variables (locals(), for
+// example). It returns nil if the code after the call cannot run in another frame. Each such call sees what the
+// previous one left in the frame's dict, so the code must contain only one.
 func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
 	next := tx.d.index[inst] + 1
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {
@@ -120,8 +122,9 @@ func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[
 	return &rest{fn, params, len(stack)}, err
 }
 
-// callAfter inserts `return rest(variables..., values...)` after the instruction with index at of a resume function's
-// body. The callable is on the stack, below the values, which are moved to the slots from free on and loaded again.
+// callAfter inserts `return rest(variables..., values...)` into the body of a resume function, after the instruction
+// with index at. The callable is on the stack, below the values. The inserted code moves the values to the slots from
+// free on, and loads them again after the variables.
 func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free int) []*bytecode.Instruction {
 	pos := body[at].Pos
 	var tail []*bytecode.Instruction
@@ -140,9 +143,9 @@ func (r *rest) callAfter(body []*bytecode.Instruction, at int, place []int, free
 	return append(body[:at+1:at+1], append(tail, body[at+1:]...)...)
 }
 
-// splitsOwnFrame decides how a frame that requests its own locals breaks at inst, so that the request finds them
-// unchanged. If u is the request itself, it becomes a break before inst: the request then runs in a resume function
-// that has the user's variables and no others. If this is impossible, the returned text is the reason.
+// splitsOwnFrame decides how a frame that inspects its own variables breaks at inst. If inst itself is the call that
+// inspects them (u.Frame), the graph breaks before inst. The call then runs in a resume function that has the user's
+// variables and no others. If a break is impossible, splitsOwnFrame returns the reason as text.
 func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *exc.Unsupported) string {
 	for _, l := range tx.d.code.Locals {
 		if l.Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
@@ -153,14 +156,14 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 		return ""
 	}
 	if o := tx.out.frame.Origin; o != nil && tx.out.numOps == 0 && tx.d.index[inst]-o.Target <= 1 {
-		return u.Context // this is the resume function that was made for the request
+		return u.Context // this is the resume function that was made for the call
 	}
 	u.Before = true
 	return ""
 }
 
-// emptyCells returns a SkipFrame error if the rest of the frame may read a free variable without a value. In a resume
-// function this is a local variable, for which CPython raises another error.
+// emptyCells returns a SkipFrame error if the rest of the frame may read a free variable that has no value. In a
+// resume function that variable is a local, and CPython would raise a different error.
 func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 	for i, l := range tx.d.code.Locals {
 		if !live[i] || l.Kind&opcode.CO_FAST_FREE == 0 || tx.locals[i] == nil {
@@ -180,7 +183,7 @@ func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
 		if !ok || !c.Empty(tx) {
 			continue
 		}
-		if _, err := c.Get(tx); err != nil { // guards that the cell is empty
+		if _, err := c.Get(tx); err != nil { // this guards that the cell is empty
 			return err
 		}
 		return &exc.SkipFrame{Reason: "the rest of the frame reads " + l.Name + ", which has no value yet"}

@@ -8,15 +8,17 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// An operation inside try or with is captured like any other, but its handler is not. If the operation raises, its
-// piece runs again in CPython from the start, where the exception reaches its handler, its context and its finally
-// blocks. That is correct as long as nothing that the piece did before is visible. So the piece's effects wait until
-// the last protected operation has finished, and the piece also runs again if the code between the first effect and
-// that operation raises. Changes to tensors and to random states cannot wait. Some are undone before the piece runs
-// again (put_back.go); after any other, the graph breaks before the next protected operation. It also breaks after an
-// effect that operations may see, and at a Python operation inside a block.
+// An operation inside `try` or `with` is captured like any other, but its handler is not captured. If the operation
+// raises, its piece runs again in CPython from the start, where the exception reaches the handler, the context
+// manager and the `finally` blocks. That is correct as long as nothing that the piece did before is visible:
+//
+//   - Effects of the piece wait until the last protected operation has finished. If any operation between the first
+//     effect and that operation raises, the piece also runs again.
+//   - Changes to tensors and to random states cannot wait. Some are undone before the piece runs again (put_back.go).
+//     After any other change, the graph breaks before the next protected operation.
+//   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
 
-// protect is called before an operation is added. It returns a graph break if the operation would need protection but
+// protect is called before an operation is added. It returns a graph break if the operation needs protection and
 // cannot have it.
 func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
@@ -38,7 +40,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	return nil
 }
 
-// countLeft counts the events so far that are visible from outside once they have run, and cannot wait.
+// countLeft counts the events so far that cannot wait and are visible to other code once they have run.
 func (o *OutputGraph) countLeft() int {
 	for ; o.counted < len(o.events); o.counted++ {
 		e := o.events[o.counted]
@@ -49,11 +51,12 @@ func (o *OutputGraph) countLeft() int {
 	return o.left
 }
 
-// effect reports whether the event is visible from outside and not an operation.
+// effect reports whether other code can see what the event does, and the event is not an operation.
 func (e *event) effect() bool { return e.emit != nil && e.slot == nil && !e.fresh }
 
-// inOrder returns the events in the order in which an inline backend runs them: program order, except that effects
-// and the events they need wait for the last protected operation.
+// inOrder returns the events in the order in which an inline backend runs them. This is program order, except that
+// effects, and the events that they need, wait for the last protected operation. lastProtected is the index of that
+// operation, or -1.
 func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	last, first := o.lastProtected(), slices.IndexFunc(o.events, (*event).effect)
 	if first < 0 || first > last || o.world.PythonOps {
@@ -71,9 +74,9 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// runsAgain marks an operation without a handler as protected: if it raises, the modes of the piece's start are
-// restored and the user's code runs again from there. Only operations after a delayed effect need this. For an earlier
-// operation it is correct to raise its own exception.
+// runsAgain marks an operation without a handler as protected. If it raises, the modes of the piece's start are
+// restored, and the user's code runs again from there. Only operations after a delayed effect need this. An earlier
+// operation may raise its own exception.
 func (o *OutputGraph) runsAgain(e *event) {
 	if e.node != nil && !e.protected {
 		e.protected, e.state = true, o.state.entry
@@ -90,7 +93,7 @@ func (o *OutputGraph) lastProtected() int {
 	return -1
 }
 
-// readsTooLate reports whether an effect that reads a tensor would wait for an operation that changes one.
+// readsTooLate reports whether an effect that reads a tensor would wait for an operation that changes a tensor.
 func (o *OutputGraph) readsTooLate() bool {
 	reads, found := false, false
 	for _, e := range o.events {
@@ -103,14 +106,14 @@ func (o *OutputGraph) readsTooLate() bool {
 	return false
 }
 
-// changesTensors reports whether an operation changes a tensor in place, even one made by the piece.
+// changesTensors reports whether an operation changes a tensor in place. A tensor that the piece made counts, too.
 func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 	return n.Inplace && !n.State || o.traceOf(n) >= copied
 }
 
-// rerunnable reports whether a whole graph leaves no trace if it raises: it changes nothing in place and draws no
-// random numbers, or these changes are undone. The user's code can then run instead, and has its effects and its
-// exception at the right places.
+// rerunnable reports whether a whole graph leaves no trace if it raises. It then changes nothing in place and draws
+// no random numbers, or these changes are undone. The user's code can run instead of the graph, and its effects and
+// its exception occur at the right places.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
@@ -123,9 +126,10 @@ func (o *OutputGraph) rerunnable() bool {
 	return true
 }
 
-// runsOnce reports whether effects follow a graph that cannot run again, although the user's code has them among its
-// operations. An exception from outside, raised between the graph and the effects, would lose effects that precede it
-// in CPython. So signals wait from the graph's start to the last effect.
+// runsOnce reports whether effects follow a graph that cannot run again, although the user's code has these effects
+// between its operations. An exception from outside (from a signal handler or another thread), raised between the
+// graph and the effects, would lose effects that come first in CPython. So signals wait from the graph's start to the
+// last effect.
 func (o *OutputGraph) runsOnce() bool {
 	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
 		return false
@@ -133,9 +137,9 @@ func (o *OutputGraph) runsOnce() bool {
 	return slices.ContainsFunc(o.events, (*event).effect)
 }
 
-// holdsSignals reports whether signals must wait during a graph that cannot run again. A change such as y[0] = x is
-// one instruction, and CPython does not check for signals between it and the next call. AOTAutograd makes the changes
-// at the end, after random numbers were drawn.
+// holdsSignals reports whether signals must wait while a graph runs that cannot run again. A change such as y[0] = x
+// is one instruction, and CPython does not check for signals between the change and the next call. AOTAutograd makes
+// such changes at the end of the graph, after random numbers have been drawn.
 func (o *OutputGraph) holdsSignals() bool {
 	if o.backend.Inline() || o.rerunnable() {
 		return false
@@ -152,8 +156,8 @@ func (o *OutputGraph) holdsSignals() bool {
 	return traces > 1 && o.TakesApart()
 }
 
-// effectsWait reports whether effects wait for an operation that is itself visible once it has succeeded, such as
-// drawing random numbers. No signal may arrive between this operation and the last effect.
+// effectsWait reports whether effects wait for an operation that is itself visible once it has run, such as one that
+// draws random numbers. No signal may arrive between this operation and the last effect.
 func (o *OutputGraph) effectsWait() bool {
 	if o.runsOnce() {
 		return true
@@ -174,8 +178,9 @@ func (o *OutputGraph) effectsWait() bool {
 	return false
 }
 
-// savesState decides that state is saved before a whole graph that has an effect before an operation. If the graph
-// raises, the state is restored and the user's code runs again. Without this, the graph would break at the effect.
+// savesState decides whether state is saved before a whole graph in which an effect precedes an operation. If the
+// graph raises, the state is restored and the user's code runs again. Without the saved state, the graph would break
+// at the effect.
 func (o *OutputGraph) savesState() {
 	if o.effectsLead(); o.lead > 0 || o.backend.Inline() || o.hasProtected ||
 		!slices.ContainsFunc(o.events, o.isPutBack) {
@@ -193,13 +198,14 @@ func (o *OutputGraph) savesState() {
 }
 
 // effectsLead decides whether the events before the first operation run before a whole graph, as in the user's code.
-// All effects that an operation follows must be among them: if the graph raises, they have happened as in CPython, and
-// nothing runs again. A graph that leaves no trace still goes first, since the user's code can run again if it raises.
+// This requires that every effect that precedes an operation is among these events. If the graph raises, the effects
+// have then happened as in CPython, and nothing runs again. A graph that leaves no trace runs first all the same,
+// since the user's code can run again if it raises.
 func (o *OutputGraph) effectsLead() {
 	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
 		return
 	}
-	first, last := -1, -1 // operations
+	first, last := -1, -1 // first and last are indexes of operations
 	for i, e := range o.events {
 		if e.early || e.draws {
 			return

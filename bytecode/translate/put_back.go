@@ -9,18 +9,19 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Some effects of operations can be undone: changes to the state of torch's random generators, and to the values of
-// small tensors that came with the frame, usually batch norm's statistics. The state and the values are saved before
-// an operation with such an effect if the piece may run again after it: if an operation is inside try or with, or if
+// Some changes that operations make can be undone: changes to the state of torch's random generators, and to the
+// values of small tensors that came with the frame (usually batch norm's statistics). The old state is saved before
+// such an operation if the piece may run again after it. This is so if an operation is inside `try` or `with`, or if
 // an effect precedes an operation of a whole graph.
 
-// normalizations are operations that change running statistics in training. The function reports whether a node is in
-// training.
+// normalizations lists operations that change running statistics in training. Each function reports whether a node
+// runs in training mode.
 var normalizations = map[string]func(n *fxgraph.Node) bool{
 	"batch_norm": set(5, "training", false), "instance_norm": set(5, "use_input_stats", false),
 }
 
-// changesStatistics reports whether a node is a normalization in training that keeps running statistics.
+// changesStatistics reports whether a node is a normalization that runs in training mode and keeps running
+// statistics.
 func changesStatistics(n *fxgraph.Node) bool {
 	on, ok := normalizations[shortName(n)]
 	return ok && on(n) && len(statistics(n)) > 0
@@ -30,8 +31,8 @@ func shortName(n *fxgraph.Node) string {
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
 
-// statistics returns the running statistics among a normalization's operands. They are consecutive: in torch.batch_norm
-// after weight and bias, in torch.nn.functional.batch_norm before them.
+// statistics returns the running statistics among a normalization's operands. They are consecutive operands. In
+// torch.batch_norm they follow weight and bias; in torch.nn.functional.batch_norm they precede them.
 func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	add := func(a fxgraph.Arg) {
 		if t, ok := a.(*fxgraph.Node); ok {
@@ -53,12 +54,13 @@ func statistics(n *fxgraph.Node) (out []*fxgraph.Node) {
 	return out
 }
 
-// arithmetic lists in-place operations that change only a tensor's values if their other operands are numbers.
+// arithmetic lists in-place operations that change only the values of a tensor, provided that their other operands
+// are numbers.
 var arithmetic = map[string]bool{"add_": true, "sub_": true, "mul_": true, "div_": true, "zero_": true, "fill_": true,
 	"iadd": true, "isub": true, "imul": true, "itruediv": true}
 
-// changedInputs returns the tensors that an operation changes in place, if all came with the frame and are
-// cheap to copy.
+// changedInputs returns the tensors that an operation changes in place. ok is false unless all of them came with the
+// frame and are cheap to copy.
 func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, ok bool) {
 	if changesStatistics(n) {
 		changed = statistics(n)
@@ -90,7 +92,8 @@ func tensorOperands(n *fxgraph.Node) int {
 	return count
 }
 
-// cheapToCopy reports whether a node is a tensor of the frame that is cheap to copy. It calls Python once per tensor.
+// cheapToCopy reports whether a node is a tensor of the frame that is cheap to copy. It calls Python once for each
+// tensor.
 func (o *OutputGraph) cheapToCopy(n *fxgraph.Node) bool {
 	cheap, asked := o.cheap[n]
 	if asked {
@@ -115,12 +118,12 @@ func (o *OutputGraph) isPutBack(e *event) bool {
 	return e.node != nil && !e.node.State && (o.drawsBy(e.node) == draws || o.traceOf(e.node) == copied)
 }
 
-// stays reports whether an operation has an effect that is not undone.
+// stays reports whether an operation has an effect that is not undone when the piece runs again.
 func (o *OutputGraph) stays(e *event) bool {
 	return !e.putBack && (o.isPutBack(e) || o.eventTrace(e) != noTrace)
 }
 
-// eventTrace returns the trace of any event.
+// eventTrace returns the trace of an operation, or noTrace if the event is not an operation.
 func (o *OutputGraph) eventTrace(e *event) trace {
 	if e.node == nil {
 		return noTrace
@@ -128,12 +131,11 @@ func (o *OutputGraph) eventTrace(e *event) trace {
 	return o.traceOf(e.node)
 }
 
-// putBackRegion is the run of instructions before which state is saved; the state is restored if one of them
-// raises.
+// putBackRegion is a range of instructions. State is saved before it, and restored if one of the instructions raises.
 type putBackRegion struct {
 	start, end      int
 	saved           bool
-	random, tensors int // temps, or -1 if nothing of the kind is saved
+	random, tensors int // temps, or -1 if no such state is saved
 	copies          py.Object
 }
 
@@ -161,7 +163,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 		for i, t := range tensors {
 			in := c.out.inputOf[t]
 			examples[i] = in.Example
-			c.out.NeedField(in, fieldAll) // another tensor may not be cheap to copy
+			c.out.NeedField(in, fieldAll) // the next call may pass a tensor that is not cheap to copy
 		}
 		if r.copies, err = c.out.scope.Call(class, examples...); err != nil {
 			return err
@@ -183,7 +185,7 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 	return nil
 }
 
-// endState ends the region and drops the copies.
+// endState ends the region in which state is restored, and drops the copies of tensors.
 func (c *Codegen) endState() {
 	c.putsBack.end = len(c.list)
 	if c.putsBack.saved && c.putsBack.tensors >= 0 {
@@ -192,8 +194,9 @@ func (c *Codegen) endState() {
 	}
 }
 
-// saveStateOf writes code that saves the state that the events' operations change. With an inline backend the last
-// event is the last protected operation, which changes no tensor before it raises.
+// saveStateOf writes code that saves all state that the operations of the events change. With an inline backend the
+// last event is the last protected operation. It changes no tensor before it raises, so the tensors that it changes
+// are not saved for it.
 func (c *Codegen) saveStateOf(events []*event) error {
 	random := false
 	var tensors []*fxgraph.Node
@@ -231,8 +234,8 @@ func (c *Codegen) function(module, name string) (py.Object, error) {
 	return c.out.scope.GetAttr(m, name)
 }
 
-// writeStateRestore writes the handler of the region c.putsBack at the end of the code. Handlers that restore torch's
-// modes reraise into it.
+// writeStateRestore writes, at the end of the code, the handler of the region c.putsBack. It also catches what the
+// handlers that restore torch's modes reraise.
 func (c *Codegen) writeStateRestore() error {
 	r := &c.putsBack
 	if !r.saved {
@@ -270,8 +273,8 @@ func (c *Codegen) writeStateRestore() error {
 	})
 }
 
-// enclose puts a region around the instructions [start, end) and around handlers of inner regions, which end by
-// reraising.
+// enclose puts a region around the instructions [start, end), and around the handlers of regions inside that range.
+// Each of these handlers ends with RERAISE.
 func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
 	handlers := map[*bytecode.Instruction]bool{}
 	for _, in := range c.list[start:end] {

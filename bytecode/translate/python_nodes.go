@@ -10,17 +10,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Python operations of the graph (optimize's python_ops): calls that cannot be captured, and all operations on
-// their results. Their targets are functions of godynamo._backends.python_ops. They stay in program order and
-// are never removed or moved (Node.Inplace); a backend that takes whole graphs gets them as call_function
-// nodes.
+// Python operations of the graph (optimize's python_ops) are calls that cannot be captured, and all operations on the
+// results of such calls. Their targets are functions of godynamo._backends.python_ops. They stay in program order and
+// are never removed or moved (Node.Inplace). A backend that takes whole graphs gets them as call_function nodes.
 //
 //	%py_constant = call_function[target=prim::PyConstant](args = (<python object>,), kwargs = {})
 //	%py_object_call = call_function[target=^<PyObjectCall>()](args = (%py_constant, %x), kwargs = {})
 //	%getattr_1 = call_function[target=^getattr()](args = (%py_object_call, 'read'), kwargs = {})
 //
-// Such an operation may raise after it had an effect, so it cannot run twice. If a handler in the frame would
-// catch its exception, the graph breaks there instead.
+// A Python operation may raise after it had an effect, so it cannot run twice. If a handler in the frame would catch
+// its exception, the graph breaks at the operation instead.
 
 // pythonNodes is an OutputGraph's state for Python operations.
 type pythonNodes struct {
@@ -32,7 +31,7 @@ type pythonNodes struct {
 	types   map[py.Object]py.Object // code object → its annotations, see python_types.go
 }
 
-// PythonOp counts the Python operations of one callee.
+// PythonOp counts the Python operations that call one callee.
 type PythonOp struct {
 	Callee string
 	Count  int
@@ -50,8 +49,8 @@ func (p *pythonNodes) count(callee string) {
 	p.counts = append(p.counts, PythonOp{callee, 1})
 }
 
-// idle reports whether the frame has no tensor and no torch operation. Python operations alone are a graph only
-// in a function that the user optimized, not in its callees.
+// idle reports whether the frame has no tensor and no torch operation, so that there is nothing to capture. Python
+// operations alone are worth a graph only in a function that the user has optimized, not in a function that it calls.
 func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == 0 || o.frame.Inner) }
 
 // isPythonNode reports whether a node is a Python operation.
@@ -59,7 +58,8 @@ func isPythonNode(n *fxgraph.Node) bool {
 	return strings.HasPrefix(n.Target.Text, "^") || strings.HasPrefix(n.Target.Text, "prim::")
 }
 
-// pythonTarget returns the function of _backends/python_ops that an operation's node calls, and its printed form.
+// pythonTarget returns the target of a Python operation's node: the function of godynamo._backends.python_ops that it
+// calls, and the printed form.
 func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 	if o.python.module.IsNull() {
 		m, err := o.scope.Import("godynamo._backends.python_ops")
@@ -101,13 +101,13 @@ func (o *OutputGraph) PythonOp(tx variables.Translator, op string, args []variab
 	return variables.NewOpaque(v.Node, callee+"()"), nil
 }
 
-// asksFrame lists callables that inspect their caller's frame, which is not the user's frame if a graph calls them.
-// True: they do so only without arguments.
+// asksFrame lists callables that inspect their caller's frame. If a graph called them, that frame would not be the
+// user's. The value is true if a callable inspects the frame only when it is called without arguments.
 var asksFrame = map[string]bool{"locals": false, "globals": false, "vars": true, "dir": true, "eval": false,
 	"exec": false, "super": true,
 	"breakpoint": false, "_getframe": false, "_getframemodulename": false, "currentframe": false}
 
-// callee returns the name of the callable of an operation, for reports.
+// callee returns the name under which reports show the callable of an operation.
 func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string {
 	if op != variables.PythonCallOp {
 		return op
@@ -142,7 +142,7 @@ func (o *OutputGraph) callee(op string, args []variables.VariableTracker) string
 }
 
 // pythonNode adds a node without counting it as a Python operation. It is for operations that do not call the user's
-// code and whose execution is not observable.
+// code and whose execution cannot be observed.
 func (o *OutputGraph) pythonNode(tx variables.Translator, op string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*variables.OpaqueVariable, error) {
 	if !o.opts.PythonOps {
@@ -186,7 +186,8 @@ func (o *OutputGraph) pythonOperands(tx variables.Translator, vs []variables.Var
 	return out, nil
 }
 
-// pythonOperand returns a value as an operand of a Python operation: the object itself, if it exists.
+// pythonOperand returns a value as an operand of a Python operation. If its real object exists, the operand is that
+// object.
 func (o *OutputGraph) pythonOperand(tx variables.Translator, v variables.VariableTracker) (fxgraph.Arg, error) {
 	if l, ok := v.(*variables.LazyVariable); ok && !l.Realized() && !o.world.IsTensor(l.Peek()) {
 		return o.objectArg(tx, l)
@@ -251,9 +252,9 @@ func (o *OutputGraph) objectArg(tx variables.Translator, v variables.VariableTra
 	return n.Node, nil
 }
 
-// ObjectNode implements variables.Output. An object given to the frame is an unguarded input of the graph; the
-// value of a global name is bound (PyConstant) and guarded by identity; an object that the user's code made is
-// built by an operation of the graph, or, with an inline backend, in place among the events.
+// ObjectNode implements variables.Output. An object given to the frame becomes an input of the graph, without a
+// guard. The value of a global name becomes a constant (PyConstant), and a guard checks its identity. An object that
+// the user's code made is built by an operation of the graph or, with an inline backend, in place among the events.
 func (o *OutputGraph) ObjectNode(tx variables.Translator,
 	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if n, ok := o.python.known[v]; ok {
@@ -304,8 +305,8 @@ func (o *OutputGraph) objectNode(tx variables.Translator,
 	return o.placeholder(v, "object"), nil
 }
 
-// built adds a node that builds a container made by the user's code. From then on, the tracker represents the node's
-// result.
+// built adds a node that builds a container made by the user's code. From then on, the container's tracker represents
+// the node's result.
 func (o *OutputGraph) built(tx variables.Translator, v variables.VariableTracker, op string,
 	parts [][]variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if o.freezing[v] {
@@ -354,7 +355,7 @@ func (o *OutputGraph) placeholder(v variables.VariableTracker, name string) *var
 	return variables.NewOpaque(node, "")
 }
 
-// realObject returns the real object of a value of the frame, or zero if it is unknown.
+// realObject returns the real object of a value of the frame. It returns null if the object is unknown.
 func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		return l.Peek()
@@ -371,7 +372,8 @@ func (o *OutputGraph) realObject(v variables.VariableTracker) py.Object {
 	return found
 }
 
-// graphInputs returns loaders for the graph's inputs, and the inputs' current values, in the order of placeholders.
+// graphInputs returns, for each placeholder of the graph in order, a function that loads the input, and the current
+// value.
 func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, error) {
 	var loads []func() error
 	from := func(src guards.Source) { loads = append(loads, func() error { return c.loadSource(src) }) }
@@ -408,7 +410,7 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 	return loads, objects, nil
 }
 
-// loadOpaque writes the load of a Python operation's result, or of a placeholder's object.
+// loadOpaque loads a Python operation's result, or a placeholder's object.
 func (c *Codegen) loadOpaque(n *fxgraph.Node) error {
 	v, ok := c.out.python.objects[n]
 	if !ok {

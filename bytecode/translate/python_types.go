@@ -7,14 +7,15 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// With python_ops="checked" an annotation declares the type of a Python call's result. An unknown value is checked
-// (CastFromPython, which raises ValueError) when it is assigned to an annotated variable, and when a function with a
-// return annotation returns it. godynamo._backends.python_types.asked_of reads the annotations from the source.
+// With python_ops="checked" an annotation declares the type of a Python call's result. An unknown value is checked by
+// CastFromPython, which raises ValueError. This happens when the value is assigned to an annotated variable, and when
+// a function with a return annotation returns it. godynamo._backends.python_types.asked_of reads the annotations from
+// the source.
 
-// checkedAt holds the instructions that store a variable or return.
+// checkedAt lists the instructions at which a value may be checked: those that store a variable or return.
 var checkedAt = map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_DEREF: true, opcode.RETURN_VALUE: true}
 
-// checkTypes checks the value that the instruction takes, then runs the instruction.
+// checkTypes checks the value that the instruction stores or returns, then runs the instruction.
 func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	spec, ok, err := tx.annotationAt(inst)
 	if err != nil {
@@ -30,7 +31,8 @@ func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	return handlers[inst.Op].run(tx, inst)
 }
 
-// annotationAt returns (text, parts) of the annotation of the variable or return value that an instruction writes.
+// annotationAt returns the annotation of the variable that an instruction stores, or of the return value, as (text,
+// parts).
 func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Object, bool, error) {
 	p := &tx.out.python
 	s := tx.Scope()
@@ -56,7 +58,7 @@ func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Ob
 	return spec, ok, nil
 }
 
-// cast adds checks of unknown values: an opaque value, or the opaque items of a tuple made by the user's code.
+// cast adds a check of an unknown value, or of each unknown item of a tuple made by the user's code.
 func (tx *InstructionTranslator) cast(v variables.VariableTracker, spec py.Object) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {

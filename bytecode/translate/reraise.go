@@ -8,8 +8,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// keepingReraises does the work of keepInTraceback for a resume function's body that runs untranslated. The function
-// that it calls looks up the frame's variables itself.
+// keepingReraises adds to the body of a resume function what keepInTraceback writes into transformed code. It is for
+// the case that the body runs untranslated. The function that the added code calls looks up the frame's variables
+// itself.
 func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction,
 	consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
 	var out []*bytecode.Instruction
@@ -28,7 +29,7 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 		}
 		raise := *in
 		at := func(op opcode.Op, arg int) *bytecode.Instruction { return bytecode.New(op, arg).At(raise.Pos) }
-		*in = *at(opcode.LOAD_CONST, first) // in place, since jumps target it
+		*in = *at(opcode.LOAD_CONST, first) // changed in place, since jumps target it
 		out = append(out, in, at(opcode.LOAD_CONST, first+1))
 		if bare {
 			out = append(out, at(opcode.LOAD_CONST, first+3))
@@ -41,8 +42,9 @@ func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*by
 	return out, consts
 }
 
-// keepInTraceback writes the code before an instruction that reraises an exception. The exception's traceback refers
-// to the frame of an earlier piece, not to that of the resume function, and must keep the variables alive.
+// keepInTraceback writes the code that precedes an instruction which reraises an exception. The exception's traceback
+// refers to the frame of an earlier piece, not to the frame of the resume function. The added call makes that
+// traceback keep the variables alive.
 func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Instruction,
 	operands []variables.VariableTracker, live map[int]bool) error {
 	var raised variables.VariableTracker
@@ -85,9 +87,9 @@ func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Inst
 	return err
 }
 
-// dropRaised drops the slots of an exception that leaves the frame, and of its cause, which are on the stack now. The
-// exception's traceback keeps the frame alive, so a slot that held the exception would be a reference cycle, and only
-// the garbage collector would free the frame's variables.
+// dropRaised drops the slots that hold an exception that is about to leave the frame, and its cause. Both are on the
+// stack now. The exception's traceback keeps the frame alive, so a slot that held the exception would form a
+// reference cycle. Only the garbage collector could then free the frame's variables.
 func (tx *InstructionTranslator) dropRaised(c *Codegen, inst *bytecode.Instruction,
 	operands []variables.VariableTracker) {
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {

@@ -9,12 +9,13 @@ import (
 	"slices"
 )
 
-// item is one value on a resumed frame's stack: NULL, a tracked value, or a result of the native instruction.
+// item is one value on the stack of a resumed frame: NULL, a tracked value, or a result of the native instruction
+// (the user's instruction that CPython runs at the graph break).
 type item struct {
 	null   bool
-	lasti  bool // the offset of an instruction, for a handler
+	lasti  bool // offset of an instruction, which a handler finds below the exception
 	v      variables.VariableTracker
-	result int   // temp that holds the native instruction's result; used when v is nil
+	result int   // temp that holds a result of the native instruction; used if v is nil
 	marked bool  // result is the exception that the resumed frame is handling
 	rest   *rest // the resume function that continues after this one
 }
@@ -40,8 +41,8 @@ func stackItem(v variables.VariableTracker) item {
 	return item{null: v == nil, lasti: lasti, v: v}
 }
 
-// breakHere breaks the frame at inst: the captured code runs, then inst in CPython, then a resume function for
-// the rest (one per target for a branch).
+// breakHere breaks the frame at inst. The captured code runs first, then CPython runs inst, then a resume function
+// runs the rest of the frame. A branch has one resume function for each target.
 func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error) error {
 	o := tx.out
 	if u, ok := why.(*exc.Unsupported); ok {
@@ -61,9 +62,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	switch inst.Op {
 	case opcode.RERAISE:
-		pops = 1 // not the offset
+		pops = 1 // the offset stays
 	case opcode.WITH_EXCEPT_START:
-		pops = 0 // it only reads its operands, and callExit loads them
+		pops = 0 // it only reads its operands, which callExit loads
 	}
 	if pops > len(tx.stack) {
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
@@ -92,7 +93,8 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	native := len(c.list)
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
-		c.letGo = native // an exception that leaves the frame keeps the frame's variables
+		// If the instruction raises out of the frame, the exception keeps the frame's variables.
+		c.letGo = native
 	}
 	if err := tx.keepInTraceback(c, inst, operands, live); err != nil {
 		return err
@@ -116,8 +118,8 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	return o.finalize(c)
 }
 
-// splitBefore ends the piece before inst, with which the resume function starts. With alone, this function runs only
-// inst if the rest can be a separate resume function.
+// splitBefore ends the piece before inst, where the resume function starts. If alone is true, that function runs only
+// inst, and a second resume function runs the rest, if this is possible.
 func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
 	o := tx.out
 	target := inst
@@ -156,8 +158,9 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	return o.finalize(c)
 }
 
-// enterHandled writes code that makes the exceptions of the running handlers the handled ones while the native
-// instruction runs: they become the context of its exception, and sys.exc_info() shows them.
+// enterHandled writes code that makes the exceptions of the running handlers current while the native instruction
+// runs. The innermost of them then becomes the context of an exception of that instruction, and sys.exc_info() shows
+// it.
 func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
 	for _, e := range tx.handled {
 		if err := c.Load(e); err != nil {
@@ -175,8 +178,8 @@ func (tx *InstructionTranslator) leaveHandled(c *Codegen) {
 	}
 }
 
-// catchNative catches an exception of the native instruction, which is written at [start, end), and calls a resume
-// function that starts at the instruction's handler in the user's code.
+// catchNative catches an exception of the native instruction, which is written at [start, end). The code that catches
+// it calls a resume function that starts at the instruction's handler in the user's code.
 func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruction, start, end int) error {
 	if inst.Handler == nil {
 		if len(tx.handled) > 0 {
@@ -211,8 +214,8 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 	})
 }
 
-// unbindMethods puts pending methods of builtin types on the stack in LOAD_METHOD's form: a known function and
-// an object that the rest of the frame can read.
+// unbindMethods converts bound methods of builtin types on the stack, which have not been called yet, to the form
+// that LOAD_METHOD leaves: a known function and an object that the rest of the frame can read.
 func (tx *InstructionTranslator) unbindMethods() {
 	for i := 0; i+1 < len(tx.stack); i++ {
 		if b, ok := tx.stack[i+1].(*variables.BoundBuiltin); ok && tx.stack[i] == nil {
@@ -223,7 +226,7 @@ func (tx *InstructionTranslator) unbindMethods() {
 	}
 }
 
-// liveAfter lists the localsplus slots that any continuation reads.
+// liveAfter returns the localsplus slots that any continuation after inst reads.
 func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]bool {
 	all := bytecode.Liveness(tx.d.code)
 	live := map[int]bool{}
@@ -248,7 +251,8 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 	return live
 }
 
-// liveAt lists the localsplus slots that the rest of the frame from target on reads.
+// liveAt returns the localsplus slots that the rest of the frame reads, from target on, and those that only hold an
+// object (keepAlive).
 func (tx *InstructionTranslator) liveAt(target *bytecode.Instruction) map[int]bool {
 	live := map[int]bool{}
 	for _, s := range bytecode.Liveness(tx.d.code)[target].Slots() {
@@ -299,8 +303,8 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 	return next.Op == opcode.CALL && next.Arg == 0
 }
 
-// freezeLive materializes everything that the rest of the frame will see. It adds variables that are only held to
-// live, once their objects are real.
+// freezeLive materializes everything that the rest of the frame will see. Once these objects are real, it adds to
+// live the variables that only hold an object (keepAlive).
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
 	freeze := func(v variables.VariableTracker) error {
 		if v == nil {
@@ -370,8 +374,8 @@ func (tx *InstructionTranslator) stackItems() []item {
 	return items
 }
 
-// writeNative writes inst for CPython, then the calls of the resume functions. start is the index of the first
-// instruction that was written for inst.
+// writeNative writes inst, which CPython runs, and then the calls of the resume functions. start is the index of the
+// first instruction that was written for inst.
 func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool,
 	start int) error {
 	below := tx.stackItems()
@@ -430,7 +434,8 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 		if pushes == 1 && after.Op == opcode.POP_TOP && next+1 < len(tx.d.code.Instructions) {
 			tx.out.account.translated(tx, after)
-			c.PopTop() // the rest then need not receive a dead value or guard its destruction
+			// The resume function then gets no dead value, whose destruction it would have to guard.
+			c.PopTop()
 			err = resume(tx.d.code.Instructions[next+1], below)
 			break
 		}
@@ -451,14 +456,16 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	return tx.catchNative(c, inst, start, end)
 }
 
-// emitNative writes inst itself, with the operands on the stack. It returns a jump, so that its target can be set.
+// emitNative writes inst itself, whose operands are on the stack. If inst jumps, it returns the written jump, so that
+// the caller can set its target.
 func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
 	switch inst.Op {
-	case opcode.LOAD_METHOD: // yields a bound method, since a NULL result could not be passed on
+	// This pushes a bound method, since a NULL below the method could not be passed to the resume function.
+	case opcode.LOAD_METHOD:
 		return nil, c.as(quietCalls, func() error {
 			c.LoadConst(c.core("load_method"))
 			c.PushNull()
-			c.Swap(3) // below the object
+			c.Swap(3) // moves both below the object
 			c.LoadConst(tx.Scope().Name(tx.d.code.Names[inst.Arg]))
 			c.Call(2, nil)
 			return nil
@@ -471,7 +478,7 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 		opcode.IMPORT_NAME,
 		opcode.IMPORT_FROM:
 		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
-	case opcode.RERAISE: // the offset to restore is not on this stack
+	case opcode.RERAISE: // this stack does not hold the offset to restore
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
 		return nil, tx.callExit(c)
@@ -484,9 +491,9 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	return nil, nil
 }
 
-// callExit writes the effect of WITH_EXCEPT_START: exit(type(e), e, e.__traceback__), with the result on the
-// stack. CPython checks for no signals there: a signal before the exit would skip it, one after it would
-// replace the exception.
+// callExit writes what WITH_EXCEPT_START does: it calls exit(type(e), e, e.__traceback__) and leaves the result on
+// the stack. CPython does not check for signals here. A signal before the call would skip the exit, and a signal
+// after the call would replace the exception.
 func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	return c.as(quietCalls, func() error {
 		c.PushNull()
@@ -511,7 +518,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	})
 }
 
-// arm appends another continuation to the code; lead receives its first instruction.
+// arm appends another continuation to the code, and passes its first instruction to lead.
 func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
 	start, marks := len(c.list), len(c.marks)
 	nop := c.emit(opcode.NOP, 0)
@@ -519,7 +526,7 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 		return err
 	}
 	nop.Pos = c.pos
-	for i := range c.marks[marks:] { // the first instruction belongs to the code it leads to
+	for i := range c.marks[marks:] { // the first instruction belongs to the code after it
 		if m := &c.marks[marks+i]; m.start == start+1 {
 			m.start = start
 		}
@@ -528,15 +535,17 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 	return nil
 }
 
-// resumeInBlock is RESUME's operand in the rest of a frame. CPython checks for signals at a RESUME that starts
-// a function, not at one after a yield. The frame may be inside a block, while the RESUME is outside.
+// resumeInBlock is the operand of RESUME in a resume function. CPython checks for signals at a RESUME that starts a
+// function, but not at a RESUME that follows a yield, which this operand denotes. The user's code may resume inside a
+// block, but the RESUME itself is outside of it.
 const resumeInBlock = 2
 
-// callResume writes: return resume(live locals, stack values). CPython does not check for signals between a visible
-// event and the next call, so after a visible event the call of the resume function is a quiet one. Before the core
-// runs a resume function, it looks for pending signals and asynchronous exceptions (core/calls/callable_call.c). If
-// there is one, the resume function runs untranslated, and CPython's first check raises it. Elsewhere one more check
-// changes nothing, and a plain call is faster: five breaks take 1.9 µs instead of 2.1 (bench/alternate.py).
+// callResume writes `return resume(live locals, stack values)`. CPython does not check for signals between a visible
+// event and the next call. So after a visible event, the call of the resume function is written as a quiet call.
+// Before the core runs a resume function, it looks for pending signals and for asynchronous exceptions
+// (core/calls/callable_call.c). If there is one, the resume function runs untranslated, and CPython's first check
+// raises it. At other places one more check does no harm, and a plain call is faster: five breaks take 1.9 µs instead
+// of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) error {
 	kind := plainCalls
@@ -547,7 +556,7 @@ func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.I
 	return c.as(kind, func() error { return tx.writeResume(c, inst, target, stack, live) })
 }
 
-// harmless are instructions after which CPython may check for signals, or that have no visible effect.
+// harmless lists instructions that have no visible effect, or after which CPython may check for signals.
 var harmless = map[opcode.Op]bool{
 	opcode.CALL: true, opcode.CALL_FUNCTION_EX: true, opcode.POP_JUMP_IF_FALSE: true, opcode.POP_JUMP_IF_TRUE: true,
 	opcode.POP_JUMP_IF_NONE:     true,
@@ -564,8 +573,8 @@ func (o *OutputGraph) unchecked() bool {
 // visible reports whether an event is an effect, or an operation that leaves a trace.
 func (o *OutputGraph) visible(e *event) bool { return e.effect() || o.eventTrace(e) != noTrace }
 
-// goesOnInBlock reports whether the code from target on is inside a try or with block. Exception tables do not cover
-// NOPs, such as that of an inner try, so these are skipped.
+// goesOnInBlock reports whether the code from target on is inside a `try` or `with` block. Exception tables do not
+// cover NOPs, such as the NOP that an inner `try` compiles to. So NOPs are skipped.
 func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) bool {
 	all := tx.d.code.Instructions
 	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
@@ -612,10 +621,10 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 	return nil
 }
 
-// resumeFunction makes the callable for the rest of the frame from target on: a prologue that pushes the stack
-// and jumps into a copy of the whole code. Live locals keep their names. Cells are passed as plain parameters
-// (LOAD_DEREF and STORE_DEREF work on a slot that holds a cell), so inner functions made before the break share
-// them.
+// resumeFunction makes the callable for the rest of the frame from target on. Its code is a prologue, which pushes
+// the stack and jumps to target, and a copy of the user's whole code. Live locals keep their names. Cells are passed
+// as plain parameters, since LOAD_DEREF and STORE_DEREF work on any slot that holds a cell. So the resume function
+// and inner functions made before the break share the cells.
 func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
@@ -647,7 +656,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {
-		name = src.Name // code that inspects the frame sees the user's name
+		name = src.Name // code that inspects the frame must see the user's name
 	}
 	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
 		copied := tx.out.account.copying(code)
@@ -666,8 +675,8 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
-// resumeLocals returns the variables of a resume function: its parameters, one for each value of the stack, and the
-// user's other variables. place maps the user's slots to the new ones.
+// resumeLocals returns the variables of a resume function. These are its parameters, one parameter for each value of
+// the stack, and the user's other variables. place maps the user's slots to the new slots.
 func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int) {
 	place = make([]int, len(src.Locals))
 	used := map[string]bool{}
@@ -701,11 +710,11 @@ func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []byte
 	return locals, place
 }
 
-// isParam reports whether a stack value is passed as a parameter. The prologue recreates the others.
+// isParam reports whether a stack value is passed as a parameter. The prologue recreates all other values.
 func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
 
-// resumePrologue returns the instructions that delete the variables that are unbound here, fill the stack, and jump to
-// goal. It may add a constant.
+// resumePrologue returns the instructions that delete unbound variables, fill the stack, and jump to goal. It may add
+// a constant.
 func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int,
 	stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
 	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
@@ -729,7 +738,7 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
-			push(opcode.DELETE_FAST, k) // an extra variable would be visible and hold a reference
+			push(opcode.DELETE_FAST, k) // an extra variable would be visible and would hold a reference
 			k++
 			if kind == 'X' {
 				push(opcode.PUSH_EXC_INFO, 0)
@@ -740,10 +749,10 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 	return append(prologue, bytecode.NewJump(opcode.JUMP, goal).At(goal.Pos)), consts
 }
 
-// places lists the slots of the locals that are parameters of a resume function, in the order of the user's code.
-// CPython frees a frame's variables in slot order, so the order must be kept. ^slot is a local that is not bound yet,
-// that the rest binds, and that precedes a live one. The caller passes None for it, and the resume function deletes it
-// first.
+// places returns the slots of the locals that are parameters of a resume function, in the order of the user's code.
+// CPython frees a frame's variables in slot order, so this order must be kept. A local that is not bound yet is also
+// included if the rest of the frame binds it and it precedes a live one. It is returned as ^slot. The caller passes
+// None for it, and the resume function first deletes it.
 func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[int]bool) []int {
 	code, last, gaps := tx.d.code, -1, false
 	for i := range code.Locals {
@@ -771,9 +780,9 @@ func (tx *InstructionTranslator) places(target *bytecode.Instruction, live map[i
 	return params
 }
 
-// resumeBody renumbers the locals of a copied body and drops instructions needed only at a frame's start. super()
-// without arguments gets both arguments: otherwise it would look for __class__ among the free variables, which are
-// parameters now.
+// resumeBody renumbers the locals of a copied body, and replaces instructions that only a frame's start needs by
+// NOPs. A call of super() without arguments gets both arguments. Otherwise super() would look for `__class__` among
+// the free variables, which are parameters here.
 func resumeBody(code *bytecode.Code, body []*bytecode.Instruction, place []int) []*bytecode.Instruction {
 	classSlot := -1
 	for i, l := range code.Locals {

@@ -6,21 +6,24 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code. f_locals of the outermost one shows those of the user's variables whose
-// values the transformed frame has: in parameters, in temps in use at that point, or as constants. Code that reads the
-// frames of a traceback (a debugger, NameError's suggestions, weak references to objects in a frame) finds them there.
+// A traceback shows frames of the user's code. In the outermost frame, f_locals shows the user's variables whose
+// values the transformed frame has: in parameters, in temps that are in use at that point, or as constants. Code that
+// reads the frames of a traceback finds the values there, for example a debugger, NameError's suggestions, or a weak
+// reference to an object in a frame.
 
-// ShownLocal is a user's variable in a traceback. Index is its index in localsplus, Place the index of the transformed
-// function's variable that holds its value. If Place is -1, Value is the value itself.
+// ShownLocal is a variable of the user's code that a traceback shows. Index is its index in localsplus. Place is the
+// index of the transformed function's variable that holds its value. If Place is -1, Value is the value itself.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
 }
 
-// maxShown bounds the variables kept for tracebacks of one translation: positions times variables.
+// maxShown bounds how many variables one translation keeps for tracebacks. Each position keeps all variables of the
+// outermost frame.
 const maxShown = 100_000
 
-// snapshot copies the outermost frame's variables for a chain.
+// snapshot copies the outermost frame's variables for a chain. It returns nil in an inlined frame, and once maxShown
+// is reached.
 func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
 	if tx.parent != nil || tx.out.shown+len(tx.locals) > maxShown {
 		return nil
@@ -29,11 +32,12 @@ func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
 	return append([]variables.VariableTracker(nil), tx.locals...)
 }
 
-// span is the range of indexes of Codegen.list in which a temp is in use, and the temp's slot.
+// span has the range of indexes of Codegen.list in which a temp is in use, and the slot of the temp.
 type span struct{ first, last, slot int }
 
-// showLocals finds the values of the user's variables at all positions. spans has the temps. A temp is used only if it
-// holds the value at all instructions of the position. Places are operands with their space until placeShown.
+// showLocals finds the values of the user's variables for each position of the outermost frame. spans has the span of
+// each temp. A temp is used only if it holds the value at all instructions of the position. Until placeShown runs,
+// Place is an operand with its space.
 func (c *Codegen) showLocals(spans map[int]span) {
 	type stretch struct{ from, to int }
 	all := map[*chain]stretch{}
@@ -46,7 +50,7 @@ func (c *Codegen) showLocals(spans map[int]span) {
 		s.to = m.start
 		all[ch] = s
 	}
-	for _, e := range c.out.events { // operations of a whole graph
+	for _, e := range c.out.events { // positions of a whole graph's operations
 		if e.chain != nil {
 			if ch := e.chain.outermost(); all[ch] == (stretch{}) {
 				all[ch] = stretch{-1, -1}
@@ -63,7 +67,7 @@ func (c *Codegen) showLocals(spans map[int]span) {
 	}
 }
 
-// shownLocal finds the value of one variable between two instructions.
+// shownLocal finds where the value of one variable is between two instructions.
 func (c *Codegen) shownLocal(v variables.VariableTracker, from, to int, spans map[int]span) (ShownLocal, bool) {
 	none := ShownLocal{}
 	if v == nil {
@@ -112,7 +116,7 @@ func (c *Codegen) shownSource(src guards.Source) (ShownLocal, bool) {
 	return ShownLocal{Place: spaceExtra | i}, ok
 }
 
-// placeShown converts places to indexes of the finished function's variables.
+// placeShown converts each Place to an index of the finished function's variables.
 func (c *Codegen) placeShown(place func(space, i int) int) {
 	done := map[*chain]bool{}
 	put := func(ch *chain) {

@@ -10,24 +10,27 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// sizeSession follows sizes, dtypes and devices through the graph by rule (fxgraph/shapes), on request. A node to which
-// no rule applies is Unknown, and so is every value computed from it: FakeTensor computes those (meta.go).
+// sizeSession follows sizes, dtypes and devices through the graph by rules (fxgraph/shapes), when they are read. A
+// node to which no rule applies is Unknown, and so is every value computed from it. FakeTensor computes these values
+// (meta.go).
 type sizeSession struct {
 	context shapes.Context
-	off     bool // no rule holds from here on: a mode was switched, or a tensor's sizes may have changed in place
-	done    int  // number of graph nodes processed
+	// off is set if no rule holds from here on, because a mode was switched or a tensor's sizes may have changed in
+	// place.
+	off     bool
+	done    int // number of graph nodes processed so far
 	values  map[*fxgraph.Node]shapes.Value
-	known   map[py.Object]shapes.Value // constants that need a Python call
+	known   map[py.Object]shapes.Value // values of constants whose conversion calls Python
 	dtypes  map[shapes.Dtype]py.Object
 	devices map[shapes.Device]py.Object
 	strided py.Object
 }
 
-// gradModes are mode switches that affect no size, dtype or device.
+// gradModes lists mode switches that affect no size, dtype or device.
 var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true,
 	"torch.set_grad_enabled": true}
 
-// byRule returns the result of a node by the rules.
+// byRule returns what the rules yield for a node.
 func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
 	if o.sizes == nil {
 		o.sizes = o.newSizeSession()
@@ -72,7 +75,7 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 	return s
 }
 
-// follow computes a node's result by rule.
+// follow applies the rules to one node.
 func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	s := o.sizes
 	if in, ok := o.inputOf[n]; ok {
@@ -80,7 +83,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
-		clear(s.values) // known values may have changed
+		clear(s.values) // the values known so far may have changed
 	}
 	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
@@ -94,7 +97,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
 	}
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
-		return shapes.Unknown{} // a list is an advanced index, unlike a tuple
+		return shapes.Unknown{} // a list, unlike a tuple, is an advanced index
 	}
 	rule := shapes.Function
 	if n.Op == fxgraph.CallMethod {
@@ -113,7 +116,8 @@ func (o *OutputGraph) isList(a fxgraph.Arg) bool {
 	return is
 }
 
-// inputSizes returns the shape, dtype and device of a dense strided torch.Tensor or Parameter, Unknown for others.
+// inputSizes returns the shape, dtype and device of a dense strided torch.Tensor or Parameter. It returns Unknown for
+// other tensors.
 func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	w, s := o.world, o.sizes
 	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType {
@@ -161,7 +165,7 @@ func (o *OutputGraph) sizeOperands(items []fxgraph.Arg) shapes.Value {
 	return out
 }
 
-// constant converts an object of the pool to a rule's value.
+// constant converts an object of the pool to a value of package shapes.
 func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 	switch obj.Kind() {
 	case py.NoneKind:
@@ -202,7 +206,7 @@ func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 	return shapes.Unknown{}
 }
 
-// named converts a dtype or a device.
+// named converts a dtype or a device to a value of package shapes.
 func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 	switch py.TypeName(obj.Type()) {
 	case "torch.dtype":
@@ -214,7 +218,7 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 		}
 		d := shapes.Device(py.GoString(text))
 		if d != "cpu" && d != "meta" && !strings.Contains(string(d), ":") {
-			break // the current device of its type
+			break // the device has no index, so it is the current device of its type
 		}
 		if _, ok := s.devices[d]; !ok {
 			s.devices[d] = obj
@@ -230,7 +234,7 @@ func (s *sizeSession) dtypeName(scope *py.Scope, obj py.Object) shapes.Dtype {
 	return d
 }
 
-// dtype returns the torch object of a dtype named by a rule; false if torch has no dtype of that name.
+// dtype returns the torch object for a dtype of a rule. It returns false if torch has no dtype of that name.
 func (s *sizeSession) dtype(scope *py.Scope, d shapes.Dtype) (py.Object, bool) {
 	if obj, ok := s.dtypes[d]; ok {
 		return obj, true

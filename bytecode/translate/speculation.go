@@ -6,20 +6,20 @@ import (
 )
 
 // SpeculationLog records at which steps earlier attempts at this frame failed, and why. A step is the number of
-// instructions executed since the frame's start, inlined ones included. Translation is deterministic, so the same step
-// recurs.
+// instructions executed since the frame's start, inlined ones included. Since translation is deterministic, each
+// attempt has the same steps up to the next recorded failure.
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry
-	// python: steps whose instruction becomes a Python operation of the graph, see pythonForm.
+	// python has the steps whose instruction becomes a Python operation of the graph; see pythonForm.
 	python map[int]bool
-	// strict: effects break the graph, see OutputGraph.effectsLost.
+	// strict is set if effects break the graph; see OutputGraph.effectsLost.
 	strict bool
-	// unprotected: operations inside try and with are not captured, see OutputGraph.protect.
+	// unprotected is set if operations inside `try` and `with` are not captured; see OutputGraph.protect.
 	unprotected bool
-	// stateless: calls that switch torch's modes are not captured, see OutputGraph.switchedUnscoped.
+	// stateless is set if calls that switch torch's modes are not captured; see OutputGraph.switchedUnscoped.
 	stateless bool
-	// until is called at the start of each attempt, see variables.Output.
+	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
 
@@ -30,7 +30,7 @@ func (l *SpeculationLog) failedAt(step int) (error, bool) {
 	return err, ok
 }
 
-// breakAt requests another attempt that breaks the frame at an earlier step of the outermost frame.
+// breakAt requests another attempt in which the graph breaks at an earlier step of the outermost frame.
 func (o *OutputGraph) breakAt(step int, err error) error {
 	u, isBreak := err.(*exc.Unsupported)
 	if isBreak && u.Stack == nil && o.current != nil {

@@ -9,11 +9,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Steps is notified of the code that a translation runs, for logs. A broken frame is started again and reported again.
-// Nil functions are not called. No function may read a value of the frame, since that would guard it.
+// Steps holds functions that a translation calls for the code that it runs, for logs. If the translation restarts,
+// they are called again for the same code. A nil function is not called. No function may read a value of the frame,
+// since the value would then be guarded.
 type Steps struct {
-	Line        func(depth int, function, file string, line int) // at the start of another line
-	Instruction func(depth int, text, stack string)              // before the instruction runs
+	Line        func(depth int, function, file string, line int) // called when another line starts
+	Instruction func(depth int, text, stack string)              // called before the instruction runs
 	Node        func(node, function, file string, at bytecode.Position)
 
 	frame *InstructionTranslator // frame of the last reported line
@@ -70,8 +71,8 @@ func (o *OutputGraph) glance(v variables.VariableTracker) string {
 	return v.Kind()
 }
 
-// graphSizes describes each value of the graph as far as the rules for sizes apply. Call it only once the result is
-// complete: it may start a new sizeSession.
+// graphSizes returns a text with one line for each value of the graph: its sizes, dtype and device, if the rules for
+// sizes yield them. It may start a new sizeSession, so it must be called only when the result is complete.
 func (o *OutputGraph) graphSizes() string {
 	var out strings.Builder
 	for _, n := range o.graph.Nodes() {

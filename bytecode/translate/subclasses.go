@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A whole graph has plain tensors only: an input of a subclass is passed as a torch.Tensor, and a result that the
-// user's code must see as an instance of the subclass is converted after the graph. So no backend sees the subclass or
-// calls its __torch_function__.
+// A whole graph has plain tensors only. An input of a subclass is passed as a torch.Tensor. If the user's code must
+// see a result as an instance of the subclass, the result is converted after the graph. So no backend sees the
+// subclass or calls its `__torch_function__`.
 
 // OfClass implements variables.Output.
 func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
@@ -23,8 +23,8 @@ func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {
 	o.Const(class)
 }
 
-// plainInput writes the load of a subclass input as a plain tensor. The tensor is kept in a temp, so that wrapOutputs
-// recognizes it among the results.
+// plainInput loads a subclass input as a plain tensor. It also keeps that tensor in a temp, by which wrapOutputs
+// recognizes the tensor among the results.
 func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) error {
 	c.PushNull()
 	c.LoadConst(c.out.world.PlainTensorFunction())
@@ -37,8 +37,9 @@ func (c *Codegen) plainInput(n *fxgraph.Node, in *variables.TensorVariable) erro
 	return nil
 }
 
-// wrapOutputs converts graph results to tensors of their subclasses, and reads Tensor.data of inputs again. An
-// operation may have returned an input itself.
+// wrapOutputs converts results of the graph to their subclasses. If a result is the plain tensor of an input,
+// wrapOutputs replaces it by the input itself. If a result is Tensor.data of an input, it is read again from the
+// input.
 func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	o := c.out
 	var inputs []*fxgraph.Node
@@ -49,7 +50,8 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	}
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
-		if in := o.dataOf(n); in != nil && o.TakesApart() { // AOTAutograd's view shares the tensor's version counter
+		// AOTAutograd's view would share the tensor's version counter.
+		if in := o.dataOf(n); in != nil && o.TakesApart() {
 			if err := c.loadSource(in.Source()); err != nil {
 				return err
 			}
@@ -103,7 +105,7 @@ func firstNode(n *fxgraph.Node) (*fxgraph.Node, bool) {
 	return from, ok
 }
 
-// runItem reads an item of a sequence of results again, after the sequence was wrapped.
+// runItem reads an item of a sequence of results again, once the sequence is wrapped.
 func (c *Codegen) runItem(n, from *fxgraph.Node) error {
 	read := n.Target.Text == "builtins.getattr"
 	if read {

@@ -10,13 +10,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// body is the captured code of a function that an operation takes as operand. Its operations have been removed from
-// the graph.
+// body is the captured code of a function given to an operation. Its operations have been removed from the frame's
+// graph.
 type body struct {
 	events   []*event
-	operands []operands      // those of the events' nodes, which lose them when they are removed
+	operands []operands      // operands of the events' nodes, which lose them when they are removed
 	places   []*fxgraph.Node // placeholders of the function's arguments
-	outside  int             // number of frames around the function's frame, as in a traceback
+	outside  int             // number of frames around the frame of the function, as in a traceback
 	replayed bool
 }
 
@@ -26,9 +26,9 @@ type operands struct {
 }
 
 // Body implements variables.Output. The function runs once, on samples of the tensors with which the operation will
-// call it. The captured operations become a separate graph, and the outer tensors that the function reads become
-// operands of the operation. The function must have no effect, and must not change outer values or tensors that it has
-// not made.
+// call it. The captured operations become a graph of their own. Outer tensors that the function reads become operands
+// of the operation. The function must have no effect, and must not change outer values or tensors that it has not
+// made.
 func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
@@ -110,7 +110,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	return out, nil
 }
 
-// forget restarts the metadata sessions at the n-th node, since the later nodes are renumbered.
+// forget restarts the metadata sessions at the n-th node, since the nodes from there on are renumbered.
 func (o *OutputGraph) forget(n int) {
 	if o.meta != nil && o.meta.rows > n {
 		if _, ok := py.Answered(o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n)))); !ok {
@@ -124,8 +124,7 @@ func (o *OutputGraph) forget(n int) {
 	}
 }
 
-// heldOutside reports whether a frame outside a function holds one of the values that the function has written
-// to.
+// heldOutside reports whether a frame outside the function holds one of the values to which the function has written.
 func (o *OutputGraph) heldOutside(tx variables.Translator, written []variables.VariableTracker) bool {
 	if len(written) == 0 {
 		return false
@@ -204,7 +203,8 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 		default:
 			return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", n.Op)
 		}
-		at[n].Stack, at[n].Name = n.Stack, n.Name // names unique among all functions' graphs: see tracebackTable
+		// Names must be unique among the graphs of all functions, for tracebackTable.
+		at[n].Stack, at[n].Name = n.Stack, n.Name
 	}
 	for i, e := range ends {
 		ends[i] = at[e.(*fxgraph.Node)]
@@ -287,9 +287,9 @@ func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []f
 	return args, kwargs
 }
 
-// elementwise reports whether applying a body to a whole tensor has the same result as applying it to each slice along
-// the first dimension: no operation mixes elements, and no operand comes from outside, since one of its dimensions
-// could be broadcast against the first one.
+// elementwise reports whether a body yields the same result for a whole tensor as for each slice of the tensor along
+// the first dimension. This requires that no operation mixes elements. It also requires that no operand comes from
+// outside, since one of its dimensions could be broadcast against the first dimension.
 func (b *body) elementwise(o *OutputGraph) bool {
 	ranks := -1
 	for _, e := range b.events {
@@ -314,7 +314,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			return false
 		}
 	}
-	// every operand must be one of the places or a result of the operations
+	// Every operand must be one of the places, or the result of an operation of the body.
 	known := map[*fxgraph.Node]bool{}
 	for _, n := range b.places {
 		known[n] = true

@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SuperArgs implements variables.Translator, like super_init_without_args in CPython 3.11,
-// Objects/typeobject.c. If CPython raises, an inlined frame raises the same; the outermost frame is left to
-// CPython, since super() in transformed code would look at another frame.
+// SuperArgs implements variables.Translator. It follows super_init_without_args in Objects/typeobject.c of CPython
+// 3.11. Where CPython raises, an inlined frame raises the same exception. The outermost frame is left to CPython
+// there, since super() in transformed code would look at another frame.
 func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracker, err error) {
 	fail := func(text string) (cls, self variables.VariableTracker, err error) {
 		if tx.parent == nil {
@@ -78,7 +78,7 @@ func (tx *InstructionTranslator) isSuper(operands []variables.VariableTracker) b
 	return false
 }
 
-// firstArgument returns the value of the first parameter's variable; nil if it is unbound.
+// firstArgument returns the current value of the first parameter, or nil if that variable is unbound.
 func (tx *InstructionTranslator) firstArgument() (variables.VariableTracker, error) {
 	first := tx.locals[0]
 	if first == nil || tx.d.code.Locals[0].Kind&opcode.CO_FAST_CELL == 0 {

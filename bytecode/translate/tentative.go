@@ -1,8 +1,9 @@
 package translate
 
-// Tentative implements variables.Output. It runs a translation to find its guards and effects, and removes the captured
-// operations from the graph again. seen reports that the translation cannot be undone (it has an effect, materializes
-// a value or leaves a trace), or that it reads a tensor that a whole graph would lack as an input.
+// Tentative implements variables.Output. It runs a translation to find its guards and effects, then removes the
+// captured operations from the graph again. seen is true if the translation cannot be undone, because it has an
+// effect, materializes a value or leaves a trace. seen is also true if it reads a tensor that is not yet an input of
+// a whole graph.
 func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
@@ -30,7 +31,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 		}
 	}
 	if o.meta != nil && o.meta.rows >= nodes {
-		o.meta = nil // it identifies nodes by number, and the numbers are reused
+		o.meta = nil // it identifies nodes by their numbers, which are used again
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)

@@ -9,11 +9,11 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// tidy makes the last pass over the written instructions. It drops stores of values that nothing loads, removes pairs
-// of a store and the load right after it, releases values where the user's code does, and gives temps as few slots as
-// their lifetimes allow. When an operation ends, the values that it was the last to read are overwritten by the result
-// or deleted, so that the next operation can use their memory while it is still in the cache. tidy returns the number
-// of slots.
+// tidy makes the last pass over the written instructions, and returns the number of slots for temps. It removes
+// stores of values that nothing loads, and pairs of a store and the load right after it. It releases values where the
+// user's code does, and gives temps as few slots as their lifetimes allow. If an operation is the last to read a
+// value, the result of the operation overwrites that value, or the value is deleted when the operation ends. The next
+// operation can then use its memory while it is still in the cache.
 func (c *Codegen) tidy() int {
 	c.dropForeseen()
 	c.dropUnused()
@@ -30,8 +30,8 @@ func localOf(in *bytecode.Instruction) (operand int, ok bool) {
 
 func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 
-// dropUnused removes stores without a load, pairs of a store and its only load, and deletions of values that are still
-// needed (they live until their last use) or that no longer have a slot.
+// dropUnused removes stores without a load, and pairs of a store and its only load. It also removes deletions of
+// values that are loaded later, which live until their last use, and of values that no longer have a slot.
 func (c *Codegen) dropUnused() {
 	loads, lastLoad := map[int]int{}, map[int]int{}
 	for i, in := range c.list {
@@ -70,7 +70,8 @@ func (c *Codegen) dropUnused() {
 	c.become(out, remap)
 }
 
-// become replaces the instruction list; remap maps old indexes, including the end, to new ones.
+// become replaces the instruction list. remap maps each old index, including that of the list's end, to the new
+// index.
 func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	for i := range c.marks {
 		c.marks[i].start = remap[c.marks[i].start]
@@ -84,14 +85,14 @@ func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	c.list = list
 }
 
-// written is an operation and its instructions [start, end).
+// written is an operation with the range [start, end) of its instructions.
 type written struct {
 	node       *fxgraph.Node
 	start, end int
 }
 
-// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard) and whose results are
-// otherwise unused.
+// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard), if nothing else uses their
+// results.
 func (c *Codegen) dropForeseen() {
 	if len(c.foreseen) == 0 {
 		return
@@ -103,7 +104,7 @@ func (c *Codegen) dropForeseen() {
 		}
 	}
 	gone := make([]bool, len(c.list))
-	for i := len(c.foreseen) - 1; i >= 0; i-- { // backwards, since a result's readers follow it
+	for i := len(c.foreseen) - 1; i >= 0; i-- { // backwards, since the readers of a result follow it
 		w := c.foreseen[i]
 		if loads[spaceTemp|c.tempOfNode(w.node)] > 0 {
 			continue
@@ -134,7 +135,8 @@ func (c *Codegen) dropForeseen() {
 	c.marks = marks
 }
 
-// placeTemps assigns slots to temps, and releases values that are dead once the native instruction of a break runs.
+// placeTemps assigns slots to temps. It releases values that are dead when the native instruction of a graph break
+// runs.
 func (c *Codegen) placeTemps() int {
 	last := map[int]int{} // index of the last use of every local
 	for i, in := range c.list {
@@ -142,7 +144,7 @@ func (c *Codegen) placeTemps() int {
 			last[a] = i
 		}
 	}
-	until := func(a int) int { // where a temp's slot becomes free again
+	until := func(a int) int { // index from which the temp's slot is free again
 		if i := last[a]; c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
 			return len(c.list)
 		}
@@ -151,11 +153,11 @@ func (c *Codegen) placeTemps() int {
 	var free []int
 	slots := 0
 	place := map[int]int{}
-	occupied := map[int]int{} // slot -> the temp whose value it holds
+	occupied := map[int]int{} // maps a slot to the temp whose value it holds
 	inserted := map[int][]*bytecode.Instruction{}
-	var held []int // locals that the native instruction leaves bound
+	var held []int // locals that are still bound after the native instruction
 	spans := map[int]span{}
-	var over []int // slots whose value is no longer read
+	var over []int // slots whose value is not read any more
 	ends := c.ends
 	for i, in := range c.list {
 		for ; len(ends) > 0 && ends[0] <= i; ends = ends[1:] {
@@ -173,7 +175,7 @@ func (c *Codegen) placeTemps() int {
 		if in == c.catch {
 			caught := spaceTemp | place[c.caught]
 			for k, a := range held {
-				if a == caught { // the slot now holds the exception
+				if a == caught { // this slot now holds the exception
 					held = append(held[:k:k], held[k+1:]...)
 					break
 				}
@@ -215,7 +217,7 @@ func (c *Codegen) placeTemps() int {
 	return slots
 }
 
-// insert puts instructions before those with the given indexes.
+// insert puts instructions before the instructions with the given indexes.
 func (c *Codegen) insert(at map[int][]*bytecode.Instruction) {
 	var out []*bytecode.Instruction
 	shift := make([]int, len(c.list)+1)
@@ -238,9 +240,9 @@ func deletes(operands []int, pos bytecode.Position) []*bytecode.Instruction {
 	return out
 }
 
-// split divides the locals bound before instruction at into dead and held ones. Nothing uses the dead ones from there
-// on; objects that the user's code still holds are used, as they are passed to the resume function. Parameters of the
-// first piece are not dead, since its caller holds them.
+// split divides the locals that are bound before instruction `at` into dead and held ones. A local is dead if nothing
+// uses it from there on. An object that the user's code still holds counts as used, since it is passed to the resume
+// function. Parameters of the first piece are never dead, since its caller holds them.
 func (c *Codegen) split(at int, last, occupied map[int]int) (dead, held []int) {
 	deleted := map[int]bool{}
 	for _, in := range c.list[:at] {

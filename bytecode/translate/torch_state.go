@@ -13,34 +13,34 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torchState tracks a frame's changes to torch's thread-local modes (grad mode, autocast). A switch is executed during
-// translation, so that torch answers every query as in the user's code, and becomes a node of the graph. At the end of
-// the translation the state is restored (python/godynamo/_called/torch_state.py).
+// torchState tracks a frame's changes to torch's thread-local modes (grad mode, autocast). A switch is executed
+// during translation, so that torch answers every query as in the user's code. It also becomes a node of the graph.
+// At the end of the translation the modes are restored (python/godynamo/_called/torch_state.py).
 //
-// If an operation raises, the state must be the one that the user's context managers leave behind, so each event has
-// the snapshot to restore. An operation whose handlers are all exits of such managers needs no other protection
+// If an operation raises, the modes must be as the user's context managers leave them. So each event has the snapshot
+// to restore. If all handlers of an operation are exits of such managers, the operation needs no other protection
 // (OutputGraph.protect).
 type torchState struct {
 	module  py.Object
-	entry   py.Object                               // snapshot at the frame's start; null: nothing was switched
+	entry   py.Object                               // snapshot at the frame's start; null if nothing was switched
 	now     py.Object                               // snapshot after the last switch
-	after   map[*variables.ObjectVariable]py.Object // snapshot after leaving a manager that is currently entered
+	after   map[*variables.ObjectVariable]py.Object // for each manager that is entered now, the snapshot after its exit
 	regions []restoreRegion
-	// unscoped counts switches that no manager undoes.
+	// unscoped is the number of switches that no manager undoes.
 	unscoped int
-	entering int  // BEFORE_WITH instructions in progress for one of torch's managers
-	told     bool // the modes that were entered before the frame are guarded
+	entering int  // number of running BEFORE_WITH instructions for one of torch's managers
+	told     bool // modes that were entered before the frame are guarded
 }
 
-// restoreRegion is a run of written instructions with the snapshot to restore if one of them raises.
+// restoreRegion is a range of written instructions. If one of them raises, the snapshot state is restored.
 type restoreRegion struct {
 	start, end int
 	state      py.Object
-	sealed     bool // the region does not grow any more
+	sealed     bool // no more instructions are added to the region
 }
 
-// sealRegion ends the last region. The next instructions get a region of their own even if it restores the same state,
-// because other handlers surround them.
+// sealRegion ends the last region. The instructions that follow get a region of their own even if it restores the
+// same state, because they have other handlers.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -59,8 +59,8 @@ func (o *OutputGraph) stateCall(name string, args ...py.Object) (py.Object, erro
 	return o.scope.CallMethod(st.module, name, args...)
 }
 
-// EntersState implements variables.Output. A snapshot contains all modes that captured code has entered on this thread
-// before, so the translation depends on them and guards them.
+// EntersState implements variables.Output. A snapshot contains all modes that captured code has entered on this
+// thread before. So the translation depends on these modes, and guards them.
 func (o *OutputGraph) EntersState() error {
 	if o.state.entering == 0 {
 		return exc.Break(exc.CallUnsupported, "a mode entered outside a with statement")
@@ -82,7 +82,7 @@ func (o *OutputGraph) EntersState() error {
 	return nil
 }
 
-// noteState takes the snapshot at the frame's start, before the first switch.
+// noteState takes the snapshot at the frame's start. It is called before the first switch.
 func (o *OutputGraph) noteState() error {
 	if !o.state.entry.IsNull() {
 		return nil
@@ -149,7 +149,7 @@ func (o *OutputGraph) restoreState() {
 	if o.state.entry.IsNull() {
 		return
 	}
-	// A restore fails only for lack of memory, and each attempt frees some.
+	// The call fails only if memory runs out, and each attempt frees some memory.
 	var err error
 	for range 3 {
 		if _, err = o.stateCall("restore", o.state.entry); err == nil {
@@ -159,8 +159,8 @@ func (o *OutputGraph) restoreState() {
 	panic(fmt.Errorf("torch's modes could not be put back: %w", err))
 }
 
-// entering records the state that the exit of m will restore, if m is one of torch's managers that only switch modes.
-// done is called after the enter.
+// entering records the state that the exit of m will restore, if m is one of torch's managers that do nothing but
+// switch modes. The caller must call done after the manager's `__enter__`.
 func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) {
 	none := func() error { return nil }
 	ctx, ok := m.(*variables.ObjectVariable)
@@ -185,14 +185,14 @@ func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) 
 			}
 		}
 		if len(o.state.after) == 0 && o.state.unscoped > 0 {
-			o.state.unscoped-- // set_grad_enabled switches on construction
+			o.state.unscoped-- // set_grad_enabled already switches when it is constructed
 		}
 		o.state.after[ctx] = before
 		return nil
 	}
 }
 
-// switchedByManager reports whether the enter or exit of one of torch's managers is running.
+// switchedByManager reports whether the `__enter__` or `__exit__` of one of torch's managers is running.
 func (o *OutputGraph) switchedByManager() bool {
 	for t := o.current; t != nil; t = t.parent {
 		if n := t.d.code.Name; (n == "__enter__" || n == "__exit__") && t.locals[0] != nil {
@@ -204,7 +204,8 @@ func (o *OutputGraph) switchedByManager() bool {
 	return false
 }
 
-// exitOf returns the torch manager whose __exit__ the handler of h calls, or nil for other handlers.
+// exitOf returns the torch manager whose `__exit__` the handler of region h calls. It returns nil for any other
+// handler.
 func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.ObjectVariable {
 	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
 		return nil
@@ -225,15 +226,15 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 	return ctx
 }
 
-// startsExit reports whether target starts the handler of a with block.
+// startsExit reports whether the handler of a `with` block starts at target.
 func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {
 	i := tx.d.index[target] + 1
 	return target.Op == opcode.PUSH_EXC_INFO && i < len(tx.d.code.Instructions) &&
 		tx.d.code.Instructions[i].Op == opcode.WITH_EXCEPT_START
 }
 
-// outerRegion returns the region around the with block whose handler starts at target. It is the region of the
-// handler's cleanup code.
+// outerRegion returns the region around the `with` block whose handler starts at target. The cleanup code of that
+// handler is covered by this region.
 func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	cleanup := target.Handler
 	if cleanup == nil {
@@ -242,9 +243,9 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	return cleanup.Target.Handler
 }
 
-// protection reports where an exception raised at the current instruction would go. If handled is true, it reaches a
-// handler of the user's code, possibly in a generator that the exception destroys. Otherwise state is the snapshot to
-// restore, null if no manager has switched anything.
+// protection reports where an exception raised at the current instruction would go. If handled is true, a handler of
+// the user's code would catch it. The handler may also be in a generator that the exception destroys. Otherwise state
+// is the snapshot to restore, or null if no manager has switched anything.
 func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	for t := tx; t != nil; t = t.parent {
 		if len(t.handled) > 0 {
@@ -270,14 +271,14 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 
 // stoppedInBlock reports whether any generator has stopped inside a block.
 func (o *OutputGraph) stoppedInBlock() bool {
-	// Generators that have ended are removed here, since this is called for every operation.
+	// Generators that have ended are removed, since this function runs for every operation.
 	o.generators = slices.DeleteFunc(o.generators, func(g *GeneratorVariable) bool { return g.frame == nil })
 	return slices.ContainsFunc(o.generators, func(g *GeneratorVariable) bool {
 		return !g.running && g.stoppedInBlock()
 	})
 }
 
-// restoring runs write and records that the written code restores state if it raises.
+// restoring runs write, and records that an exception of the written code restores state.
 func (c *Codegen) restoring(state py.Object, write func() error) error {
 	start := len(c.list)
 	if err := write(); err != nil || state.IsNull() {
@@ -293,7 +294,7 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 	return nil
 }
 
-// writeRestores appends the handlers that restore states and reraise.
+// writeRestores appends the exception handlers that restore states and reraise.
 func (c *Codegen) writeRestores() error {
 	for _, r := range c.out.state.regions {
 		region := &bytecode.ExceptionRegion{Lasti: true}
@@ -315,12 +316,14 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
-// stateAfterGraph returns the modes that the transformed code must set after the graph; null if it need not set any.
+// stateAfterGraph returns the modes that the transformed code must set after the graph. It returns null if nothing
+// must be set.
 //
-// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code.
-// A graph that ends in other modes than those it began in would therefore be traced in the wrong modes the second
-// time, and an inference mode entered in one trace restores that trace's dispatcher state when it is left. Such a graph
-// starts and ends with a node that sets the modes of the frame's start, and the transformed code switches after it.
+// AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled
+// code. If a graph ends in other modes than it began in, the second trace would therefore run in the wrong modes.
+// Also, an inference mode that one trace enters restores the dispatcher state of that trace when it is left. So such
+// a graph starts and ends with a node that sets the modes of the frame's start. The transformed code switches to the
+// final modes after the graph.
 func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {
@@ -346,7 +349,7 @@ func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	return st.now, nil
 }
 
-// switchTo writes the call that sets torch's modes to a snapshot; nothing for null.
+// switchTo writes the call that sets torch's modes to a snapshot. It writes nothing if state is null.
 func (c *Codegen) switchTo(state py.Object) error {
 	if state.IsNull() {
 		return nil
@@ -366,9 +369,10 @@ func (c *Codegen) switchTo(state py.Object) error {
 	return err
 }
 
-// switchedUnscoped reports whether a switch would be lost if a whole graph raises. The initial state is then restored,
-// which is correct if the user's code runs again. Otherwise it is wrong if in CPython an operation's exception leaves
-// another state: after a switch without a manager, or after the exit of a manager that was entered before the piece.
+// switchedUnscoped reports whether a switch would be lost if a whole graph raises. The modes of the frame's start are
+// then restored, which is correct if the user's code runs again. If it does not run again, CPython may have left
+// other modes after the exception. This is so after a switch without a manager, and after the exit of a manager that
+// was entered before the piece.
 func (o *OutputGraph) switchedUnscoped() bool {
 	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 )
 
-// tracebackTable maps the transformed code to user frames. Each chain is listed once, even if several rows and
-// operations refer to it.
+// tracebackTable maps the transformed code to user frames. Each chain (the user's stack at an instruction) is listed
+// once, even if several rows and operations refer to it.
 type tracebackTable struct {
 	rows       []TracebackRow
 	chains     []*chain
@@ -27,7 +27,7 @@ func (t *tracebackTable) chain(ch *chain) int {
 	return k
 }
 
-// tracebackTable returns the traceback table of the marks. Lower must have set the instructions' offsets.
+// tracebackTable builds the traceback table from the marks. Lower must have set the offsets of the instructions.
 func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	prologue := len(code.Instructions) - len(c.list)
 	at := func(i int) int {
@@ -71,9 +71,10 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	return t
 }
 
-// numberOperations sets, for each operation's chain, how often its instruction has run before. An instruction may run
-// several times in a loop; each run has one chain. It returns the position of a whole graph: that of its last operation
-// inside a try or with block, or else of its last operation.
+// numberOperations sets, for the chain of each operation, how often its instruction has run before. In a loop, an
+// instruction may run several times, and each run has a chain of its own. The result is the position of a whole
+// graph. This is the position of its last operation inside a `try` or `with` block or, if there is none, of its last
+// operation.
 func (c *Codegen) numberOperations() (graph *chain) {
 	runs := map[string]int{}
 	handled := false
@@ -96,7 +97,8 @@ func (c *Codegen) numberOperations() (graph *chain) {
 	return graph
 }
 
-// path returns a key of the position, and reports whether it is inside a try or with block of the user's code.
+// path returns a key for the chain's position. inBlock reports whether the position is inside a `try` or `with` block
+// of the user's code.
 func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {

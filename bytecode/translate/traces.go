@@ -6,21 +6,24 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// trace is the kind of effect of an operation that remains if a later operation raises and the user's code runs again
-// from the piece's start.
+// trace is what an operation leaves behind when a later operation raises and the user's code runs again from the
+// piece's start.
 type trace uint8
 
 const (
 	noTrace trace = iota
-	draws         // random numbers were drawn; torch's generators can be restored (Codegen.saveState)
-	copied        // tensors of the frame were changed that are cheap to copy: their values can be restored
-	lasts         // a tensor that others may hold was changed, or numbers were drawn from a given generator
+	// Random numbers were drawn. The state of torch's generators can be restored (Codegen.saveState).
+	draws
+	// Only tensors of the frame that are cheap to copy were changed. Their values can be restored.
+	copied
+	// A tensor that other code may hold was changed, or numbers were drawn from a generator that was passed.
+	lasts
 )
 
-// traceOf returns a node's trace.
+// traceOf returns the trace of a node's operation.
 func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.State {
-		return noTrace // restored where the piece runs again
+		return noTrace // the modes are restored before the piece runs again
 	}
 	t := noTrace
 	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) {
@@ -32,7 +35,8 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	return max(t, o.drawsBy(n))
 }
 
-// drawsBy returns the trace of the random numbers that a node draws. For some operations an operand switches them on.
+// drawsBy returns the trace that a node leaves by drawing random numbers. Some operations draw only if an operand
+// switches this on.
 func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	by := noTrace
@@ -49,7 +53,7 @@ func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 	return by
 }
 
-// flagged are operations that draw random numbers only if an operand switches this on, as in training.
+// flagged lists operations that draw random numbers only if an operand switches this on, as in training.
 var flagged = map[string]struct {
 	trace
 	on func(n *fxgraph.Node) bool
@@ -62,7 +66,8 @@ var flagged = map[string]struct {
 	"rnn_relu": {draws, recurrentDropout},
 }
 
-// set returns a check of the operand that switches the effect on. absent is its result if the operand is missing.
+// set returns a function that reports whether a node's operand switches the effect on. If the operand is missing, the
+// function returns absent.
 func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	return func(n *fxgraph.Node) bool {
 		if index < len(n.Args) {
@@ -77,8 +82,8 @@ func set(index int, keyword string, absent bool) func(n *fxgraph.Node) bool {
 	}
 }
 
-// recurrentDropout reports whether dropout and train are set among the operands (..., dropout, train, bidirectional).
-// batch_first follows them unless the input is packed.
+// recurrentDropout reports whether the operands dropout and train are both set. The operands end with dropout, train,
+// bidirectional; unless the input is packed, batch_first follows.
 func recurrentDropout(n *fxgraph.Node) bool {
 	for _, i := range []int{5, 6} {
 		if i+1 < len(n.Args) && isNumber(n.Args[i]) {
@@ -98,7 +103,7 @@ func isNumber(a fxgraph.Arg) bool {
 	return ok && l.Text != "" && (l.Text[0] >= '0' && l.Text[0] <= '9') && strings.ContainsAny(l.Text, ".e")
 }
 
-// drawsByName reports whether the operation of this name draws random numbers. The results are cached, since it is
+// drawsByName reports whether an operation of this name draws random numbers. It caches its results, since it is
 // called for every event of every frame. The GIL protects the cache.
 func drawsByName(name string) bool {
 	by, known := namedRandom[name]
@@ -127,15 +132,15 @@ func givenGenerator(n *fxgraph.Node) bool {
 	return false
 }
 
-// changesOwn reports whether an in-place operation changes storage made by the piece, as in
-// `mask = torch.zeros(n); mask[i] = 1`.
+// changesOwn reports whether an in-place operation changes storage that the piece has made, as in `mask =
+// torch.zeros(n); mask[i] = 1`.
 func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	changed, ok := changedBy(n)
 	return ok && o.ownStorage(changed, 0)
 }
 
-// changedBy returns the only tensor that an in-place operation changes, its first operand or out=. ok is false if it is
-// unknown.
+// changedBy returns the only tensor that an in-place operation changes: its `out` argument if it has one, else its
+// first operand. ok is false if that tensor is unknown.
 func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
@@ -152,16 +157,16 @@ func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 	return changed, ok
 }
 
-// handsOver lists in-place operations that may replace a tensor's storage.
+// handsOver lists in-place operations that may replace the storage of a tensor.
 var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
 
-// ownStorage reports whether a result's storage was made by the piece: the result comes from an operation that makes a
-// tensor, or is computed only from such tensors, even as a view. Chains longer than a few operations are not followed.
+// ownStorage reports whether the piece has made the storage of n's result. This is so if n makes a new tensor, or if
+// n is computed only from such tensors, even as a view of them. Longer chains than a few operations are not followed.
 func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
-	if n.Inplace { // its result is its operand, which is not followed
+	if n.Inplace { // its result is its first operand, which is not followed
 		return false
 	}
 	if hasOut(n) {

@@ -9,11 +9,11 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
-	_ "github.com/godynamo/godynamo/variables/higher" // registers the calls that take functions
+	_ "github.com/godynamo/godynamo/variables/higher" // registers the calls of operations that take functions
 )
 
-// decoded is a code object ready for symbolic execution, kept for one translation, since one callee is often
-// inlined many times.
+// decoded is a code object that is ready for symbolic execution. It is kept for one translation, since one callee is
+// often inlined many times.
 type decoded struct {
 	object py.Object
 	code   *bytecode.Code
@@ -44,15 +44,15 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	return d, nil
 }
 
-// rootInfo is the outermost frame: its code and the names of its slots.
+// rootInfo describes the outermost frame: its code and the names of its slots.
 type rootInfo struct {
 	code  *bytecode.Code
 	frame *Frame
 	names []string
 }
 
-// InstructionTranslator runs one frame's instructions on trackers. An inlined call has its own translator, with
-// the caller as parent and the same OutputGraph.
+// InstructionTranslator runs the instructions of one frame on trackers. An inlined call has a translator of its own.
+// Its parent is the translator of the caller, and both share the OutputGraph.
 type InstructionTranslator struct {
 	out    *OutputGraph
 	parent *InstructionTranslator
@@ -61,29 +61,32 @@ type InstructionTranslator struct {
 
 	globals    py.Object
 	builtins   py.Object
-	made       bool          // the user's code made the function, whose builtins are those of its globals
-	globalsSrc guards.Source // nil: the frame's own globals
+	made       bool          // captured code made the function, so its builtins are those of its globals
+	globalsSrc guards.Source // nil if the globals are those of the outermost frame
 
-	locals []variables.VariableTracker // localsplus; nil: unbound
+	locals []variables.VariableTracker // localsplus; nil if unbound
 	stack  []variables.VariableTracker // nil represents NULL
-	height int                         // of the stack, before the running instruction
+	height int                         // height of the stack before the running instruction
 	ip     int
 	inst   *bytecode.Instruction
-	kwargs []string // set by KW_NAMES for the next CALL
+	kwargs []string // set by KW_NAMES, for the next CALL
 
-	regions []bool // for each enclosing block: whether a graph break is an error (error_on_graph_break)
+	// regions has one entry for each enclosing error_on_graph_break block. It is true if a graph break is an error
+	// there.
+	regions []bool
 
 	result    variables.VariableTracker
 	done      bool
-	suspended bool                        // a generator's frame that has yielded
+	suspended bool                        // the frame of a generator that has yielded
 	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
 	here      *chain
-	hidden    bool // code of godynamo._polyfills, which replaces CPython's C code, so no traceback shows it
+	// hidden is set for code of godynamo._polyfills. It replaces C code of CPython, so no traceback shows it.
+	hidden bool
 
-	log *SpeculationLog // outermost only
+	log *SpeculationLog // set in the outermost frame only
 }
 
-// errDone ends the outermost frame early: its code is already written.
+// errDone ends the translation of the outermost frame early, because the result is already complete.
 var errDone = errors.New("frame written")
 
 // Scope implements variables.Translator.
@@ -103,7 +106,7 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 	return len(tx.out.storedGlobals) > 0 && globals == tx.out.frame.Globals
 }
 
-// Build implements variables.Translator. The value is read when it is first used.
+// Build implements variables.Translator. The returned tracker is lazy: the value is read at its first use.
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch src.(type) {
 	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource,
@@ -113,9 +116,9 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	return variables.NewLazy(obj, src)
 }
 
-// InsideTry implements variables.Translator. It reports whether an exception raised at the current instruction would
-// reach a handler of an active frame or of a generator that it destroys, or would get a handled exception as its
-// context.
+// InsideTry implements variables.Translator. It reports whether the program could observe an exception that is raised
+// at the current instruction. This is so if a handler of an active frame, or of a generator that the exception
+// destroys, would catch it. It is also so if a frame is handling an exception, which would become its context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
 		if t.inst != nil && t.inst.Handler != nil || len(t.handled) > 0 {
@@ -204,7 +207,7 @@ func (tx *InstructionTranslator) pop() variables.VariableTracker {
 	return v
 }
 
-// popn removes the n topmost values and returns them in source order.
+// popn removes the n topmost values, and returns them in the order in which they were pushed.
 func (tx *InstructionTranslator) popn(n int) []variables.VariableTracker {
 	vs := append([]variables.VariableTracker(nil), tx.stack[len(tx.stack)-n:]...)
 	tx.stack = tx.stack[:len(tx.stack)-n]
@@ -217,7 +220,7 @@ func (tx *InstructionTranslator) top(i int) variables.VariableTracker {
 
 func (tx *InstructionTranslator) jump(target *bytecode.Instruction) { tx.ip = tx.d.index[target] }
 
-// run executes instructions until the frame returns.
+// run executes instructions until the frame returns or yields.
 func (tx *InstructionTranslator) run() error {
 	before := tx.out.current
 	tx.out.current = tx
@@ -238,15 +241,15 @@ func (tx *InstructionTranslator) run() error {
 	return nil
 }
 
-// longest bounds the steps of a translation, in multiples of Options.MaxSteps.
+// longest bounds the steps of a whole translation, as a multiple of Options.MaxSteps.
 const longest = 20
 
 // step executes exactly one instruction.
 func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	o := tx.out
 	o.steps++
-	// A large model adds operations all the time; an endless loop usually does not. The bound on all steps ends a loop
-	// that captures operations forever.
+	// A large model adds operations all the time, and an endless loop usually does not. So the number of steps since
+	// the last operation is bounded. The bound on all steps ends a loop that captures operations forever.
 	if o.steps-o.stepsAtOp > o.opts.MaxSteps || o.steps/longest > o.opts.MaxSteps {
 		return &exc.SkipFrame{Code: exc.TooLarge, Reason: "translation of more than " + itoa(o.opts.MaxSteps) +
 			" instructions", Always: true}
@@ -282,7 +285,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		if tx.parent == nil && !usesFrame(tx.d.code) {
 			u := err.(*exc.Unsupported)
 			u.Stack = tx.chainHere().stack()
-			if before != nil { // the instruction that released the object
+			if before != nil { // before is the instruction that released the object
 				u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
 			}
 			return tx.log.add(step, err)
@@ -308,15 +311,16 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		err = tx.failed(step, inst, h, err)
 	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step ||
 		inst.Op == opcode.RESUME {
-		o.checked = len(o.events) // an inlined call does not count: CPython checks at the function's start
+		// A call that was inlined does not count, since CPython checks for signals where the function starts.
+		o.checked = len(o.events)
 	}
-	if _, raises := err.(*exc.Observed); err == nil || raises { // a caller's handler may catch it
+	if _, raises := err.(*exc.Observed); err == nil || raises { // a handler of a caller may catch the exception
 		o.account.translated(tx, inst)
 	}
 	return err
 }
 
-// missing returns the text for an instruction without a handler.
+// missing returns the text of the graph break for an opcode without a handler.
 func missing(op opcode.Op) string {
 	if reason, ok := noHandler[op]; ok {
 		return op.String() + ", " + reason
@@ -324,8 +328,8 @@ func missing(op opcode.Op) string {
 	return op.String()
 }
 
-// failed handles an error of an instruction. An inlined frame returns it to its caller; in the outermost frame a break
-// is logged and the translation starts again.
+// failed handles the error of an instruction. In an inlined frame it returns the error, for the caller. In the
+// outermost frame it records a graph break in the log, and the translation restarts.
 func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h *handler, err error) error {
 	if o, ok := err.(*exc.Observed); ok {
 		if inst.Handler != nil {
@@ -361,9 +365,10 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "the function installs a trace or profile function")
 		}
-		u.Frame = false // the request is for the inlined frame, which its caller leaves to CPython
+		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.
+		u.Frame = false
 		if u.Code == exc.Finalizer {
-			u.Before = false // else the rest would begin with the caller's call, and end at the same instruction again
+			u.Before = false // a resume function that begins with the call would break at the same instruction again
 		}
 		return err
 	}
@@ -392,7 +397,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 type unbreakable struct {
 	*exc.Unsupported
 	why string
-	by  *InstructionTranslator // the frame
+	by  *InstructionTranslator // translator of the frame that cannot resume
 }
 
 func (tx *InstructionTranslator) unbreakable(u *exc.Unsupported, why string) error {

@@ -6,18 +6,21 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers are functions and attributes that show a frame, set the receiver of its events, or report what the
-// interpreter holds. They distinguish the frame of a resume function from the user's frame.
+// frameWatchers lists functions and attributes that show a frame, that set the function which receives a frame's
+// events, or that report what the interpreter holds. They distinguish the frame of a resume function from the user's
+// frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
 	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 
-// memoryWatchers count or list the process's objects, which differ for a broken frame.
+// memoryWatchers lists functions that count or list the objects of the process. Their results differ if a frame is
+// broken into pieces.
 var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "gc.get_objects": true,
 	"gc.get_referrers": true,
 	"gc.get_stats":     true}
 
-// watched reports whether the code names a watcher. If such a frame breaks, it is left to CPython as a whole.
+// watched reports whether the code names a watcher. If the graph breaks in such a frame, the whole frame is left to
+// CPython.
 func (tx *InstructionTranslator) watched() bool {
 	return tx.watchesInterpreter() || namesAttr(tx.d.code, frameWatchers)
 }
@@ -27,27 +30,28 @@ func (tx *InstructionTranslator) watchesInterpreter() bool {
 	return tx.watchesBlocks() || tx.watchesSpecializing()
 }
 
-// watchesBlocks reports whether the code uses the collector's counts or queries allocated blocks. Translating its
-// callees allocates, which the counts would show, so the callees are left to CPython at first.
+// watchesBlocks reports whether the code uses the garbage collector's counts, or reads the number of allocated
+// blocks. A translation of its callees allocates memory, which the numbers would show. So its callees are left to
+// CPython at first.
 func (tx *InstructionTranslator) watchesBlocks() bool {
 	return watchesMemory(tx.d.code) || namesAttr(tx.d.code, map[string]bool{"getallocatedblocks": true})
 }
 
-// watchesSpecializing reports whether the code reads instructions as specialized by CPython. Transformed code is not
-// specialized, and calls are not specialized while a hook is installed, so the frame and its callees run without the
-// hook.
+// watchesSpecializing reports whether the code reads instructions in the form to which CPython has specialized them.
+// Transformed code is not specialized, and neither are calls while a frame hook is installed. So the frame and its
+// callees run without the hook.
 func (tx *InstructionTranslator) watchesSpecializing() bool {
 	return namesAttr(tx.d.code, map[string]bool{"_co_code_adaptive": true}) || tx.disassembles()
 }
 
-// leaveAlone sets in r how the frame runs untranslated.
+// leaveAlone sets in r how a frame runs that is left to CPython.
 func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.Watches = tx.watchesInterpreter()
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()
 }
 
-// setsEvents reports whether the code sets a trace or profile function, which must then see its callers' events as in
-// CPython.
+// setsEvents reports whether the code sets a trace or profile function. That function must see the events of the
+// callers as in CPython.
 func setsEvents(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"settrace": true, "setprofile": true})
 }
@@ -61,8 +65,8 @@ func namesAttr(c *bytecode.Code, names map[string]bool) bool {
 	return false
 }
 
-// watchesMemory reports whether the code calls a memory watcher by its module's name and uses the result, or
-// reads gc.garbage.
+// watchesMemory reports whether the code calls one of memoryWatchers, named as module.function, and uses the result.
+// Reading gc.garbage counts, too.
 func watchesMemory(c *bytecode.Code) bool {
 	list := c.Instructions
 	for i := 0; i+1 < len(list); i++ {
@@ -78,7 +82,7 @@ func watchesMemory(c *bytecode.Code) bool {
 	return false
 }
 
-// usesCall reports whether the result of the first call is used.
+// usesCall reports whether the result of the first call in list is used.
 func usesCall(list []*bytecode.Instruction) bool {
 	for k := 0; k+1 < len(list); k++ {
 		if list[k].Op == opcode.CALL {
@@ -88,7 +92,8 @@ func usesCall(list []*bytecode.Instruction) bool {
 	return false
 }
 
-// disassembles reports whether the code's module has imported dis and the code makes a call with the keyword adaptive.
+// disassembles reports whether the code's module has imported `dis`, and the code contains a call with the keyword
+// `adaptive`.
 func (tx *InstructionTranslator) disassembles() bool {
 	s := tx.Scope()
 	if m, ok := s.DictGetName(tx.globals, "dis"); !ok || m.Kind() != py.Module {

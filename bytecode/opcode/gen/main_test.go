@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The committed tables must be those that are generated from the committed dumps.
+// The committed tables must equal the tables that are generated from the committed dumps.
 func TestGeneratedFilesAreCurrent(t *testing.T) {
 	dumps, err := readDumps("..")
 	require.NoError(t, err)
