@@ -6,14 +6,15 @@ import (
 	"strings"
 )
 
-// GuardBuilder turns guards into parts. A frame has two builders, one for the guards on locals and one for the
-// rest, as TorchDynamo has; both feed one CheckFunctionManager.
+// GuardBuilder turns guards into parts (conditions of the guard text, with their checks). As in TorchDynamo,
+// a frame has two builders, one for the guards on locals and one for all others. Both add their parts to one
+// CheckFunctionManager.
 type GuardBuilder struct {
 	manager *CheckFunctionManager
 }
 
-// create runs the method for the guard's kind. A kind missing from the table is a malformed guard: it ends this
-// translation now, not at the next call.
+// create calls the builder method for the guard's kind. A kind missing from the table is a malformed guard:
+// the error ends this translation, instead of a failure at the next call.
 func (b *GuardBuilder) create(g Guard) error {
 	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
 		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
@@ -28,14 +29,14 @@ func (b *GuardBuilder) create(g Guard) error {
 	return kindTable[g.CreateFn].create(b, g)
 }
 
-// check is a check node before its registers and constants have numbers.
+// check describes a check node whose registers and constants have no numbers yet.
 type check struct {
 	op    Op
 	flags uint8
 	a, b  operand
 }
 
-// operand is a number, or something that is numbered later.
+// operand is a number, or an object, name or place that gets its number later.
 type operand struct {
 	class  operandClass
 	number uint32
@@ -53,11 +54,11 @@ func number(n int) operand              { return operand{class: operandInt, numb
 func cached() operand                   { return operand{class: operandCache} }
 func register(s Source) operand         { return operand{class: operandReg, src: s} }
 
-// ref prints the guarded place.
+// ref returns the text of the guarded place.
 func (b *GuardBuilder) ref(g Guard) string { return g.Origin.text(b.manager.printer) }
 
-// add appends a part. stage orders the parts on one place: a type is checked before the checks that depend on
-// it.
+// add appends a part. stage orders the parts on one place: a type is checked before the conditions that
+// depend on it.
 func (b *GuardBuilder) add(g Guard, stage int, text string, checks ...check) error {
 	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
 	return nil
@@ -70,7 +71,7 @@ func present(flag bool) uint8 {
 	return 0
 }
 
-// negated prints a condition, or its negation if want is false.
+// negated returns a condition, or its negation if want is false.
 func negated(want bool, text string) string {
 	if want {
 		return text
@@ -88,50 +89,51 @@ func (b *GuardBuilder) objID(g Guard) error {
 	return b.add(g, 0, text, check{op: OpIDMatch, a: object(g.Args.Obj, g.Args.Keep)})
 }
 
-// TypeMatch is the method of TYPE_MATCH.
+// TypeMatch builds a TYPE_MATCH guard.
 func (b *GuardBuilder) TypeMatch(g Guard) error { return b.typeID(g) }
 
-// IDMatch is the method of ID_MATCH.
+// IDMatch builds an ID_MATCH guard.
 func (b *GuardBuilder) IDMatch(g Guard) error { return b.objID(g) }
 
-// NNModule is the method of NN_MODULE.
+// NNModule builds an NN_MODULE guard.
 func (b *GuardBuilder) NNModule(g Guard) error { return b.objID(g) }
 
-// FunctionMatch is the method of FUNCTION_MATCH.
+// FunctionMatch builds a FUNCTION_MATCH guard.
 func (b *GuardBuilder) FunctionMatch(g Guard) error { return b.objID(g) }
 
-// BuiltinMatch is the method of BUILTIN_MATCH.
+// BuiltinMatch builds a BUILTIN_MATCH guard.
 func (b *GuardBuilder) BuiltinMatch(g Guard) error { return b.objID(g) }
 
-// PyModuleMatch is the method of PYMODULE_MATCH.
+// PyModuleMatch builds a PYMODULE_MATCH guard.
 func (b *GuardBuilder) PyModuleMatch(g Guard) error { return b.objID(g) }
 
-// NameMatch is the method of NAME_MATCH.
+// NameMatch builds a NAME_MATCH guard.
 func (b *GuardBuilder) NameMatch(g Guard) error {
 	text := b.ref(g) + ".__name__ == " + quote(g.Args.Str)
 	return b.add(g, 1, text, check{op: OpNameMatch, a: named(g.Args.Str)})
 }
 
-// HasAttr is the method of HASATTR.
+// HasAttr builds a HASATTR guard.
 func (b *GuardBuilder) HasAttr(g Guard) error {
 	text := fmt.Sprintf("___hasattr(%s, %s)", b.ref(g), quote(g.Args.Str))
 	return b.add(g, 1, negated(g.Args.Flag, text),
 		check{op: OpHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str), b: cached()})
 }
 
-// TypeHasAttr is the method of TYPE_HASATTR.
+// TypeHasAttr builds a TYPE_HASATTR guard.
 func (b *GuardBuilder) TypeHasAttr(g Guard) error {
 	text := fmt.Sprintf("___type_hasattr(%s, %s)", b.ref(g), quote(g.Args.Str))
 	return b.add(g, 1, negated(g.Args.Flag, text),
 		check{op: OpTypeHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str)})
 }
 
-// EqualsMatch is the method of EQUALS_MATCH: `y == 2` if Python's == decides it correctly, a helper otherwise.
+// EqualsMatch builds an EQUALS_MATCH guard. Its text is `y == 2` if Python's == decides correctly, or else
+// calls a helper.
 func (b *GuardBuilder) EqualsMatch(g Guard) error {
 	return b.add(g, 1, equalsText(b.ref(g), g.Args.Obj), check{op: OpEquals, a: literal(g.Args.Obj)})
 }
 
-// ConstantMatch is the method of CONSTANT_MATCH.
+// ConstantMatch builds a CONSTANT_MATCH guard.
 func (b *GuardBuilder) ConstantMatch(g Guard) error {
 	if g.Args.Flag {
 		return b.objID(g)
@@ -139,9 +141,9 @@ func (b *GuardBuilder) ConstantMatch(g Guard) error {
 	return b.EqualsMatch(g)
 }
 
-// equalsText prints an equality. Once the type is checked, the text uses == if == decides as the EQUALS node
-// does. Otherwise (nan, the two zeros, complex, containers whose items could have other types) ___equals
-// compares part by part.
+// equalsText returns the text of an equality. An earlier part checks the type, so `==` is printed where it
+// decides as the EQUALS node does. For other values (nan, the two zeros, complex, containers whose items
+// could have other types) the text calls ___equals, which compares part by part.
 func equalsText(ref string, c Const) string {
 	text := c.Text
 	if !isLiteral(text) {
@@ -152,7 +154,8 @@ func equalsText(ref string, c Const) string {
 		if len(fields) == 2 {
 			fields = append(fields, "1")
 		}
-		// Ranges are equal when they yield the same numbers, but the user's code may read the bounds.
+		// Ranges are equal when they yield the same numbers. The bounds are compared as well, since the
+		// user's code may read them.
 		return fmt.Sprintf("%[1]s == %[2]s and (%[1]s.start, %[1]s.stop, %[1]s.step) == (%[3]s)", ref, text,
 			strings.Join(fields, ", "))
 	}
@@ -165,7 +168,7 @@ func equalsText(ref string, c Const) string {
 	return ref + " == " + text
 }
 
-// ListLength is the method of LIST_LENGTH.
+// ListLength builds a LIST_LENGTH guard, with a check of the type.
 func (b *GuardBuilder) ListLength(g Guard) error {
 	if err := b.typeID(g); err != nil {
 		return err
@@ -174,19 +177,19 @@ func (b *GuardBuilder) ListLength(g Guard) error {
 	return b.add(g, 1, text, check{op: OpLength, a: number(g.Args.N)})
 }
 
-// DictLength is the method of DICT_LENGTH.
+// DictLength builds a DICT_LENGTH guard.
 func (b *GuardBuilder) DictLength(g Guard) error {
 	text := fmt.Sprintf("len(%s) == %d", b.ref(g), g.Args.N)
 	return b.add(g, 1, text, check{op: OpLength, a: number(g.Args.N)})
 }
 
-// TupleIteratorLen is the method of TUPLE_ITERATOR_LEN.
+// TupleIteratorLen builds a TUPLE_ITERATOR_LEN guard.
 func (b *GuardBuilder) TupleIteratorLen(g Guard) error {
 	text := fmt.Sprintf("___tuple_iterator_len(%s) == %d", b.ref(g), g.Args.N)
 	return b.add(g, 1, text, check{op: OpTupleIterLen, a: number(g.Args.N)})
 }
 
-// DictKeys is the method of DICT_KEYS.
+// DictKeys builds a DICT_KEYS guard, with a check of the type.
 func (b *GuardBuilder) DictKeys(g Guard) error {
 	if err := b.typeID(g); err != nil {
 		return err
@@ -195,47 +198,47 @@ func (b *GuardBuilder) DictKeys(g Guard) error {
 	return b.add(g, 1, text, check{op: OpDictKeys, a: literal(g.Args.Obj2), b: cached()})
 }
 
-// ODictKeys is the method of ODICT_KEYS.
+// ODictKeys builds an ODICT_KEYS guard.
 func (b *GuardBuilder) ODictKeys(g Guard) error { return b.DictKeys(g) }
 
-// DictContains is the method of DICT_CONTAINS.
+// DictContains builds a DICT_CONTAINS guard.
 func (b *GuardBuilder) DictContains(g Guard) error {
 	text := fmt.Sprintf("___dict_contains(%s, %s)", constText(g.Args.Obj), b.ref(g))
 	return b.add(g, 1, negated(g.Args.Flag, text),
 		check{op: OpDictContains, flags: present(g.Args.Flag), a: literal(g.Args.Obj), b: cached()})
 }
 
-// WeakrefAlive is the method of WEAKREF_ALIVE.
+// WeakrefAlive builds a WEAKREF_ALIVE guard.
 func (b *GuardBuilder) WeakrefAlive(g Guard) error {
 	return b.add(g, 0, b.ref(g)+" is not None", check{op: OpNotNone})
 }
 
-// NNModuleParamNames is the method of NN_MODULE_PARAM_NAMES.
+// NNModuleParamNames builds an NN_MODULE_PARAM_NAMES guard.
 func (b *GuardBuilder) NNModuleParamNames(g Guard) error {
 	text := fmt.Sprintf("___param_names(%s) == %s", b.ref(g), constText(g.Args.Obj))
 	return b.add(g, 1, text, check{op: OpParamNames, a: literal(g.Args.Obj)})
 }
 
-// ObjectMutation is the method of OBJECT_MUTATION.
+// ObjectMutation builds an OBJECT_MUTATION guard.
 func (b *GuardBuilder) ObjectMutation(g Guard) error {
 	text := fmt.Sprintf("___check_mutation(%s, %d)", b.ref(g), g.Args.Obj.ID)
 	return b.add(g, 0, text, check{op: OpObjectMutation, a: object(g.Args.Obj, g.Args.Keep), b: cached()})
 }
 
-// GradMode is the method of GRAD_MODE.
+// GradMode builds a GRAD_MODE guard.
 func (b *GuardBuilder) GradMode(g Guard) error {
 	return b.add(g, 0, negated(g.Args.Flag, "___is_grad_enabled()"),
 		check{op: OpGradMode, flags: present(g.Args.Flag)})
 }
 
-// quiet adds a guard of QuietAt's family. The node's flags and the text hold the number of such guards in the
-// entry.
+// quiet builds a QUIET_* guard (see QuietAt). The node's flags and the text hold the number of such guards
+// in the entry.
 func (b *GuardBuilder) quiet(g Guard, at, slot string, c check) error {
 	c.flags = b.manager.places
 	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %s, %d%s)", b.ref(g), at, c.flags, slot), c)
 }
 
-// Quiet is the method of QUIET. A value pinned by another guard, such as a tensor, needs no check.
+// Quiet builds a QUIET guard. It adds nothing if another guard pins the value, as for a tensor.
 func (b *GuardBuilder) Quiet(g Guard) error {
 	if b.manager.pinned[g.Name] {
 		return nil
@@ -244,50 +247,50 @@ func (b *GuardBuilder) Quiet(g Guard) error {
 	return b.add(g, 1, fmt.Sprintf("not ___ends(%s, %d)", b.ref(g), flags), check{op: OpQuiet, flags: flags})
 }
 
-// QuietName is the method of QUIET_NAME.
+// QuietName builds a QUIET_NAME guard.
 func (b *GuardBuilder) QuietName(g Guard) error {
 	return b.quiet(g, quote(g.Args.Str), "", check{op: OpQuietName, a: named(g.Args.Str), b: cached()})
 }
 
-// QuietKey is the method of QUIET_KEY.
+// QuietKey builds a QUIET_KEY guard.
 func (b *GuardBuilder) QuietKey(g Guard) error {
 	return b.quiet(g, constText(g.Args.Obj), "", check{op: OpQuietKey, a: literal(g.Args.Obj), b: cached()})
 }
 
-// QuietSlot is the method of QUIET_SLOT.
+// QuietSlot builds a QUIET_SLOT guard.
 func (b *GuardBuilder) QuietSlot(g Guard) error {
 	return b.quiet(g, quote(g.Args.Str), ", True", check{op: OpQuietSlot, a: named(g.Args.Str), b: number(g.Args.N)})
 }
 
-// QuietIndex is the method of QUIET_INDEX.
+// QuietIndex builds a QUIET_INDEX guard.
 func (b *GuardBuilder) QuietIndex(g Guard) error {
 	return b.quiet(g, strconv.Itoa(g.Args.N), "", check{op: OpQuietIndex, a: number(g.Args.N)})
 }
 
-// CellEmpty is the method of CELL_EMPTY.
+// CellEmpty builds a CELL_EMPTY guard.
 func (b *GuardBuilder) CellEmpty(g Guard) error {
 	return b.add(g, 1, "___cell_empty("+b.ref(g)+")", check{op: OpCellEmpty})
 }
 
-// DuplicateInput is the method of DUPLICATE_INPUT.
+// DuplicateInput builds a DUPLICATE_INPUT guard.
 func (b *GuardBuilder) DuplicateInput(g Guard) error {
 	text := b.ref(g) + " is " + g.Args.Other.text(b.manager.printer)
 	return b.add(g, 1, text, check{op: OpSame, a: register(g.Args.Other)})
 }
 
-// NoAlias is the method of NO_ALIAS.
+// NoAlias builds a NO_ALIAS guard.
 func (b *GuardBuilder) NoAlias(g Guard) error {
 	text := b.ref(g) + " is not " + g.Args.Other.text(b.manager.printer)
 	return b.add(g, 1, text, check{op: OpDifferent, a: register(g.Args.Other)})
 }
 
-// PyCheck is the method of PY_CHECK.
+// PyCheck builds a PY_CHECK guard.
 func (b *GuardBuilder) PyCheck(g Guard) error {
 	text := fmt.Sprintf("___object(%d, %s)(%s)", g.Args.Obj.ID, quote(g.Args.Str), b.ref(g))
 	return b.add(g, 2, text, check{op: OpPyCheck, a: held(g.Args.Obj)})
 }
 
-// TensorMatch is the method of TENSOR_MATCH: all tensors go into the final check.
+// TensorMatch records a TENSOR_MATCH guard. One final check compares all tensors.
 func (b *GuardBuilder) TensorMatch(g Guard) error {
 	if g.Args.Tensor == nil {
 		return fmt.Errorf("guards: TENSOR_MATCH on %q without a tensor", g.Name)
@@ -296,7 +299,7 @@ func (b *GuardBuilder) TensorMatch(g Guard) error {
 	return nil
 }
 
-// GlobalState is the method of GLOBAL_STATE: the final check always compares the state.
+// GlobalState records a GLOBAL_STATE guard. The final check always compares torch's global state.
 func (b *GuardBuilder) GlobalState(g Guard) error {
 	b.manager.stateLine = g.Line
 	b.manager.needsState = true

@@ -7,7 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kindCase is one kind of guard: its text, a frame that passes and a frame that fails. The frame has one slot, x.
+// kindCase tests one kind of guard: its text, a frame on which it passes and a frame on which it fails. The
+// frame has one slot, `x`.
 type kindCase struct {
 	name   string
 	guards func(w *world, x Source) []Guard
@@ -174,7 +175,7 @@ var kindCases = []kindCase{
 		[]string{"___check_global_state()"}, value(none), func(w *world) Value { w.newState = true; return none }},
 }
 
-// managerFor builds the program for a frame whose slots are named by the words.
+// managerFor builds the program for a frame with this number of slots, and makes it the program of w.
 func managerFor(t *testing.T, w *world, slots int, gs []Guard, values ...Source) *CheckFunctionManager {
 	t.Helper()
 	m, err := NewCheckFunctionManager(slots, NewSet(gs...), values, Options{GuardNNModules: true})

@@ -12,50 +12,52 @@ import (
 
 // Options choose what CheckFunctionManager checks and how it prints.
 type Options struct {
-	GuardNNModules bool     // also check the inside of nn.Modules; off, those guards are left out, as in TorchDynamo
-	SlotNames      []string // names of the slots; a global of the same name is then printed G['name']
-	// Reads are places the frame read without depending on their value. The program checks that they can be
-	// read, unless a guard or a value reads them already.
+	// also check the inside of nn.Modules; if false, those guards are left out, as in TorchDynamo
+	GuardNNModules bool
+	SlotNames      []string // names of the slots; a global with one of these names is printed as G['name']
+	// Reads are places that the frame read without depending on their values. The program checks that these
+	// places can be read, unless a guard or a value reads them already.
 	Reads []Source
 }
 
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
 //
-// Parts are in the order they are checked: `___guarded_code.valid` first, then the others by ascending rank,
-// each after the parts on the places its value is read from, and last the tensors with torch's global state.
-// The order depends only on the set, not on the order the guards were made in.
+// Parts are in the order in which they are checked: first `___guarded_code.valid`, then the others by
+// ascending rank, and last the tensors with torch's global state. A part comes after the parts on the places
+// from which its value is read. The order depends only on the set of guards, not on the order in which the
+// guards were made.
 type CheckFunctionManager struct {
 	numSlots   int
 	printer    *printer
 	parts      []*part
 	tensors    []Guard
 	needsState bool
-	places     uint8           // number of guards of QuietAt's family
+	places     uint8           // number of QUIET_* guards (see QuietAt), at most maxPlaces
 	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
 	stateLine  UserLine
 	kinds      []byte
 	program    *Program
 }
 
-// part is one condition of the text with its checks.
+// part is one condition of the guard text, with its checks.
 type part struct {
 	guard  Guard
 	stage  int
 	text   string
 	checks []check
 
-	cost    int     // see cost()
-	order   int     // position by cost alone
+	cost    int     // the result of cost
+	order   int     // position in the order by cost alone
 	waiting int     // prerequisites not yet emitted
 	next    []*part // parts that wait for this part
 }
 
-// validText is the first part.
+// validText is the text of the first part.
 const validText = "___guarded_code.valid"
 
-// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose values
-// the transformed function takes as parameters after the slots, in order. A malformed guard is reported here,
-// at once.
+// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose
+// values the transformed function takes as parameters after the slots, in order. It returns an error for a
+// malformed guard.
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
 	all := sortedGuards(set.Guards())
 	all = slices.DeleteFunc(all, func(g Guard) bool {
@@ -85,11 +87,12 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	return m, nil
 }
 
-// maxPlaces is the largest number of places that a translation counts for one object (1 + HELD in
-// core/guards/end.c).
+// maxPlaces is the largest count of QUIET_* guards that a program uses. It equals 1 + HELD in
+// core/guards/end.c, the most places that a translation counts for one object.
 const maxPlaces = 7
 
-// countQuiet counts the guards on values that the frame drops, and finds the values that need no such guard.
+// countQuiet counts the guards on values that the frame drops, and finds the values for which no such guard
+// is needed.
 func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	for i := range all {
 		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {
@@ -112,7 +115,8 @@ func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	}
 }
 
-// describe adds a guard's line to Program.Kinds, for the current part.
+// describe adds a guard's line to Program.Kinds, for the current part. With own, it adds the user's line for
+// which the guard was made.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 	if m.kinds == nil {
 		m.kinds = make([]byte, 0, 96*(len(m.parts)+len(m.tensors)+1))
@@ -131,20 +135,20 @@ func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 // Program returns the verified program.
 func (m *CheckFunctionManager) Program() *Program { return m.program }
 
-// CodeParts returns the conditions of the text in order.
+// CodeParts returns the conditions of the guard text in order.
 func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 
 // Text returns the whole condition: executable Python in the environment of godynamo._called.guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
-// sortedGuards returns the guards in Guard.Compare's order. It sorts pointers because a Guard is many words
-// long.
+// sortedGuards returns the guards in the order of Guard.Compare. It sorts pointers because a Guard is many
+// words long.
 func sortedGuards(set []Guard) []Guard {
 	pointers := make([]*Guard, len(set))
 	for i := range set {
 		pointers[i] = &set[i]
 	}
-	slices.SortFunc(pointers, (*Guard).compare) // no two of a set are equal
+	slices.SortFunc(pointers, (*Guard).compare) // no two guards of a set are equal
 	out := make([]Guard, len(set))
 	for i, g := range pointers {
 		out[i] = *g
@@ -152,7 +156,8 @@ func sortedGuards(set []Guard) []Guard {
 	return out
 }
 
-// newPrinter finds the roots and decides which of them the text can print as bare names.
+// newPrinter finds the roots (sources without a base) and decides which of them the text can print as bare
+// names.
 func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{},
 		texts: map[Source]string{}}
@@ -198,8 +203,8 @@ func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	return p
 }
 
-// dropDuplicates removes parts whose text occurred before: they check the same thing. If two kinds print the
-// same text (TYPE_MATCH, and the type check of LIST_LENGTH), the earlier stays.
+// dropDuplicates removes each part whose text occurred before, since both check the same condition. If two
+// kinds print the same text (TYPE_MATCH, and the type check of LIST_LENGTH), the earlier part stays.
 func (m *CheckFunctionManager) dropDuplicates() {
 	seen := map[string]bool{}
 	m.parts = slices.DeleteFunc(m.parts, func(p *part) bool {
@@ -298,8 +303,8 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	return nil
 }
 
-// sorted orders the parts by rank and depth, but each after its prerequisites. A cycle of prerequisites is an
-// error: leaving those parts out would let the entry serve frames it was not made for.
+// sorted orders the parts by rank and depth, but puts each part after its prerequisites. A cycle of
+// prerequisites is an error: without those parts the entry would serve frames for which it was not made.
 func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	for i, p := range m.parts {
 		p.order, p.cost = i, cost(p)
@@ -316,11 +321,11 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 		}
 		return a.order - b.order
 	})
-	at := map[string][]*part{} // by place
+	at := map[string][]*part{} // parts by the name of their place
 	for i, p := range m.parts {
 		p.order, p.waiting, p.next = i, 0, nil
-		// A check on two places is no prerequisite for reading below one of them: `a is not a[0]` would wait
-		// for itself.
+		// A check on two places is no prerequisite for reading below one of them, or else `a is not a[0]`
+		// would wait for itself.
 		if p.guard.Origin != nil && p.guard.Args.Other == nil {
 			at[p.guard.Name] = append(at[p.guard.Name], p)
 		}
@@ -354,7 +359,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	return out, nil
 }
 
-// cost returns a part's rank plus the cost of fetching its value; a later stage raises it.
+// cost returns a part's rank plus its stage and the cost of fetching its value.
 func cost(p *part) int {
 	depth := 0
 	if p.guard.Origin != nil {
@@ -365,8 +370,9 @@ func cost(p *part) int {
 	return kindTable[p.guard.CreateFn].rank + p.stage + 2*depth
 }
 
-// prerequisites returns the parts that must hold before p's value is read: earlier stages on the same
-// place, and the parts on the nearest base place that has any (which in turn wait for theirs).
+// prerequisites returns the parts that must hold before p's value is read: parts of earlier stages on the
+// same place, and the parts on the nearest base place that has any. Those parts have their own
+// prerequisites.
 func prerequisites(p *part, at map[string][]*part) []*part {
 	if p.guard.Origin == nil {
 		return nil
@@ -384,8 +390,8 @@ func prerequisites(p *part, at map[string][]*part) []*part {
 	return out
 }
 
-// nearest returns the parts on src's nearest base place that has any. A Source that only changes the family of
-// its base is the same place with the same name.
+// nearest returns the parts on src's nearest base place that has any. A Source that only changes the family
+// of its base is the same place as its base and has the same name.
 func nearest(src Source, at map[string][]*part) []*part {
 	for s := src.Base(); s != nil; s = s.Base() {
 		if s.Name() == src.Name() {
@@ -398,7 +404,7 @@ func nearest(src Source, at map[string][]*part) []*part {
 	return nil
 }
 
-// partQueue is a heap by cost order.
+// partQueue is a heap of parts in the order by cost.
 type partQueue []*part
 
 func (q partQueue) Len() int           { return len(q) }
@@ -412,14 +418,15 @@ func (q *partQueue) Pop() any {
 	return last
 }
 
-// errTooLarge ends a translation whose guards do not fit into one program: CPython runs the frame.
+// errTooLarge returns the error for guards that do not fit into one program. It ends the translation, and
+// CPython runs the frame.
 func errTooLarge(what string, n int) error {
 	return &exc.SkipFrame{Code: exc.TooLarge, Reason: fmt.Sprintf("guards: %d %s are too many for one program", n,
 		what), Always: true}
 }
 
-// CheckFresh runs the program on the very frame it was made from. A guard that fails there would never hold, so
-// the translation must be discarded at once. h and slots are as for Program.Eval.
+// CheckFresh runs the program on the frame from which it was made. A guard that fails there would never
+// hold, so the translation must be discarded at once. h and slots are as for Program.Eval.
 func (m *CheckFunctionManager) CheckFresh(h Heap, slots []Value) error {
 	if failed, ok := m.program.Eval(h, slots); !ok {
 		return fmt.Errorf("guards: %q fails on the frame it was made from", m.program.FailedPart(failed))

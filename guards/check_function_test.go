@@ -75,7 +75,8 @@ func TestAValueIsCheckedBeforeWhatIsReadFromIt(t *testing.T) {
 	w := newWorld()
 	base := NewDictGetItemSource(localX, keyK)
 	gs := []Guard{
-		IDMatch(NewAttrSource(base, "a"), w.konst(two, "2"), KeepWeak), // cheap, but below an expensive one
+		// a cheap check, but on a place below that of an expensive check
+		IDMatch(NewAttrSource(base, "a"), w.konst(two, "2"), KeepWeak),
 		DictKeys(base, w.konst(dictType, ""), w.konst(none, "('a',)"), 1),
 	}
 	assert.Equal(t, "___guarded_code.valid and ___check_type_id(x['k'], 1001) and ___dict_keys(x['k']) == ('a',) and "+

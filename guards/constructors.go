@@ -2,17 +2,18 @@ package guards
 
 import "strconv"
 
-// on returns a guard of a kind on a place.
+// on returns a guard of the given kind on a place.
 func on(src Source, kind CreateFn, key string, args Args) Guard {
 	return Guard{Name: src.Name(), Source: src.GuardSource(), CreateFn: kind, Key: key, Origin: src, Args: args}
 }
 
-// process returns a guard on the state of the whole process.
+// process returns a guard of the given kind on the state of the whole process.
 func process(kind CreateFn, key string, args Args) Guard {
 	return Guard{Source: SourceGlobal, CreateFn: kind, Key: key, Args: args}
 }
 
-// TypeMatch holds when type(v) is typ; a subclass fails. The type is kept weakly.
+// TypeMatch holds when type(v) is typ, where v is the value of src. A value of a subclass fails. The type is
+// kept weakly.
 func TypeMatch(src Source, typ Const) Guard {
 	return on(src, CreateTypeMatch, "", Args{Obj: typ, Keep: KeepWeak})
 }
@@ -29,7 +30,8 @@ func EqualsMatch(src Source, typ, val Const) []Guard {
 	return []Guard{TypeMatch(src, typ), on(src, CreateEqualsMatch, "", Args{Obj: val})}
 }
 
-// ConstantMatch is IDMatch for None, True and False, and EqualsMatch for other constants.
+// ConstantMatch holds when v is val, if val is None, True, False or Ellipsis. For other constants it holds
+// when EqualsMatch does.
 func ConstantMatch(src Source, typ, val Const) []Guard {
 	if isSingleton(val) {
 		return []Guard{on(src, CreateConstantMatch, "", Args{Obj: val, Flag: true})}
@@ -50,13 +52,14 @@ func NameMatch(src Source, name string) Guard {
 	return on(src, CreateNameMatch, name, Args{Str: name})
 }
 
-// HasAttr holds when the instance itself has (or lacks) the attribute: its class is ignored and no descriptor
-// or __getattr__ runs.
+// HasAttr holds when the instance itself has the attribute (or lacks it, if present is false). Its class is
+// ignored, and no descriptor or __getattr__ runs.
 func HasAttr(src Source, name string, present bool) Guard {
 	return on(src, CreateHasAttr, name, Args{Str: name, Flag: present})
 }
 
-// TypeHasAttr holds when a class in the type's MRO has (or none has) the attribute. The value of src is a type.
+// TypeHasAttr holds when a class in the type's MRO has the attribute (or no class has it, if present is
+// false). The value of src is a type.
 func TypeHasAttr(src Source, name string, present bool) Guard {
 	return on(src, CreateTypeHasAttr, name, Args{Str: name, Flag: present})
 }
@@ -72,17 +75,17 @@ func TupleIteratorLen(src Source, n int) Guard {
 }
 
 // DictKeys holds for an object of exactly typ, a dict class, with the same keys in the same order. keys is a
-// tuple of n. Keys of exact builtin types are compared part by part, others by identity.
+// tuple of n keys. Keys of exact builtin types are compared part by part, all others by identity.
 func DictKeys(src Source, typ, keys Const, n int) Guard {
 	return on(src, CreateDictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
 }
 
-// ODictKeys is DictKeys for OrderedDict, which keeps its own order.
+// ODictKeys does the same as DictKeys for an OrderedDict, which keeps its own order.
 func ODictKeys(src Source, typ, keys Const, n int) Guard {
 	return on(src, CreateODictKeys, "", Args{Obj: typ, Keep: KeepWeak, Obj2: keys, N: n})
 }
 
-// DictContains holds when the dict's own storage contains (or lacks) key.
+// DictContains holds when the dict's own storage contains key (or lacks it, if present is false).
 func DictContains(src Source, key Const, present bool) Guard {
 	return on(src, CreateDictContains, "#"+strconv.Itoa(key.Index), Args{Obj: key, Flag: present})
 }
@@ -115,19 +118,19 @@ func PyModuleMatch(src Source, obj Const) Guard {
 	return on(src, CreatePyModuleMatch, "", Args{Obj: obj, Keep: KeepWeak})
 }
 
-// NNModuleParamNames holds for an nn.Module whose named_parameters() have exactly the names in keys, a tuple of str in
-// that order.
+// NNModuleParamNames holds for an nn.Module whose named_parameters() have exactly the names in keys, a tuple
+// of str, in that order.
 func NNModuleParamNames(src Source, keys Const) Guard {
 	return on(src, CreateNNModuleParamNames, "", Args{Obj: keys})
 }
 
-// ObjectMutation holds when v is obj and no attribute was set or deleted since the entry was made. obj must
-// have a __dict__ (an nn.Module has one); otherwise making the entry fails.
+// ObjectMutation holds when v is obj and no attribute of obj was set or deleted since the entry was made.
+// obj must have a __dict__, as an nn.Module does; otherwise making the entry fails.
 func ObjectMutation(src Source, obj Const) Guard {
 	return on(src, CreateObjectMutation, "", Args{Obj: obj, Keep: KeepWeak})
 }
 
-// GradMode holds when torch.is_grad_enabled() is on.
+// GradMode holds when torch.is_grad_enabled() returns enabled.
 func GradMode(enabled bool) Guard {
 	return process(CreateGradMode, "", Args{Flag: enabled})
 }
@@ -137,43 +140,44 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 	return on(src, CreateTensorMatch, "", Args{Tensor: t})
 }
 
-// GlobalState compares torch's global state even if no tensor is checked: grad mode, dispatch keys, modes,
-// autocast, ...
+// GlobalState compares torch's global state (grad mode, dispatch keys, modes, autocast, ...), even if no
+// tensor is checked.
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
-// quietFamily are the guards on values that a frame drops.
+// quietFamily is the set of the QUIET_* kinds: guards on values that a frame drops.
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {},
 	CreateQuietIndex: {}}
 
-// QuietName holds when the value that v stores under name (an instance in its own storage, or a dict) can be
-// dropped without running the user's code. That is so if there is no value, if other references keep it alive,
-// or if neither it nor anything that it alone holds has a __del__ or a weak reference with a callback. Other
-// references count only if there are more of them than the entry has guards of this family, since the frame may
-// drop all of those.
+// QuietName holds when dropping the value that v stores under name runs none of the user's code. v is an
+// instance, whose own storage is read, or a dict. The guard holds if there is no value, if other references
+// keep the value alive, or if neither the value nor any object that only the value holds has a __del__ or a
+// weak reference with a callback. Other references count only if there are more of them than the entry has
+// QUIET_* guards, since the frame may drop that many.
 func QuietName(src Source, name string) Guard {
 	return on(src, CreateQuietName, name, Args{Str: name})
 }
 
-// QuietKey is QuietName for a key of a dict.
+// QuietKey does the same as QuietName for the value at a key of a dict.
 func QuietKey(src Source, key Const) Guard {
 	return on(src, CreateQuietKey, "#"+strconv.Itoa(key.Index), Args{Obj: key})
 }
 
-// Quiet is QuietName for the value of a variable.
+// Quiet does the same as QuietName for the value of a variable.
 func Quiet(src *LocalSource) Guard { return on(src, CreateQuiet, "", Args{}) }
 
-// QuietSlot is QuietName for a __slots__ member at a byte offset.
+// QuietSlot does the same as QuietName for a __slots__ member at a byte offset.
 func QuietSlot(src Source, name string, offset int) Guard {
 	return on(src, CreateQuietSlot, name, Args{Str: name, N: offset})
 }
 
-// QuietIndex is QuietName for an item of a list or deque; the contents of a cell are its item 0.
+// QuietIndex does the same as QuietName for an item of a list or deque. The contents of a cell count as its
+// item 0.
 func QuietIndex(src Source, i int) Guard {
 	return on(src, CreateQuietIndex, strconv.Itoa(i), Args{N: i})
 }
 
-// QuietAt returns the guard of this family for the place that src reads, or false for a kind of place that
-// cannot be assigned individually.
+// QuietAt returns the QUIET_* guard for the place that src reads, or false if places of that kind cannot be
+// assigned individually.
 func QuietAt(src Source) (Guard, bool) {
 	switch s := src.(type) {
 	case *AttrSource:
@@ -190,7 +194,7 @@ func QuietAt(src Source) (Guard, bool) {
 	return Guard{}, false
 }
 
-// CellEmpty holds when the cell (src is the cell's own place) has no contents.
+// CellEmpty holds when the cell has no contents. src is the place of the cell itself.
 func CellEmpty(src Source) Guard { return on(src, CreateCellEmpty, "", Args{}) }
 
 // DuplicateInput holds when the two places hold one object.
@@ -203,8 +207,8 @@ func NoAlias(a, b Source) Guard {
 	return on(a, CreateNoAlias, b.Name(), Args{Other: b})
 }
 
-// PyCheck calls one of our Python predicates with the value. It is slow, and only for conditions that no other
-// kind expresses. text names the predicate in the guard text.
+// PyCheck calls one of godynamo's Python predicates with the value. It is slow, so it is used only for
+// conditions that no other kind expresses. text describes the predicate in the guard text.
 func PyCheck(src Source, callable Const, text string) Guard {
 	return on(src, CreatePyCheck, text, Args{Obj: callable, Str: text})
 }

@@ -2,21 +2,22 @@ package guards
 
 import "fmt"
 
-// emitter writes a program: it numbers registers, constants and caches. A place is fetched once, by the first part that
-// needs it.
+// emitter writes a program. It numbers registers, constants and caches. A place is fetched once, by the
+// first part that needs it.
 //
-// Values passed to the transformed function get the registers right after the builtins, in order, so that they
-// ascend whatever order the parts fetch in. A value that is a slot, or that is listed twice, is copied there.
+// Values passed to the transformed function get the registers right after the builtins dict, in order, so
+// that these registers ascend whatever the order in which parts fetch the values. If a value is a slot or is
+// listed twice, a node copies it into its register.
 type emitter struct {
 	program  *Program
 	regs     map[string]uint32 // place → register that holds it
-	reserved map[string]uint32 // place of a value → register kept for it
+	reserved map[string]uint32 // place of a value that is passed to the function → register kept for the value
 	consts   map[constKey]uint32
 	nextReg  int
 }
 
-// constKey identifies a constant. If one use needs it strong and another only by address, the stronger keep
-// serves both.
+// constKey identifies a constant. If one use needs a strong reference to the constant and another use only
+// its address, the strong reference serves both.
 type constKey struct {
 	index int
 	name  string
@@ -38,7 +39,7 @@ func newEmitter(numSlots int, values []Source) *emitter {
 	return e
 }
 
-// isRoot reports whether the place has a register from the start.
+// isRoot reports whether the caller fills a register with the place's value before the program runs.
 func isRoot(s Source) bool {
 	switch s := s.(type) {
 	case *LocalSource, *GlobalsSource:
@@ -56,7 +57,7 @@ func (e *emitter) beginPart(text string, line UserLine) {
 	e.program.PartLines = append(e.program.PartLines, line)
 }
 
-// node appends a node of the current part.
+// node appends a node to the current part.
 func (e *emitter) node(n Node) {
 	n.Part = uint32(len(e.program.Parts) - 1)
 	e.program.Nodes = append(e.program.Nodes, n)
@@ -107,7 +108,7 @@ func (e *emitter) register(s Source) (uint32, error) {
 	return reg, nil
 }
 
-// slot returns a register that holds its place from the start.
+// slot returns a register that the caller fills before the program runs: a slot, the globals or the builtins.
 func (e *emitter) slot(n int) (uint32, error) {
 	if n < 0 || n >= e.program.NumSlots+2 {
 		return 0, fmt.Errorf("guards: slot %d of a frame with %d", n, e.program.NumSlots)
@@ -154,7 +155,7 @@ func (e *emitter) operand(o operand) (uint32, error) {
 	return o.number, nil
 }
 
-// constant returns the number of a constant; for a repeated request, the stronger keep wins.
+// constant returns the number of a constant. For a repeated request, the stronger Keep wins.
 func (e *emitter) constant(key constKey, keep Keep) uint32 {
 	if i, ok := e.consts[key]; ok {
 		if use := &e.program.Consts[i]; keep < use.Keep {
@@ -168,8 +169,8 @@ func (e *emitter) constant(key constKey, keep Keep) uint32 {
 	return i
 }
 
-// values puts the values into their registers: fetches those no guard has fetched, copies those in another
-// register.
+// values puts the values into their registers. It fetches a value that no guard has fetched, and copies a
+// value that is in another register.
 func (e *emitter) values(values []Source, p *printer) error {
 	for i, v := range values {
 		want := uint32(e.program.NumSlots + 2 + i)
@@ -189,8 +190,7 @@ func (e *emitter) values(values []Source, p *printer) error {
 	return nil
 }
 
-// finish checks the sizes and returns the program; a part without nodes (a value that is a slot) leaves no
-// trace.
+// finish checks the sizes and returns the program.
 func (e *emitter) finish() (*Program, error) {
 	p := e.program
 	p.NumRegs = e.nextReg

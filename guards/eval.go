@@ -1,8 +1,8 @@
 package guards
 
-// Eval runs the program as pyhook/core/guards/eval.c does: it returns the index of the first node that fails
+// Eval runs the program as pyhook/core/guards/eval.c does. It returns the index of the first node that fails
 // and false, or -1 and true. The program has been verified. C may repeat a sweep after a node that called
-// Python; Eval never does, because no code can change an abstract heap in between.
+// Python; Eval never does, because no code can change an abstract heap during a sweep.
 func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
 	if len(slots) != p.NumSlots {
 		return 0, false
@@ -28,7 +28,7 @@ func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
 	return -1, true
 }
 
-// FailedPart returns the text of the part that a node belongs to.
+// FailedPart returns the text of a node's part.
 func (p *Program) FailedPart(node int) string {
 	if node < 0 || node >= len(p.Nodes) {
 		return ""

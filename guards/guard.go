@@ -1,4 +1,4 @@
-// Package guards records what a translation assumed about the frame it was made from, and turns those
+// Package guards records what a translation assumed about the frame from which it was made. It turns those
 // assumptions into a program that is checked before every later call.
 //
 //	Source        where a value comes from: x, x.weight, G['torch'], x[0]            source*.go
@@ -9,8 +9,8 @@
 //	Program       16-byte nodes over registers; verified, then run by C              program.go, eval.go
 //
 // The kinds and operations are rows of kinds.table. The package is pure: it uses neither C nor Python, and
-// refers to Python objects by their index in the translation's constant pool. It never evaluates anything on
-// real objects; eval.go is the reference that pyhook/core/guards/eval.c is tested against.
+// refers to Python objects by their index in the translation's constant pool. It never evaluates a program
+// on real objects. eval.go is the reference against which pyhook/core/guards/eval.c is tested.
 package guards
 
 //go:generate go run ./gen
@@ -22,19 +22,19 @@ import (
 
 // Const names an object of the translation's constant pool.
 type Const struct {
-	Index int    // in the pool
-	Text  string // repr of a literal value, or another printed form; a truncated repr must not read as a literal
+	Index int    // index in the pool
+	Text  string // repr of a literal value, or another printed form; a shortened repr must not look like a literal
 	ID    uint64 // address, as returned by id()
 }
 
 // UserLine is the line of the user's program that was being translated when a guard was made. The zero value
-// means unknown.
+// means that the line is unknown.
 type UserLine struct {
 	File string
 	Line int
 }
 
-// GuardSource is the family of places that a guarded value comes from.
+// GuardSource is a family of places from which guarded values are read.
 type GuardSource int
 
 // The families. The NN_MODULE ones may be left unguarded (Options.GuardNNModules).
@@ -45,13 +45,13 @@ const (
 	SourceGlobalNNModule
 	SourceConstant
 	SourceRandomValue
-	SourcePolyfill // inside godynamo's own replacements for C code: nobody changes it, so nothing in it is guarded
+	SourcePolyfill // inside godynamo's Python replacements for C code; nobody changes these, so no guard checks them
 )
 
 var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT",
 	"RANDOM_VALUE", "POLYFILL"}
 
-// String returns Dynamo's spelling.
+// String returns Dynamo's name of the family.
 func (s GuardSource) String() string {
 	if s < 0 || int(s) >= len(guardSourceNames) {
 		return "UNKNOWN"
@@ -65,19 +65,19 @@ func (s GuardSource) IsNNModule() bool { return s == SourceLocalNNModule || s ==
 // IsLocal reports whether the value is reached from the frame's locals.
 func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLocalNNModule }
 
-// Keep is how an entry keeps an object that its program refers to.
+// Keep says how an entry keeps an object to which its program refers.
 type Keep int
 
-// The C side is in golib.h. If a weakly kept object dies, the entry becomes invalid; an object that cannot be
-// weakly referenced is held strongly. KeepOwner: an earlier check refers to an object that keeps this object
-// alive.
+// The values of Keep; golib.h has the same numbers. If a weakly kept object dies, the entry becomes invalid.
+// An object that does not support weak references is held strongly. With KeepOwner, an earlier check refers
+// to an object that keeps this object alive.
 const (
 	KeepStrong Keep = iota
 	KeepWeak
 	KeepOwner
 )
 
-// CreateFn is a kind of guard, that is, a method of GuardBuilder. The zero value is no kind.
+// CreateFn is a kind of guard. Each kind has a method of GuardBuilder. The zero value is no kind.
 type CreateFn int
 
 type kindInfo struct {
@@ -86,7 +86,7 @@ type kindInfo struct {
 	create func(*GuardBuilder, Guard) error
 }
 
-// String returns Dynamo's spelling: TYPE_MATCH.
+// String returns Dynamo's name of the kind, such as TYPE_MATCH.
 func (c CreateFn) String() string {
 	if c <= 0 || c >= numCreateFns {
 		return "UNKNOWN"
@@ -97,7 +97,7 @@ func (c CreateFn) String() string {
 // TensorFields selects the fields of a tensor that are compared: the Tensor* bits of kinds.table.
 type TensorFields = uint16
 
-// TensorArgs are the operands of TENSOR_MATCH. The metadata compared against is read from Example when the entry is
+// TensorArgs are the operands of TENSOR_MATCH. The expected metadata is read from Example when the entry is
 // made.
 type TensorArgs struct {
 	Example       Const
@@ -119,10 +119,10 @@ type Args struct {
 
 // Guard is one assumption about one place. Two guards with the same ID are the same guard.
 type Guard struct {
-	Name     string      // of the place: Origin.Name(), or "" for the whole process
-	Source   GuardSource // of the place
+	Name     string      // name of the place: Origin.Name(), or "" for the whole process
+	Source   GuardSource // family of the place
 	CreateFn CreateFn
-	Key      string // distinguishes guards of one kind on one name: HASATTR's attribute
+	Key      string // distinguishes guards of one kind on one place, such as the attribute of HASATTR
 	Origin   Source // nil for guards of the whole process
 	Args     Args
 	Line     UserLine
@@ -144,14 +144,14 @@ func (g *Guard) id() GuardID { return GuardID{g.Name, g.Source, g.CreateFn, g.Ke
 // IsNNModule reports whether the guard is about the inside of an nn.Module.
 func (g Guard) IsNNModule() bool { return g.Source.IsNNModule() }
 
-// At returns the guard with line as the line it was made for.
+// At returns a copy of the guard whose Line is line.
 func (g Guard) At(line UserLine) Guard {
 	g.Line = line
 	return g
 }
 
-// Compare orders guards by family, length of the name, name, kind and key, independent of the order they were
-// made in.
+// Compare orders guards by family, length of the name, name, kind and key. The order in which they were made
+// does not matter.
 func (g Guard) Compare(other Guard) int { return g.compare(&other) }
 
 func (g *Guard) compare(other *Guard) int {
@@ -168,7 +168,7 @@ func (g *Guard) compare(other *Guard) int {
 	return strings.Compare(g.Key, other.Key)
 }
 
-// Create runs the guard's GuardBuilder method on the builder of its family.
+// Create calls the builder method for the guard's kind, on the builder of its family.
 func (g Guard) Create(local, global *GuardBuilder) error {
 	builder := global
 	if g.Source.IsLocal() {

@@ -23,7 +23,7 @@ type pyObject struct { // an instance, a module, a function, a method
 	fields  map[FuncField]Value
 	changed bool
 	watched bool
-	grows   []string // parameter names, of an nn.Module
+	grows   []string // names of the parameters of an nn.Module
 }
 
 type pySeq struct {
@@ -65,7 +65,7 @@ var (
 func integer(text string) *pyLit { return &pyLit{intType, text} }
 func str(text string) *pyLit     { return &pyLit{strType, text} }
 
-// world is a frame's surroundings and the translation's pool.
+// world is the heap around a frame, and the translation's pool.
 type world struct {
 	pool     []Value
 	dead     map[Value]bool
@@ -84,7 +84,7 @@ func newWorld() *world {
 		builtins: &pyDict{typ: dictType}}
 }
 
-// konst puts a value into the pool; its address is 1000 and its index.
+// konst puts a value into the pool. Its address is 1000 plus its index.
 func (w *world) konst(v Value, text string) Const {
 	i := slices.Index(w.pool, v)
 	if i < 0 {

@@ -53,7 +53,7 @@ func hex2(c byte) string {
 	return string([]byte{digits[c>>4], digits[c&15]})
 }
 
-// isIdentifier reports whether s can be used as a bare name in the text.
+// isIdentifier reports whether s can be used as a bare name in the guard text.
 func isIdentifier(s string) bool {
 	for i, r := range s {
 		if r != '_' && !unicode.IsLetter(r) && (i == 0 || !unicode.IsDigit(r)) {
@@ -66,8 +66,8 @@ func isIdentifier(s string) bool {
 var keywords = nameSet(`False None True and as assert async await break class continue def del elif else except finally for
 	from global if import in is lambda nonlocal not or pass raise return try while with yield`)
 
-// reserved are the names the text itself uses; a variable with such a name is printed as L['name'] or
-// G['name'].
+// reserved is the set of the names that the guard text itself uses. A variable with such a name is printed
+// as L['name'] or G['name'].
 var reserved = nameSet(`G L inf nan range slice frozenset type list len Ellipsis`)
 
 func nameSet(words string) map[string]bool {
@@ -78,10 +78,10 @@ func nameSet(words string) map[string]bool {
 	return set
 }
 
-// isReserved reports whether the text uses the name for its own purposes.
+// isReserved reports whether the guard text uses the name for its own purposes.
 func isReserved(name string) bool { return reserved[name] || strings.HasPrefix(name, "___") }
 
-// member prints an attribute.
+// member returns the text of an attribute.
 func member(base Source, name string, p *printer) string {
 	if isIdentifier(name) {
 		return printed(base, p) + "." + name
@@ -89,12 +89,12 @@ func member(base Source, name string, p *printer) string {
 	return instanceAttr(base, name, p)
 }
 
-// instanceAttr prints an attribute of the instance itself.
+// instanceAttr returns the text of an attribute of the instance itself.
 func instanceAttr(base Source, name string, p *printer) string {
 	return "___instance_attr(" + printed(base, p) + ", " + quote(name) + ")"
 }
 
-// constText prints a constant as executable text: as its literal, or as a look-up in the entry's pool.
+// constText returns a constant as executable text: its literal, or a look-up in the entry's pool.
 func constText(c Const) string {
 	if isLiteral(c.Text) {
 		return c.Text
@@ -110,8 +110,8 @@ func isLiteral(text string) bool {
 	return s.value(0) && s.at == len(text)
 }
 
-// literalScanner reads one literal by recursive descent. The depth is bounded, since the texts come from
-// the user's values.
+// literalScanner reads one literal by recursive descent. The depth is bounded, since the texts come from the
+// user's values.
 type literalScanner struct {
 	text string
 	at   int
@@ -155,7 +155,7 @@ func (s *literalScanner) value(depth int) bool {
 	return s.match(numberText)
 }
 
-// items reads values up to the closing text; a tuple of one item must have a comma after it.
+// items reads values up to the closing text. A tuple of one item must have a comma after the item.
 func (s *literalScanner) items(depth int, closing string, tuple bool) bool {
 	for n := 1; ; n++ {
 		if !s.value(depth + 1) {
@@ -199,7 +199,7 @@ var (
 	sumText    = regexp.MustCompile(`^\(-?` + realText + `[+-]` + realText + `j\)`)
 )
 
-// match consumes the text that the expression matches at the current position.
+// match consumes the text that the regular expression matches at the current position.
 func (s *literalScanner) match(re *regexp.Regexp) bool {
 	found := re.FindString(s.text[s.at:])
 	s.at += len(found)

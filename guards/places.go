@@ -2,25 +2,26 @@ package guards
 
 import "slices"
 
-// Places finds the guards and reads on a place and on all places read from it, in logs that only grow. The
-// first query reads each log; later ones read only the new entries.
+// Places finds the guards and reads on a place and on all places read from it. The guards and the reads are
+// two logs that only grow. The first query reads the whole logs; each later query reads only the new
+// entries.
 type Places struct {
 	at            map[string]int32
 	all           []place
 	said          []saying
-	guards, reads int // entries of the logs that have been read
+	guards, reads int // number of entries of each log that have been read
 }
 
-// place is a node of the tree of places. Its numbers are indices plus one, so that 0 means none.
+// place is a node of the tree of places. Its numbers are indices plus one; 0 means that there is none.
 type place struct {
-	below, beside int32 // first of the places read from it; next place read from the same base
-	guards, reads int32 // last guard and last read on it, as numbers in said
+	below, beside int32 // the first of the places read from this one; the next place read from the same base
+	guards, reads int32 // the last guard and the last read on this place, as numbers in Places.said
 }
 
 type saying struct{ entry, before int32 }
 
-// Below lists the guards on src and on places read from it, including guards that compare such a place with
-// another, and the reads of such places, each in the order of its log.
+// Below lists the guards on src and on places read from src, and the reads of such places, each in the order
+// of its log. A guard that compares such a place with another place is included.
 func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
 	if p.at == nil {
 		p.at = make(map[string]int32, len(gs))

@@ -2,7 +2,7 @@ package guards
 
 import "fmt"
 
-// Op is an operation of a guard program; a row of kinds.table.
+// Op is an operation of a guard program: a row of kinds.table.
 type Op uint8
 
 type operandClass uint8
@@ -29,7 +29,7 @@ type opInfo struct {
 	failure string
 }
 
-// String returns the operation's spelling in kinds.table.
+// String returns the operation's name in kinds.table.
 func (o Op) String() string {
 	if o >= numOps {
 		return fmt.Sprintf("OP_%d", uint8(o))
@@ -40,8 +40,8 @@ func (o Op) String() string {
 // IsAccess reports whether the operation writes a register.
 func (o Op) IsAccess() bool { return o < numOps && opTable[o].access }
 
-// Node is one step of a program. C packs it into 16 bytes and stores Part separately, since only a failure
-// reads it.
+// Node is one step of a program. C packs a node into 16 bytes and stores Part separately, since C reads it
+// only after a failure.
 type Node struct {
 	Op    Op
 	Flags uint8
@@ -51,8 +51,8 @@ type Node struct {
 	A, B  uint32
 }
 
-// ConstUse is a constant of a program. Index is its index in the translation's pool, or -1 for Name, a str that
-// is created and interned when the program is installed.
+// ConstUse is a constant of a program. Index is its index in the translation's pool. If Index is -1, the
+// constant is the str Name, which is created and interned when the program is installed.
 type ConstUse struct {
 	Index int
 	Keep  Keep
@@ -70,9 +70,9 @@ type TensorSpec struct {
 
 // Program is the code that C runs before a translation serves a call.
 //
-// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins dict.
-// Access nodes write the rest, each once and before it is read. An access node that fails (a missing attribute)
-// fails like a check. The first node is VALID; a TENSORS node comes last.
+// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins
+// dict. Access nodes write the other registers, each once and before it is read. An access node that fails
+// (a missing attribute) fails like a check. The first node is VALID; a TENSORS node comes last.
 type Program struct {
 	Nodes     []Node
 	NumSlots  int
@@ -82,15 +82,16 @@ type Program struct {
 	Tensors   []TensorSpec
 	Parts     []string
 	PartLines []UserLine
-	// one line per guard: number of its part, kind, family and name of the place; for a tensor also the
-	// user's line and file
+	// Kinds has one line per guard: the number of its part, its kind, and the family and name of its place;
+	// for a tensor also the user's line and file.
 	Kinds string
-	// registers passed to the transformed function after the slots: ascending, Extra[i] >= NumSlots+i
+	// Extra lists the registers passed to the transformed function after the slots. It ascends, and Extra[i]
+	// >= NumSlots+i.
 	Extra []uint32
 }
 
-// Limits that keep every operand inside its field with room to spare; a translation that exceeds them is left
-// to CPython. An nn.Module takes some 8 to 20 registers and twice as many parts.
+// The limits keep each operand far below the largest value of its field. A translation that exceeds them is
+// left to CPython. An nn.Module takes some 8 to 20 registers and twice as many parts.
 const (
 	maxRegs  = 1 << 22 // C has 24 bits for a register
 	maxParts = 1 << 24
@@ -130,7 +131,7 @@ func (p *Program) Verify() error {
 type verifier struct {
 	p       *Program
 	written []bool
-	caches  []bool // already used by a node: a cache belongs to one node
+	caches  []bool // whether a node uses the cache already; a cache belongs to one node
 	part    uint32
 }
 
@@ -167,7 +168,8 @@ func (v *verifier) node(i int, n *Node) error {
 	return nil
 }
 
-// read accepts a register that has been written. A frame without slots still has register 0: the globals.
+// read returns an error unless the register has been written. A frame without slots still has register 0,
+// which then holds the globals.
 func (v *verifier) read(reg uint32) error {
 	if uint64(reg) >= uint64(v.p.NumRegs) || !v.written[reg] {
 		return fmt.Errorf("register %d is read before it is written", reg)

@@ -1,19 +1,19 @@
 package guards
 
-// Rebase rewrites sources and guards from one place to another: those below from become those below to. Each
-// source is made once.
+// Rebase rewrites sources and guards from one place to another: sources read from `from` become sources read
+// from `to`. Each source is made once.
 type Rebase struct {
 	from string
 	to   Source
 	done map[Source]Source
 }
 
-// NewRebase returns the Rebase that replaces from by to.
+// NewRebase returns the Rebase that replaces `from` by `to`.
 func NewRebase(from, to Source) *Rebase {
 	return &Rebase{from: from.Name(), to: to, done: map[Source]Source{}}
 }
 
-// Source returns s with from replaced by to, or s itself if it is not read from from.
+// Source returns s with `from` replaced by `to`, or s itself if s is not read from `from`.
 func (r *Rebase) Source(s Source) Source {
 	if s == nil {
 		return nil
@@ -23,7 +23,7 @@ func (r *Rebase) Source(s Source) Source {
 	}
 	out := s
 	switch base := s.Base(); {
-	case isFamily(s): // has its base's name
+	case isFamily(s): // such a source has the name of its base
 		if b := r.Source(base); b != base {
 			out = onBase(s, b)
 		}
@@ -38,7 +38,7 @@ func (r *Rebase) Source(s Source) Source {
 	return out
 }
 
-// Guard returns g with its places rewritten, or false if a source's kind cannot be rewritten (see onBase).
+// Guard returns g with its places rewritten, or false if sources of that kind cannot be rewritten (see onBase).
 func (r *Rebase) Guard(g Guard) (Guard, bool) {
 	if g.Origin == nil {
 		return g, true
@@ -68,8 +68,8 @@ func isFamily(s Source) bool {
 	return false
 }
 
-// onBase returns a source like s that is read from base, or nil if sources of this kind have a fixed base or
-// none.
+// onBase returns a source like s that is read from base. It returns nil if sources of this kind have a fixed
+// base or no base.
 func onBase(s, base Source) Source {
 	if base == nil {
 		return nil

@@ -22,7 +22,8 @@ func TestRebaseMovesWhatIsReadFromAPlace(t *testing.T) {
 	}
 }
 
-// TestRebaseKnowsEveryKindOfSource checks that each kind of source that is read from another one can be rebased.
+// TestRebaseKnowsEveryKindOfSource checks that Rebase handles each kind of source that is read from another
+// source.
 func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 	from, to := NewLocalSource("a", 0), NewLocalSource("b", 1)
 	for _, s := range []Source{

@@ -2,8 +2,8 @@ package guards
 
 import "fmt"
 
-// Reconstructor emits instructions that load a value. Each method's comment is its stack effect; names are from
-// the user's code.
+// Reconstructor emits instructions that load a value. The comment of each method is its stack effect, as
+// `inputs -- result`. Names are from the user's code.
 type Reconstructor interface {
 	LoadSlot(slot int, name string) error // -- value
 	LoadGlobal(name string) error         // -- value of the frame's globals
@@ -29,7 +29,7 @@ func Reconstruct(s Source, r Reconstructor) error {
 	return s.reconstruct(r)
 }
 
-// steps runs the emitting calls, up to the first error.
+// steps runs the calls, which emit instructions, up to the first error.
 func steps(calls ...func() error) error {
 	for _, call := range calls {
 		if err := call(); err != nil {
@@ -39,7 +39,7 @@ func steps(calls ...func() error) error {
 	return nil
 }
 
-// baseThen loads the base, then runs the calls.
+// baseThen emits the load of base, then runs the calls.
 func baseThen(r Reconstructor, base Source, calls ...func() error) error {
 	if err := base.reconstruct(r); err != nil {
 		return err
@@ -47,7 +47,7 @@ func baseThen(r Reconstructor, base Source, calls ...func() error) error {
 	return steps(calls...)
 }
 
-// helper loads a helper and base as its first argument, then the other arguments, and calls it.
+// helper emits a call of a helper function, with base as the first argument, followed by args.
 func helper(r Reconstructor, name string, base Source, args ...func() error) error {
 	if err := r.LoadHelper(name); err != nil {
 		return err

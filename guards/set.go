@@ -2,13 +2,13 @@ package guards
 
 import "slices"
 
-// Set is a persistent set of guards in the order they were added. The zero value is empty. Add and Union cost
-// O(1) and do not change their operands. Duplicates are removed when the set is first read, and that result is
-// cached.
+// Set is a persistent set of guards, in the order in which they were added. The zero value is empty. Add and
+// Union cost O(1) and do not change their operands. Duplicates are removed when the set is first read, and
+// the result is cached.
 type Set struct{ root *setNode }
 
-// setNode is a leaf (guard) or the union of two sets. Nodes are shared between sets and never change, except
-// for flat and index, the cached result of reading.
+// setNode is a leaf (with a guard) or the union of two sets. Nodes are shared between sets and never change,
+// except for flat and index, which cache the result of reading.
 type setNode struct {
 	guard       *Guard
 	left, right *setNode
@@ -42,15 +42,16 @@ func (s Set) Union(others ...Set) Set {
 	return s
 }
 
-// Collector gathers the guards of a translation. There are thousands, most of them repeated many times; a
-// repeated guard is found by its identity, without an allocation. The zero value is empty.
+// Collector gathers the guards of a translation. There are thousands, and most of them are added many times.
+// Add finds a repeated guard by its identity, without an allocation. The zero value is empty.
 type Collector struct {
-	flat    []Guard
-	index   map[GuardID]int
-	tensors []Guard // repeated TENSOR_MATCH for a place; their operands may still change, so Set merges them
+	flat  []Guard
+	index map[GuardID]int
+	// TENSOR_MATCH guards for a place that has one already; their operands may still change, so Set merges them
+	tensors []Guard
 }
 
-// Add adds gs; see Set.Add.
+// Add adds gs, as Set.Add does.
 func (c *Collector) Add(gs ...Guard) {
 	if c.index == nil {
 		c.index = map[GuardID]int{}
@@ -82,14 +83,14 @@ func (c *Collector) Set() Set {
 	return Set{&setNode{flat: flat, index: c.index}}
 }
 
-// Said returns the distinct guards so far in the order of adding, without merging TENSOR_MATCH guards; the
-// caller must not change the slice.
+// Said returns the distinct guards so far, in the order in which they were added. It does not merge
+// TENSOR_MATCH guards. The caller must not change the slice.
 func (c *Collector) Said() []Guard { return c.flat }
 
 // Len returns the number of distinct guards.
 func (s Set) Len() int { return len(s.Guards()) }
 
-// Each calls f for every guard, in the order of adding.
+// Each calls f for every guard, in the order in which they were added.
 func (s Set) Each(f func(Guard)) {
 	for _, g := range s.Guards() {
 		f(g)
@@ -106,7 +107,8 @@ func (s Set) Contains(g Guard) bool {
 	return ok
 }
 
-// Guards returns the distinct guards in the order of adding; the caller must not change the slice.
+// Guards returns the distinct guards in the order in which they were added. The caller must not change the
+// slice.
 func (s Set) Guards() []Guard {
 	if s.root == nil {
 		return nil
@@ -117,7 +119,8 @@ func (s Set) Guards() []Guard {
 	return s.root.flat
 }
 
-// flatten reads the tree with an explicit stack: a set grown one by one is a chain as deep as it is long.
+// flatten reads the tree with an explicit stack, since a set to which guards were added one by one is a
+// chain as deep as it is long.
 func (n *setNode) flatten() {
 	index := map[GuardID]int{}
 	var flat []Guard
@@ -126,7 +129,7 @@ func (n *setNode) flatten() {
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if top.guard == nil { // not for leaves: a repeated guard is found by its ID
+		if top.guard == nil { // leaves are not marked as seen: a repeated guard is found by its ID
 			if seen[top] {
 				continue
 			}
@@ -159,7 +162,8 @@ func addGuard(flat []Guard, index map[GuardID]int, g *Guard) []Guard {
 	return flat
 }
 
-// merge compares every field that t or o compares; the example is t's. Neither operand changes.
+// merge returns operands that compare every field that t or o compares, with the example of t. Neither
+// operand changes.
 func (t *TensorArgs) merge(o *TensorArgs) *TensorArgs {
 	if t == nil {
 		return o

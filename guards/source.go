@@ -2,35 +2,36 @@ package guards
 
 import "strconv"
 
-// Source is the place a value comes from, in terms of the frame. It is immutable and has three uses: the guard
-// program (which fetches the value into a register), Reconstruct (instructions that load it again), and the
-// guard text.
+// Source is the place from which a value is read, in terms of the frame. It is immutable and has three uses:
+// the guard program fetches the value into a register, Reconstruct emits instructions that load the value
+// again, and the guard text prints the place.
 //
 // Name is a Python expression that evaluates to the value in the environment of godynamo._called.guard_env:
-// locals by name, G for the globals dict, ___cells for cells. Two Sources with the same Name are the same
-// place.
+// locals are names, G is the globals dict, ___cells holds the cells. Two Sources with the same Name are the
+// same place.
 type Source interface {
 	Name() string
 	GuardSource() GuardSource
-	Base() Source // source it is read from; nil at a root
+	Base() Source // the source from which this source is read; nil for a root
 	isSource()
-	// text is Name adapted to the printer, e.g. globals without G[...].
+	// text returns Name adapted to the printer, e.g. with globals printed without G[...].
 	text(p *printer) string
-	// fetch writes the nodes that load the value, given the register of Base's value; see emitter.
+	// fetch writes the nodes that load the value, given the register with Base's value; see emitter.
 	fetch(e *emitter, base uint32) (uint32, error)
 	reconstruct(r Reconstructor) error
 }
 
-// printer chooses how roots are printed. nil prints names that are unique in every frame.
+// printer decides how roots (sources without a base) are printed. A nil printer prints names that are unique
+// in every frame.
 type printer struct {
-	globals map[string]bool // printed bare
-	cells   map[string]bool // locals that are cells: the bare name is their contents
+	globals map[string]bool // globals that are printed as bare names
+	cells   map[string]bool // locals that are cells; the bare name then means the contents
 	quoted  map[string]bool // locals whose name the text uses for something else
 	texts   map[Source]string
 }
 
-// printed returns s.text(p), cached: otherwise a path as deep as a module tree would print each place above it
-// again. Without a printer it returns the name.
+// printed returns s.text(p) from a cache. Without the cache, a source as deep as a module tree would print
+// each place above it again. If p is nil, it returns the name.
 func printed(s Source, p *printer) string {
 	if p == nil {
 		return s.Name()
@@ -65,7 +66,7 @@ type LocalSource struct {
 	Slot  int
 }
 
-// NewLocalSource returns the value of slot, which holds the variable name.
+// NewLocalSource returns the source of a slot that holds the variable name.
 func NewLocalSource(name string, slot int) *LocalSource {
 	return &LocalSource{origin{name: name, family: SourceLocal}, name, slot}
 }
@@ -88,7 +89,7 @@ type GlobalSource struct {
 	Global string
 }
 
-// NewGlobalSource returns globals[name].
+// NewGlobalSource returns the source of globals[name].
 func NewGlobalSource(name string) *GlobalSource {
 	return &GlobalSource{origin{name: "G[" + quote(name) + "]", family: SourceGlobal}, name}
 }
@@ -103,7 +104,7 @@ func (s *GlobalSource) text(p *printer) string {
 // GlobalsSource is the frame's globals dict itself.
 type GlobalsSource struct{ origin }
 
-// NewGlobalsSource returns the globals dict.
+// NewGlobalsSource returns the source of the globals dict.
 func NewGlobalsSource() *GlobalsSource {
 	return &GlobalsSource{origin{name: "G", family: SourceGlobal}}
 }
@@ -116,7 +117,7 @@ type BuiltinSource struct {
 	Builtin string
 }
 
-// NewBuiltinSource returns builtins[name]; reading it fails once the globals define that name.
+// NewBuiltinSource returns the source of builtins[name]. Reading it fails once the globals define that name.
 func NewBuiltinSource(name string) *BuiltinSource {
 	return &BuiltinSource{origin{name: "___builtin(" + quote(name) + ")", family: SourceGlobal}, name}
 }
@@ -126,8 +127,8 @@ func (s *BuiltinSource) text(*printer) string { return s.name }
 // CellSource is the contents of a cell.
 type CellSource struct{ origin }
 
-// NewCellSource returns the contents of the cell at base. If base is a slot, the printed name is the
-// variable's.
+// NewCellSource returns the source of the contents of the cell at base. If base is a slot, the printed name
+// is the name of the variable.
 func NewCellSource(base Source) *CellSource {
 	s := &CellSource{from(base)}
 	if local, ok := base.(*LocalSource); ok {
@@ -155,8 +156,9 @@ type ConstSource struct {
 	Const Const
 }
 
-// NewConstSource returns the object c, which the entry keeps weakly if possible. text describes it in words;
-// the printed name contains text next to the address, since the name must be executable.
+// NewConstSource returns the source of the object c, which the entry keeps weakly if possible. text
+// describes c in words. The printed name contains the address of c next to text, since the name must be
+// executable.
 func NewConstSource(c Const, text string) *ConstSource {
 	name := "___object(" + strconv.FormatUint(c.ID, 10)
 	if text != "" {
@@ -165,8 +167,8 @@ func NewConstSource(c Const, text string) *ConstSource {
 	return &ConstSource{origin{name: name + ")", family: SourceConstant}, c}
 }
 
-// NewPolyfillSource returns an object of godynamo's own replacements for C code: neither it nor anything read
-// from it is guarded.
+// NewPolyfillSource returns the source of an object in godynamo's Python replacements for C code. No guard
+// checks the object or any value read from it.
 func NewPolyfillSource(c Const) *ConstSource {
 	s := NewConstSource(c, "___polyfill")
 	s.family = SourcePolyfill
@@ -176,28 +178,28 @@ func NewPolyfillSource(c Const) *ConstSource {
 func (s *ConstSource) text(*printer) string { return s.name }
 
 // RandomValueSource is the i-th random number that the user's code drew. It cannot be guarded, because every
-// call draws a new one.
+// call draws a new number.
 type RandomValueSource struct {
 	origin
 	Index int
 }
 
-// NewRandomValueSource returns the i-th random value of the call.
+// NewRandomValueSource returns the source of the i-th random value of the call.
 func NewRandomValueSource(i int) *RandomValueSource {
 	return &RandomValueSource{origin{name: "random_value_" + strconv.Itoa(i), family: SourceRandomValue}, i}
 }
 
 func (s *RandomValueSource) text(*printer) string { return s.name }
 
-// familySource changes only the GuardSource of a place.
+// familySource is the same place as its base, with another GuardSource.
 type familySource struct{ origin }
 
 func (s *familySource) text(p *printer) string { return printed(s.base, p) }
 
-// NNModuleSource marks a place as inside an nn.Module.
+// NNModuleSource marks a place as being inside an nn.Module.
 type NNModuleSource struct{ familySource }
 
-// NewNNModuleSource returns base, marked.
+// NewNNModuleSource returns base with the mark of an nn.Module.
 func NewNNModuleSource(base Source) *NNModuleSource {
 	s := &NNModuleSource{familySource{from(base)}}
 	s.name = base.Name()
@@ -210,10 +212,10 @@ func NewNNModuleSource(base Source) *NNModuleSource {
 	return s
 }
 
-// NotNNModuleSource removes that mark.
+// NotNNModuleSource removes the mark of an NNModuleSource.
 type NotNNModuleSource struct{ familySource }
 
-// NewNotNNModuleSource returns base, unmarked.
+// NewNotNNModuleSource returns base without the mark of an nn.Module.
 func NewNotNNModuleSource(base Source) *NotNNModuleSource {
 	s := &NotNNModuleSource{familySource{from(base)}}
 	s.name = base.Name()

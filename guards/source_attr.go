@@ -10,11 +10,12 @@ type AttrSource struct {
 	shadows bool
 }
 
-// NewAttrSource returns the instance attribute base.name.
+// NewAttrSource returns the source of the instance attribute base.name.
 func NewAttrSource(base Source, name string) *AttrSource { return newAttrSource(base, name, false) }
 
-// NewShadowingAttrSource returns the instance attribute base.name if the class has the same name. The text must
-// be explicit, because base.name would find the class's attribute once the instance's is deleted.
+// NewShadowingAttrSource returns the source of the instance attribute base.name if the class has an
+// attribute of that name as well. The text must name the instance's storage explicitly, because base.name
+// would find the class's attribute once the instance's attribute is deleted.
 func NewShadowingAttrSource(base Source, name string) *AttrSource {
 	return newAttrSource(base, name, true)
 }
@@ -38,7 +39,8 @@ type ModuleAttrSource struct {
 	Attr string
 }
 
-// NewModuleAttrSource returns base.name from the module's dict; a module's __getattr__ is not called.
+// NewModuleAttrSource returns the source of base.name in the module's dict. A module's __getattr__ is not
+// called.
 func NewModuleAttrSource(base Source, name string) *ModuleAttrSource {
 	s := &ModuleAttrSource{from(base), name}
 	s.name = s.text(nil)
@@ -51,16 +53,17 @@ func (s *ModuleAttrSource) text(p *printer) string { return member(s.base, s.Att
 type SlotSource struct {
 	origin
 	Attr   string
-	Offset int // in bytes; checked against the class's member descriptor before any read
+	Offset int // offset in bytes; checked against the class's member descriptor before each read
 	raw    bool
 }
 
-// NewSlotSource returns base.name, stored at the byte offset.
+// NewSlotSource returns the source of base.name, stored at the byte offset.
 func NewSlotSource(base Source, name string, offset int) *SlotSource {
 	return newSlotSource(base, name, offset, false)
 }
 
-// NewRawSlotSource is NewSlotSource for a class with its own __getattribute__, which the text does not run.
+// NewRawSlotSource does the same as NewSlotSource for a class with its own __getattribute__. The guard text
+// does not call that method.
 func NewRawSlotSource(base Source, name string, offset int) *SlotSource {
 	return newSlotSource(base, name, offset, true)
 }
@@ -82,7 +85,7 @@ func (s *SlotSource) text(p *printer) string {
 // InstanceDictSource is the __dict__ of an instance. Reading it creates the dict, as in CPython.
 type InstanceDictSource struct{ origin }
 
-// NewInstanceDictSource returns base.__dict__.
+// NewInstanceDictSource returns the source of base.__dict__.
 func NewInstanceDictSource(base Source) *InstanceDictSource {
 	s := &InstanceDictSource{from(base)}
 	s.name = s.text(nil)
@@ -96,7 +99,7 @@ func (s *InstanceDictSource) text(p *printer) string {
 // TypeSource is the type of a value.
 type TypeSource struct{ origin }
 
-// NewTypeSource returns type(base).
+// NewTypeSource returns the source of type(base).
 func NewTypeSource(base Source) *TypeSource {
 	s := &TypeSource{from(base)}
 	s.name = s.text(nil)
@@ -105,14 +108,14 @@ func NewTypeSource(base Source) *TypeSource {
 
 func (s *TypeSource) text(p *printer) string { return "type(" + printed(s.base, p) + ")" }
 
-// TypeAttrSource is the raw result of looking a name up in a type's MRO: functions unbound, descriptors as they
-// are.
+// TypeAttrSource is the raw result of looking up a name in a type's MRO: functions are not bound, and
+// descriptors are not called.
 type TypeAttrSource struct {
 	origin
 	Attr string
 }
 
-// NewTypeAttrSource returns the look-up of name in the type at base.
+// NewTypeAttrSource returns the source of the look-up of name in the type at base.
 func NewTypeAttrSource(base Source, name string) *TypeAttrSource {
 	s := &TypeAttrSource{from(base), name}
 	s.name = s.text(nil)
@@ -123,14 +126,14 @@ func (s *TypeAttrSource) text(p *printer) string {
 	return "___type_lookup(" + printed(s.base, p) + ", " + quote(s.Attr) + ")"
 }
 
-// MroSource is an entry of the dict of one class of a type's MRO.
+// MroSource is an item in the __dict__ of one class of a type's MRO.
 type MroSource struct {
 	origin
 	Index int
 	Attr  string
 }
 
-// NewMroSource returns base.__mro__[i].__dict__[name].
+// NewMroSource returns the source of base.__mro__[i].__dict__[name].
 func NewMroSource(base Source, i int, name string) *MroSource {
 	s := &MroSource{from(base), i, name}
 	s.name = s.text(nil)
@@ -147,7 +150,7 @@ type MroClassSource struct {
 	Index int
 }
 
-// NewMroClassSource returns base.__mro__[i]; the metaclass is not consulted.
+// NewMroClassSource returns the source of base.__mro__[i]. The metaclass is not consulted.
 func NewMroClassSource(base Source, i int) *MroClassSource {
 	s := &MroClassSource{from(base), i}
 	s.name = s.text(nil)
@@ -158,8 +161,8 @@ func (s *MroClassSource) text(p *printer) string {
 	return "___mro_class(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
-// FuncField is a field of a function, method or exception object: a row of kinds.table. A missing __defaults__,
-// __kwdefaults__, __closure__, __doc__, __module__ or exception field reads as None.
+// FuncField is a field of a function, method or exception object: a row of kinds.table. If __defaults__,
+// __kwdefaults__, __closure__, __doc__, __module__ or a field of an exception is missing, it reads as None.
 type FuncField int
 
 // String returns the attribute's name.
@@ -176,7 +179,7 @@ type FunctionFieldSource struct {
 	Field FuncField
 }
 
-// NewFunctionFieldSource returns base's field.
+// NewFunctionFieldSource returns the source of a field of the object at base.
 func NewFunctionFieldSource(base Source, field FuncField) *FunctionFieldSource {
 	s := &FunctionFieldSource{from(base), field}
 	s.name = s.text(nil)

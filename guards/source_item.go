@@ -3,14 +3,14 @@ package guards
 import "strconv"
 
 // GetItemSource is a dict's value for a key, read from the dict's own storage: __missing__ and an overridden
-// __getitem__ are not called. Keys are pure: str, int, bool, None, tuples of these, or objects compared by
-// identity (types, enum members).
+// __getitem__ are not called. Hashing and comparing a key must run no user code: a key is a str, int, bool,
+// None, a tuple of these, or an object compared by identity (a type, an enum member).
 type GetItemSource struct {
 	origin
 	Key Const
 }
 
-// NewDictGetItemSource returns base[key].
+// NewDictGetItemSource returns the source of base[key].
 func NewDictGetItemSource(base Source, key Const) *GetItemSource {
 	s := &GetItemSource{from(base), key}
 	s.name = s.text(nil)
@@ -21,10 +21,11 @@ func (s *GetItemSource) text(p *printer) string {
 	return printed(s.base, p) + "[" + constText(s.Key) + "]"
 }
 
-// ODictGetItemSource is GetItemSource for a dict subclass: the printed form bypasses its __getitem__.
+// ODictGetItemSource does the same as GetItemSource for a dict subclass. The printed form bypasses the
+// subclass's __getitem__.
 type ODictGetItemSource struct{ GetItemSource }
 
-// NewODictGetItemSource returns dict.__getitem__(base, key).
+// NewODictGetItemSource returns the source of dict.__getitem__(base, key).
 func NewODictGetItemSource(base Source, key Const) *ODictGetItemSource {
 	s := &ODictGetItemSource{GetItemSource{from(base), key}}
 	s.name = s.text(nil)
@@ -35,13 +36,13 @@ func (s *ODictGetItemSource) text(p *printer) string {
 	return "___dict_getitem(" + printed(s.base, p) + ", " + constText(s.Key) + ")"
 }
 
-// IndexSource is an item of a list or tuple, from its storage.
+// IndexSource is an item of a list or tuple, read from its storage.
 type IndexSource struct {
 	origin
 	Index int // negative counts from the end
 }
 
-// NewIndexSource returns base[i].
+// NewIndexSource returns the source of base[i].
 func NewIndexSource(base Source, i int) *IndexSource {
 	s := &IndexSource{from(base), i}
 	s.name = s.text(nil)
@@ -58,7 +59,7 @@ type DictKeySource struct {
 	Index int
 }
 
-// NewDictKeySource returns list(base)[i].
+// NewDictKeySource returns the source of list(base)[i].
 func NewDictKeySource(base Source, i int) *DictKeySource {
 	s := &DictKeySource{from(base), i}
 	s.name = s.text(nil)
@@ -75,7 +76,7 @@ type TupleIteratorGetItemSource struct {
 	Index int
 }
 
-// NewTupleIteratorGetItemSource returns the i-th item left in the iterator at base.
+// NewTupleIteratorGetItemSource returns the source of the i-th item left in the iterator at base.
 func NewTupleIteratorGetItemSource(base Source, i int) *TupleIteratorGetItemSource {
 	s := &TupleIteratorGetItemSource{from(base), i}
 	s.name = s.text(nil)
@@ -86,13 +87,13 @@ func (s *TupleIteratorGetItemSource) text(p *printer) string {
 	return "___tuple_iterator_getitem(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
-// GlobalWeakRefSource is the referent of a weak reference kept in a global; None once it has died.
+// GlobalWeakRefSource is the referent of a weak reference kept in a global, or None once the referent has died.
 type GlobalWeakRefSource struct {
 	origin
 	Global string
 }
 
-// NewGlobalWeakRefSource returns globals[name]().
+// NewGlobalWeakRefSource returns the source of globals[name]().
 func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 	s := &GlobalWeakRefSource{from(NewGlobalSource(name)), name}
 	s.name = s.text(nil)
@@ -101,10 +102,11 @@ func NewGlobalWeakRefSource(name string) *GlobalWeakRefSource {
 
 func (s *GlobalWeakRefSource) text(p *printer) string { return printed(s.base, p) + "()" }
 
-// ReferentSource is the referent of a weak reference; None once it has died.
+// ReferentSource is the referent of a weak reference, or None once the referent has died.
 type ReferentSource struct{ origin }
 
-// NewReferentSource returns the referent of the weak reference at base; a subclass's __call__ is ignored.
+// NewReferentSource returns the source of the referent of the weak reference at base. A __call__ of a
+// subclass is ignored.
 func NewReferentSource(base Source) *ReferentSource {
 	s := &ReferentSource{from(base)}
 	s.name = s.text(nil)

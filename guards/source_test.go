@@ -37,9 +37,7 @@ var (
 	typeT  = Const{Index: 6, Text: "<class 'T'>", ID: 60}
 )
 
-// sourceCases lists each class with its name, its family and the loads that yield the value again.
-// Row: S002-79
-// Row: S002-80
+// sourceCases lists each class of Source with its name, its family and the loads that yield the value again.
 var sourceCases = []struct {
 	source Source
 	name   string

@@ -6,14 +6,15 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// accountDict returns a translation's account as explain reads it (godynamo._explain.census.Piece):
+// accountDict returns a translation's account (the record of what it covers) as a dict in the form that
+// explain reads (godynamo._explain.census.Piece):
 //
 //	translated  ((code, units), ...)
-//	calls       for each place of a torch operation its frames ((code, unit), ...), outermost first
+//	calls       for each place of a torch operation, its frames ((code, unit), ...), outermost first
 //	python      ((code, unit, line, callee), ...)
 //	native      (code, unit, start, end) or None
 //	copies      ((code, original, ((unit, original's unit), ...)), ...)
-//	nodes       of the graph: ((op, name, target, text, operands' names, user frames), ...)
+//	nodes       the graph's nodes: ((op, name, target, text, operands' names, user frames), ...)
 func accountDict(s *py.Scope, a *translate.Account) (py.Object, error) {
 	if a == nil {
 		return py.None(), nil

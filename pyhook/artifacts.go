@@ -13,7 +13,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// The artifacts of GODYNAMO_LOGS, in the order of godynamo._observe.logging.ARTIFACTS, as bits of watched's result.
+// The artifacts that GODYNAMO_LOGS can enable, as bits of the result of watched(). The order is that of
+// godynamo._observe.logging.ARTIFACTS.
 const (
 	showGraph = 1 << (iota + 8)
 	showGraphCode
@@ -31,12 +32,12 @@ const (
 	showAny = -1 << 8
 )
 
-// artifact logs one artifact to the logger of its name.
+// artifact logs the text of one artifact to the artifact's own logger.
 func (t *translation) artifact(name, text string) {
 	logger(t.scope).Named(name).Debug(strings.TrimRight(text, "\n"))
 }
 
-// ask calls a function of godynamo._observe.artifacts that returns a text; "" if it fails.
+// ask calls a function of godynamo._observe.artifacts that returns a text. It returns "" if the call fails.
 func (t *translation) ask(name string, args ...py.Object) string {
 	m, ok := py.Answered(t.scope.Import("godynamo._observe.artifacts"))
 	if !ok {

@@ -1,4 +1,5 @@
-/* Calls through the core's function table, for cgo, which cannot call function pointers itself. */
+/* Functions that call through the core's function table. cgo needs them because it cannot call function
+ * pointers. */
 #ifndef GD_BRIDGE_H
 #define GD_BRIDGE_H
 
@@ -7,7 +8,8 @@
 
 extern const gd_core_api *gd_core; /* set once by gdInit */
 
-/* As in gd_core_api; returned objects are new. */
+/* Each gdb_ function below calls the function of gd_core_api with the same name; returned objects are new
+ * references. */
 int gdb_code_view(PyObject *code, gd_code_view *out);
 void gdb_code_view_release(gd_code_view *view);
 PyObject *gdb_code_new(const gd_code_spec *spec);

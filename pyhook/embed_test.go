@@ -19,7 +19,8 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, py.Embed) }
 
-// with runs a test's body on the interpreter's thread; run evaluates an expression in the namespace of source.
+// with runs a test's body on the interpreter's thread. The body gets a function `run`, which evaluates an
+// expression in the namespace that the Python source has filled.
 func with(t *testing.T, source string, body func(t *testing.T, s *py.Scope, run func(expression string) py.Object)) {
 	t.Helper()
 	embedtest.On(func() {
@@ -129,7 +130,7 @@ logger.addHandler(Kept())
 logger.setLevel(logging.DEBUG)
 `, func(t *testing.T, s *py.Scope, run func(string) py.Object) {
 		l := logger(s).With(zap.String("code", "f"))
-		for range 20 { // repeated, to see that the fields' order is not that of a map
+		for range 20 { // repeated: the order of a Go map would vary between runs
 			l.Debug("translated", zap.Int("ops", 3), zap.Float64("seconds", 0.5), zap.Error(errors.New("none")))
 		}
 		l.Named("guards").Warn("failed")

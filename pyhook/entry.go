@@ -2,7 +2,8 @@
 // calls, and the creation of code objects, functions and guarded entries from a translation's result.
 //
 // Each exported function recovers from panics; gdTranslate opens the scope of its translation. Between two
-// calls only the facts in package variables are kept; no goroutine is started.
+// calls only the facts in package variables (CPython and torch objects that Go reads once a process) are
+// kept. No goroutine is started.
 package pyhook
 
 // #cgo CFLAGS: -I${SRCDIR}/py/compat -I${SRCDIR} -Wno-deprecated-declarations
@@ -25,8 +26,8 @@ import (
 	"go.uber.org/zap"
 )
 
-// gdInit is the symbol that _C looks up. It stores the core's functions and writes ours to out. It returns 0,
-// or -1 on an ABI mismatch.
+// gdInit is the symbol that _C looks up. It stores the core's functions and writes the functions of this
+// library to out. It returns 0, or -1 on an ABI mismatch.
 //
 //export gdInit
 func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
@@ -46,9 +47,9 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	return 0
 }
 
-// collectAt lets Go's heap grow to 16 MB before the first collection (Go's minimum is 4 MB at 100 %). Almost
-// all that a translation allocates is garbage at its end, so collecting early wastes time:
-// `make bench BENCH_ARGS="--only capture"` under GOGC=100 shows it.
+// collectAt is the value of GOGC that lets Go's heap grow to 16 MB before the first collection (Go's minimum
+// is 4 MB at 100 %). Almost everything that a translation allocates is garbage at its end, so collecting
+// early wastes time: `make bench BENCH_ARGS="--only capture"` under GOGC=100 shows the difference.
 const collectAt = 400
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
@@ -73,7 +74,8 @@ func gdTranslate(req *C.gd_request, reply *C.gd_reply) {
 
 func object(p *C.PyObject) py.Object { return py.At(unsafe.Pointer(p)) }
 
-// translateRequest handles one miss from end to end. The entry is a new reference.
+// translateRequest handles one miss from end to end. It returns a GD_* status and, with GD_OK, the entry as
+// a new reference.
 func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	function := object(req.function)
 	code, _ := s.FunctionField(function, py.FuncCode)
@@ -111,7 +113,8 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	var entry py.Object
 	for attempt := 0; attempt < 2; attempt++ {
 		result, err = convert(s, f, int(req.nentries))
-		// no mode was active at the start: an exception from outside has interrupted torch's code inside a mode
+		// No mode was active at the start. If one is active now, an exception from outside has interrupted
+		// torch's code inside the mode.
 		if err == nil && C.gdb_mode_active() != 0 {
 			err = &exc.SkipFrame{Reason: "a torch mode was left entered", Later: true}
 		}
@@ -124,7 +127,9 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 			settings.Clock.End()
 		}
 		if !errors.Is(err, cache.ErrGuardFails) {
-			break // otherwise another thread may have changed the objects that were examined: try once more
+			// after ErrGuardFails, try once more: another thread may have changed the objects that were
+			// examined
+			break
 		}
 	}
 	t.result = result
@@ -157,7 +162,9 @@ func (t *translation) failed(err error) int {
 	var raised *exc.Raised
 	var python *py.Error
 	switch {
-	case C.gdb_interrupted() != 0: // not a failure of the translation; the core knows how to continue
+	// the call was interrupted from outside, which is no failure of the translation; the core knows how to
+	// continue
+	case C.gdb_interrupted() != 0:
 		t.endTrace("raised", err)
 		return C.GD_RAISE
 	case errors.As(err, &skip) && skip.Later:

@@ -11,7 +11,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// translation is one miss, whose outcome is reported to Python.
+// translation holds one miss and its outcome, which is reported to Python.
 type translation struct {
 	scope    *py.Scope
 	settings *settings
@@ -23,7 +23,8 @@ type translation struct {
 	started  time.Time
 }
 
-// infoDict returns an entry's record of its translation, for explain(): counts, breaks, inlined callees, graph text.
+// infoDict returns the record of a translation that explain() shows: counts, breaks, inlined callees, graph
+// text.
 func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 	names := func(list []string) py.Object {
 		out := make([]py.Object, len(list))
@@ -89,8 +90,8 @@ func framesTuple(s *py.Scope, stack []exc.Frame) py.Object {
 	return s.Tuple(out...)
 }
 
-// positionsTuple returns, for each break and frame, which part of the line it is: (((end line, column,
-// end column) or None, ...), ...).
+// positionsTuple returns the columns of each frame of each break, so that a message can mark the expression
+// in its line: (((end line, column, end column) or None, ...), ...).
 func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	out := make([]py.Object, len(breaks))
 	for i, u := range breaks {
@@ -123,7 +124,7 @@ func (t *translation) tell(status string, why error) {
 	t.endTrace(status, why)
 }
 
-// brokenBy returns the breaks of a translation; the one that ended it comes last.
+// brokenBy returns the graph breaks of a translation. The break that ended the translation comes last.
 func (t *translation) brokenBy(why error) []*exc.Unsupported {
 	var all []*exc.Unsupported
 	if t.result != nil {
@@ -188,7 +189,7 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 }
 
 // firstType returns the type of the frame's first variable, or None. For a method this is the class of
-// its object; Python uses it to name frames of torch's wrapper around a module's forward.
+// `self`; Python uses it to name frames of torch's wrapper around a module's forward.
 func (t *translation) firstType() py.Object {
 	if len(t.frame.Slots) == 0 || t.frame.Slots[0].IsNull() {
 		return py.None()
@@ -196,7 +197,8 @@ func (t *translation) firstType() py.Object {
 	return t.frame.Slots[0].Type()
 }
 
-// raiseUnsupported sets the exception exc.Unsupported, for nopython=True, with the report that explain prints.
+// raiseUnsupported sets the Python exception for exc.Unsupported, as nopython=True requires. The exception
+// carries the report that explain prints.
 func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	s := t.scope
 	m, ok := py.Answered(s.Import("godynamo._called.runtime"))
@@ -225,7 +227,8 @@ func (t *translation) raiseUnsupported(reason string, u *exc.Unsupported) int {
 	return C.GD_PASS
 }
 
-// userError reports whether a Python exception is meant for the user: a backend failed, or Ctrl-C.
+// userError reports whether a Python exception must reach the user: a backend failed, or the user pressed
+// Ctrl-C.
 func (t *translation) userError(e *py.Error) bool {
 	m, ok := py.Answered(t.scope.Import("godynamo._called.runtime"))
 	if !ok {

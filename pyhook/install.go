@@ -19,8 +19,8 @@ import (
 
 // installer makes CPython objects from a translation's result, through the C core (translate.Installer).
 type installer struct {
-	owner             py.Object // the callable that receives the entry; for frames the hook serves, its root
-	globals, builtins py.Object // of the frame
+	owner             py.Object // the callable that receives the entry, or the Root for frames that the hook serves
+	globals, builtins py.Object // the frame's globals and builtins
 	trace             py.Object // the translation's number in the trace; null if there is none
 }
 
@@ -30,7 +30,7 @@ func goString(b C.gd_bytes) string {
 	return C.GoStringN((*C.char)(unsafe.Pointer(b.data)), C.int(b.len))
 }
 
-// Decode implements translate.Installer: one call into C for the whole code object.
+// Decode implements translate.Installer. It reads the whole code object with one call into C.
 func (*installer) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error) {
 	view := (*C.gd_code_view)(C.calloc(1, C.sizeof_gd_code_view))
 	defer C.free(unsafe.Pointer(view))
@@ -59,7 +59,7 @@ func (*installer) Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Objec
 	return raw, consts, nil
 }
 
-// arena pins Go memory while C reads it, and frees the C arrays it allocated.
+// arena pins Go memory while C reads it, and frees the C arrays that it allocated.
 type arena struct {
 	pin  runtime.Pinner
 	free []unsafe.Pointer
@@ -121,8 +121,8 @@ func (*installer) NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (p
 // originAttr is the attribute in which a resume function stores its translate.Origin.
 const originAttr = "__godynamo_origin__"
 
-// Resume implements translate.Installer. The family keeps resume callables by code, globals, builtins,
-// place, stack and locals, so that all graph breaks of a frame at one place share a resume callable.
+// Resume implements translate.Installer. The Root keeps resume callables by code, globals, builtins, place,
+// stack and locals, so that all graph breaks of a frame at one place share a resume callable.
 func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
@@ -161,7 +161,8 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 	return w, err
 }
 
-// root returns the family the owner belongs to: a callable's, or the owner itself for frames the hook serves.
+// root returns the Root of the owner's family: the callable's Root, or the owner itself for frames that the
+// hook serves.
 func (i *installer) root(s *py.Scope) py.Object {
 	if r, ok := py.Answered(s.GetAttr(i.owner, "root")); ok {
 		return r
@@ -169,7 +170,7 @@ func (i *installer) root(s *py.Scope) py.Object {
 	return i.owner
 }
 
-// readOrigin returns the Origin of a resume function; nil for other functions.
+// readOrigin returns the Origin of a resume function, or nil for any other function.
 func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	v, ok := py.Answered(s.GetAttr(function, originAttr))
 	if !ok {
@@ -189,7 +190,7 @@ func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 	return o
 }
 
-// guarded converts a finished translation to the cache's form.
+// guarded converts the result of a finished translation to a cache.GuardedCode.
 func guarded(s *py.Scope, f *translate.Frame, r *translate.Result) (*cache.GuardedCode, error) {
 	if r.Program == nil {
 		m, err := guards.NewCheckFunctionManager(len(f.Slots), guards.Set{}, nil, guards.Options{})
@@ -285,7 +286,7 @@ func (i *installer) Check(s *py.Scope, entry py.Object, slots []py.Object, globa
 	return 0, s.Err()
 }
 
-// NewCheck implements translate.Installer: an entry that runs no function.
+// NewCheck implements translate.Installer. It makes an entry that has guards but runs no function.
 func (i *installer) NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (translate.Check, error) {
 	info, err := s.Dict()
 	if err != nil {
@@ -310,7 +311,8 @@ func (c *check) Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, 
 	return failed < 0 && err == nil, err
 }
 
-// constObject returns a constant of the program: an object of the translation's pool, or a name made for the program.
+// constObject returns a constant of the program: an object in the translation's pool, or a str made for the
+// program.
 func constObject(s *py.Scope, g *cache.GuardedCode, c guards.ConstUse) py.Object {
 	if c.Index < 0 {
 		return s.Interned(c.Name)
@@ -372,7 +374,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
 	chains := make([]py.Object, len(g.Chains))
-	made := map[cache.Level]py.Object{} // operations of one inlined callee share their outer frames
+	// levels made so far; operations of one inlined callee share their outer frames
+	made := map[cache.Level]py.Object{}
 	locals := shownLocals{s: s, lists: map[string]py.Object{}, pairs: map[[2]int]py.Object{}}
 	for k, ch := range g.Chains {
 		var levels []py.Object
@@ -409,8 +412,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 }
 
-// shownLocals makes the tuples of (index, place) and (index, -1, value) of a traceback's levels. Equal
-// levels share their tuples: 600 operations on two variables need only a few.
+// shownLocals makes the tuples that list the variables of a traceback's levels, each as (index, place) or
+// (index, -1, value). Equal levels share their tuples: 600 operations on two variables need only a few.
 type shownLocals struct {
 	s     *py.Scope
 	lists map[string]py.Object

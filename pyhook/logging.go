@@ -8,13 +8,13 @@ import (
 )
 
 // logger returns the zap logger of one translation. Its core passes records to Python's logger "godynamo"
-// while the scope is open; a named logger's records go to "godynamo.<name>". Nothing is buffered, so a
-// fork or the end of the process loses no record.
+// while the scope is open; records of a named logger go to "godynamo.<name>". Nothing is buffered, so no
+// record is lost when the process forks or ends.
 func logger(s *py.Scope) *zap.Logger {
 	return zap.New(&pythonCore{scope: s, LevelEnabler: zapcore.DebugLevel})
 }
 
-// pythonCore is a zapcore.Core over godynamo._called.runtime.log_record(level, logger, message, fields).
+// pythonCore is a zapcore.Core that calls godynamo._called.runtime.log_record(level, logger, message, fields).
 type pythonCore struct {
 	zapcore.LevelEnabler
 	scope  *py.Scope
@@ -31,7 +31,7 @@ func (c *pythonCore) Check(e zapcore.Entry, ce *zapcore.CheckedEntry) *zapcore.C
 	return ce.AddCore(e, c)
 }
 
-// levels are the numbers of Python's logging module.
+// levels maps zap's levels to the numbers of Python's logging module.
 var levels = map[zapcore.Level]int64{
 	zapcore.DebugLevel: 10, zapcore.InfoLevel: 20, zapcore.WarnLevel: 30, zapcore.ErrorLevel: 40,
 }
@@ -41,7 +41,8 @@ func (c *pythonCore) Write(e zapcore.Entry, fields []zapcore.Field) error {
 	s := c.scope
 	var pairs [][2]py.Object
 	for _, f := range append(append([]zapcore.Field(nil), c.fields...), fields...) {
-		enc := zapcore.NewMapObjectEncoder() // one per field: a map would lose their order
+		// one encoder per field, since one map for all fields would lose their order
+		enc := zapcore.NewMapObjectEncoder()
 		f.AddTo(enc)
 		switch x := enc.Fields[f.Key].(type) {
 		case string:

@@ -6,14 +6,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// settings are the options that one optimize() call and godynamo.config set for a translation.
+// settings holds the options of one translation, from an optimize() call and from godynamo.config.
 type settings struct {
 	translate.Options
 	backend translate.Backend
 	watched int64 // which observers need records of the translation: the watched* bits
 }
 
-// The bits returned by godynamo._called.runtime.watched, which uses the same numbers.
+// The bits that godynamo._called.runtime.watched returns; Python has the same numbers.
 const (
 	watchedDebug   = 1 << iota // Python's logger accepts debug records
 	watchedExplain             // an explanation counts captured instructions
@@ -79,14 +79,14 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		if out.Allowed, err = s.GetAttr(m, "allowed"); err != nil {
 			return nil, err
 		}
-		out.NoPython = false // code that bisect leaves out must not end the program
+		out.NoPython = false // bisect leaves this code to CPython, which nopython=True must not turn into an error
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }
 
-// watched asks godynamo._called.runtime, once per translation, which records have a reader, so that only
-// these are made.
+// watched returns the bits of godynamo._called.runtime.watched, which say which records have a reader. It is
+// called once per translation, and only those records are made.
 func watched(s *py.Scope) (int64, error) {
 	m, err := s.Import("godynamo._called.runtime")
 	if err != nil {

@@ -11,7 +11,8 @@ import (
 // madeByAttr is the attribute in which a resume function stores the number of the translation that made it.
 const madeByAttr = "__godynamo_made_by__"
 
-// beginTrace gets the translation's number from godynamo._observe.trace and starts measuring, if a trace is written.
+// beginTrace gets the translation's number from godynamo._observe.trace and starts measuring times. It does
+// nothing if no trace is written.
 func (t *translation) beginTrace() {
 	if t.settings.watched&watchedTrace == 0 {
 		return
@@ -86,7 +87,7 @@ func (t *translation) endTrace(status string, why error) {
 	untold(s, err)
 }
 
-// untold logs the reason why an event could not be written. It does not fail the translation.
+// untold logs why an event could not be written. Such a failure does not fail the translation.
 func untold(s *py.Scope, err error) {
 	if err != nil {
 		logger(s).Debug("an event could not be told", zap.Error(err))
@@ -107,7 +108,7 @@ func phaseTimes(s *py.Scope, c *translate.Clock) py.Object {
 	return s.Tuple(rows...)
 }
 
-// callTimes returns ((parent, name, file, line, count, µs), ...), a caller before its callees.
+// callTimes returns ((parent, name, file, line, count, µs), ...) of the calls, each caller before its callees.
 func callTimes(s *py.Scope, c *translate.Clock) py.Object {
 	var rows []py.Object
 	for _, call := range c.Calls {

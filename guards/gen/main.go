@@ -1,5 +1,6 @@
-// Command gen writes guards/kinds_gen.go and pyhook/core/guards/ops_gen.h from guards/kinds.table, so that Go and C
-// number the operations, name them and explain their failures alike. Run by `go generate ./guards`, in that folder.
+// Command gen writes guards/kinds_gen.go and pyhook/core/guards/ops_gen.h from guards/kinds.table, so that
+// Go and C use the same numbers, names and failure texts for the operations. `go generate ./guards` runs it
+// in that folder.
 package main
 
 import (
@@ -20,7 +21,7 @@ type kindRow struct {
 	rank         int
 }
 
-// word is a name in C, its name in Go, and its meaning or printed form.
+// word is a name in C, the name in Go, and the meaning or printed form.
 type word struct{ c, goName, text string }
 
 // table is the parsed kinds.table.

@@ -1,28 +1,30 @@
-/* arrivals: delivers a signal, an exception of another thread or a failing allocation at a chosen point
- * of one call.
+/* arrivals: a module for tests. It delivers an arrival (a signal, an exception of another thread or a failing
+ * allocation) at a chosen point of one call.
  *
- * call(cell, fn, args, how, at, signum, exc) calls fn(*args), appends the result to cell and delivers one
+ * call(cell, fn, args, how, at, signum, exc) calls fn(*args), appends the result to `cell` and delivers one
  * arrival:
  *
  *   how     at                      what arrives
- *   POINT   the at-th point         a point is a place where CPython may handle a signal: an instruction that is not
- *                                   known to check for none, or the return of a C function. Frames are traced.
- *   HOOKED  the at-th point         the same with a frame evaluation hook (PEP 523): CPython then also checks after
- *                                   calls of Python functions
- *   RAISED  the at-th operation     an instruction such as x + y, which a C type may end by raising what arrived.
- *                                   Frames are traced.
- *   TICK    the at-th tick()        programs call tick() in operations and effects
- *   ALLOC   the at-th allocation    of Python objects and memory by this thread
- *   THREAD  at nanoseconds later    another thread sends it
- *   FAIL    the at-th allocation    only this allocation fails
- *   FAIL_ON the at-th allocation    it and the following ones fail, at most MOST_FAILURES: a CPython exception handler
- *                                   that stores its position as an int (as a with block does from instruction 257 on)
- *                                   would otherwise retry forever
+ *   POINT   the `at`-th point       the signal or exception. A point is a place where CPython may handle a signal: the
+ *                                   return of a C function, or any instruction that may check for signals (see
+ *                                   is_quiet). Frames are traced.
+ *   HOOKED  the `at`-th point       as POINT, with a frame evaluation hook (PEP 523) installed: CPython then also
+ *                                   checks for signals after calls of Python functions
+ *   RAISED  the `at`-th operation   the exception, or that of the signal's handler, raised by an instruction such as
+ *                                   x + y, as the C code of an operand's type could do. Frames are traced.
+ *   TICK    the `at`-th tick()      the signal or exception. Programs call tick() in operations and effects
+ *   ALLOC   the `at`-th allocation  the signal or exception. Counts allocations of Python objects and memory by this
+ *                                   thread
+ *   THREAD  `at` nanoseconds later  the signal or exception, sent by another thread
+ *   FAIL    the `at`-th allocation  only this allocation fails
+ *   FAIL_ON the `at`-th allocation  this allocation and the following ones fail, at most MOST_FAILURES. Without the
+ *                                   limit, a CPython exception handler that stores its position as an int (as a `with`
+ *                                   block does from instruction 257 on) would retry forever
  *
- * at counts from 1; 0 is the start of the call; nothing arrives if it is negative.
+ * `at` counts from 1. If it is 0, the arrival comes at the start of the call; if it is negative, nothing arrives.
  *
- * An arrival sets the state that CPython sets when it catches a signal. Nothing is raised here: CPython,
- * or the code under test, decides when to handle it. exc is None for signals, else the class for
+ * Except with RAISED, FAIL and FAIL_ON, an arrival only sets the state that CPython sets when it catches a signal.
+ * CPython, or the code under test, decides when to handle it. exc is None for signals, or else the class for
  * PyThreadState_SetAsyncExc. info() describes the last call.
  */
 #define PY_SSIZE_T_CLEAN
@@ -41,9 +43,9 @@ static struct {
     enum how how;
     long at;
     int signum;
-    PyObject *exc; /* borrowed from the caller of call(); NULL for a signal */
-    unsigned long ident; /* the thread of the call */
-    pthread_t main; /* the same thread */
+    PyObject *exc; /* borrowed from the caller of call(); NULL if a signal arrives */
+    unsigned long ident; /* identifier of the thread that makes the call */
+    pthread_t main; /* the thread that makes the call */
     long points, ticks, blocks, spared;
     long long nanoseconds;
     volatile int fired, over;
@@ -74,8 +76,8 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Whether CPython 3.11 never checks for signals during or after the instruction. Instructions that may end an
- * object's life are not listed, since its __del__ would run. */
+/* Reports whether CPython 3.11 never checks for signals during or after the instruction. Instructions that
+ * may release the last reference to an object are not listed, since the object's __del__ would run. */
 static int
 is_quiet(int opcode)
 {
@@ -106,8 +108,8 @@ is_quiet(int opcode)
     }
 }
 
-/* Whether torch or its tensors have a function of this name. Such a function may check for signals before
- * it does anything. */
+/* Reports whether torch or its tensors have a function of this name. Such a function may check for signals
+ * before it does anything else. */
 static int
 is_torch_name(PyObject *name)
 {
@@ -120,7 +122,8 @@ is_torch_name(PyObject *name)
     return tensor != NULL && (PyObject_HasAttr(tensor, name) || PyObject_HasAttr(torch, name));
 }
 
-/* Whether the instruction is an operation of its operands' types, or leads to a call of one. */
+/* Reports whether the instruction runs an operation that its operands' types define, or loads a method of
+ * torch or of tensors for a call. */
 static int
 is_operation(PyCodeObject *code, const unsigned char *instruction)
 {
@@ -144,7 +147,7 @@ is_operation(PyCodeObject *code, const unsigned char *instruction)
     }
 }
 
-/* Counts an operation. Returns -1 with the exception that arrives at this one. */
+/* Counts an operation. Returns -1 with the exception set that arrives at this operation, or else 0. */
 static int
 at_operation(void)
 {
@@ -198,8 +201,8 @@ on_trace(PyObject *Py_UNUSED(self), PyFrameObject *frame, int what, PyObject *Py
     return 0;
 }
 
-/* CPython's own evaluation, installed as a hook: CALL then no longer runs Python functions inline.
- * Returns a new reference. */
+/* Evaluates a frame as CPython does. While this function is installed as a hook, CALL does not run Python
+ * functions inline. Returns a new reference. */
 static PyObject *
 evaluate(PyThreadState *tstate, struct _PyInterpreterFrame *frame, int throwflag)
 {
@@ -314,8 +317,8 @@ send_later(void *Py_UNUSED(arg))
 
 /* ---- the module ---- */
 
-/* cell, fn, args, exc: borrowed. Returns a new reference to None, or NULL with the exception of fn or of
- * the arrival. */
+/* Runs call(). cell, fn, args, exc: borrowed. Returns a new reference to None, or NULL with the exception
+ * that fn raised or that arrived. */
 static PyObject *
 call(PyObject *Py_UNUSED(module), PyObject *arguments)
 {
@@ -382,7 +385,7 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Returns a new reference: a copy of the given tensor, or None. An exception comes from the copy. */
+/* Returns a copy of the given tensor, or None without one, as a new reference. Any exception comes from copying. */
 static PyObject *
 tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

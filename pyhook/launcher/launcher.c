@@ -3,12 +3,12 @@
  *
  *     godynamo-embed LIBPYTHON LIBGODYNAMO PYTHON ARGUMENTS...
  *
- * libpython is found at run time and opened first, with its symbols global: the Go library leaves
- * Python's symbols to its process, as in a plain Python. A separate Go program would need these symbols
- * when it is linked (data symbols are bound at start), and would bring a second Go runtime besides the
- * library's.
+ * libpython is found at run time. It is opened first, and its symbols are global: the Go library takes
+ * Python's symbols from its process, as in a plain Python. A separate Go program would need these symbols when
+ * it is linked (data symbols are bound at start), and would bring a second Go runtime besides the library's
+ * runtime.
  *
- * Exit code: Python's; 127 if a library cannot be opened, with the reason in one line.
+ * The exit code is Python's exit code, or 127 with the reason in one line if a library cannot be opened.
  */
 #include <dlfcn.h>
 #include <locale.h>
@@ -17,8 +17,8 @@
 
 typedef int (*embed_fn)(int argc, char **argv);
 
-/* Sets the locale in which arguments are decoded before Python starts: the user's, or UTF-8 if that is C,
- * as Python does. */
+/* Sets the locale in which arguments are decoded before Python starts. It is the user's locale, or UTF-8
+ * if that locale is C, as in Python. */
 static void
 take_locale(void)
 {

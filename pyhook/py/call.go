@@ -12,7 +12,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// Name returns an interned str for s, one per scope.
+// Name returns an interned str for text. Each scope makes one str per text.
 func (s *Scope) Name(text string) Object {
 	if o, ok := s.names[text]; ok {
 		return o
@@ -34,8 +34,8 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns reports whether a code object that has the string among its constants replaces it by the
-// interned string of the same text.
+// CodeInterns reports whether a code object with the string among its constants replaces it by the interned
+// string of the same text.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 
 var errorsSurrogate = C.CString("surrogatepass")
@@ -95,7 +95,7 @@ func (s *Scope) Dict(pairs ...[2]Object) (Object, error) {
 	return d, nil
 }
 
-// result returns a new reference as an Object, or the Python error for NULL.
+// result returns p, a new reference, as an Object. If p is NULL, it returns the Python error.
 func (s *Scope) result(p *C.PyObject) (Object, error) {
 	if p == nil {
 		return Object{}, s.Err()
@@ -169,7 +169,7 @@ func (s *Scope) InstanceDict(o Object) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// MadeDict returns the instance's __dict__, created if necessary; false if its type has none.
+// MadeDict returns the instance's __dict__ and creates it if necessary. It returns false if the type has none.
 func (s *Scope) MadeDict(o Object) (Object, bool) {
 	v := s.take(C.gdpy_made_dict(o.c()))
 	return v, !v.IsNull()
@@ -213,7 +213,7 @@ func (s *Scope) MroIndex(typ Object, name string) int {
 	return int(C.gdpy_mro_index(typ.c(), s.Name(name).c()))
 }
 
-// Items returns the items of a list or tuple, read from storage; for an instance of a subclass as well.
+// Items returns the items of a list or tuple, or of an instance of a subclass, read from storage.
 func (s *Scope) Items(o Object) []Object {
 	n := int(C.gdpy_seq_size(o.c()))
 	if n == 0 {
@@ -262,7 +262,7 @@ func (s *Scope) DictGet(d, key Object) (Object, bool) {
 // DictGetName looks up a str key.
 func (s *Scope) DictGetName(d Object, name string) (Object, bool) { return s.DictGet(d, s.Name(name)) }
 
-// DictSet stores into a dict that godynamo made.
+// DictSet stores an item in a dict that godynamo made.
 func (s *Scope) DictSet(d Object, key string, v Object) {
 	if C.PyDict_SetItem(d.c(), s.Name(key).c(), v.c()) < 0 {
 		s.outOfMemory()
@@ -274,7 +274,7 @@ func (s *Scope) Binary(op opcode.BinaryOp, a, b Object) (Object, error) {
 	return s.result(C.gdpy_binary(C.int(op), a.c(), b.c()))
 }
 
-// Unary evaluates + (0), - (1), ~ (2), not (3).
+// Unary evaluates a unary operator. op: + is 0, - is 1, ~ is 2, `not` is 3.
 func (s *Scope) Unary(op int, a Object) (Object, error) {
 	return s.result(C.gdpy_unary(C.int(op), a.c()))
 }
@@ -339,7 +339,7 @@ func IsSubtype(a, b Object) bool {
 	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
 }
 
-// ReprFailed is Repr's result if repr raises.
+// ReprFailed is the result of Repr if repr() raises.
 const ReprFailed = "<repr failed>"
 
 // Repr returns repr(o), or ReprFailed if that raises. If repr(o) would run user code, Repr only names o's type.
@@ -375,8 +375,8 @@ func AsInt(o Object) (int64, bool) {
 // Index calls operator.index in CPython.
 func (s *Scope) Index(o Object) (Object, error) { return s.result(C.gdpy_index(o.c())) }
 
-// TypeName returns a type's tp_name without calling anything: its __name__, for some static types after the module's
-// name and a dot.
+// TypeName returns a type's tp_name without calling anything. That is the type's __name__; for some static
+// types the module's name and a dot precede it.
 func TypeName(typ Object) string {
 	return C.GoString((*C.PyTypeObject)(unsafe.Pointer(typ.p)).tp_name)
 }

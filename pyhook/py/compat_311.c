@@ -1,9 +1,9 @@
-/* The one function that go-python3 calls and that CPython 3.11 declares (cpython/pyerrors.h) but does not
- * define.
+/* Defines the one function that go-python3 calls and that CPython 3.11 declares (cpython/pyerrors.h) but does
+ * not define.
  *
- * godynamo never calls it. It is here so that the library has no undefined function that the host process
- * lacks, which RTLD_NOW would reject. It is hidden, so that no other library in the process resolves to
- * it. */
+ * godynamo never calls this function. Without the definition the library would have an undefined function that
+ * the host process lacks, and RTLD_NOW would reject the library. The symbol is hidden, so that no other
+ * library in the process resolves to it. */
 #include <Python.h>
 
 __attribute__((visibility("hidden"))) int

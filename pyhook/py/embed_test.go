@@ -13,7 +13,8 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, Embed) }
 
-// with runs a test's body on the interpreter's thread; get reads a name of the namespace that source has made.
+// with runs a test's body on the interpreter's thread. The body gets a function `get`, which reads a name
+// from the namespace that the Python source has filled.
 func with(t *testing.T, source string, body func(t *testing.T, s *Scope, get func(name string) Object)) {
 	t.Helper()
 	embedtest.On(func() {

@@ -29,10 +29,10 @@ func (s *Scope) Err() error {
 	return e
 }
 
-// Answered reports whether a call into Python returned a result. It is for calls where an ordinary
-// exception means "no": a missing attribute, no length, no hash. An exception from outside and
-// MemoryError are different: the core notes them when Err takes them (gd_note_interruption in
-// pyhook/core/interrupt.h), and they end the translation at its boundary, whatever the caller does.
+// Answered reports whether a call into Python returned a result. It is for calls in which an ordinary
+// exception means "no": a missing attribute, no length, no hash. An exception from outside and MemoryError
+// are different: the core notes them when Err takes them (gd_note_interruption in pyhook/core/interrupt.h),
+// and they end the translation, whatever the caller of Answered does.
 func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
 
 // Restore makes a taken exception the current one again, so that it reaches the caller of the exported function.
@@ -40,9 +40,9 @@ func (s *Scope) Restore(e *Error) {
 	C.PyErr_SetObject(e.Type.c(), e.Value.c())
 }
 
-// CheckSignals runs the handlers of signals that have arrived; an error means that one raised. The core
-// keeps that exception: the call being translated raises it even if the error is ignored. Everywhere
-// else, signals are held back while Go runs.
+// CheckSignals runs the handlers of signals that have arrived. It returns an error if a handler raised. The
+// core keeps the handler's exception: the call being translated raises it even if the error is ignored.
+// Outside of CheckSignals, signals are held back while Go runs.
 func (s *Scope) CheckSignals() error {
 	if C.gdpy_check_signals() < 0 {
 		return s.Err()

@@ -9,7 +9,7 @@ import "unsafe"
 // FunctionPart is a field of a function object.
 type FunctionPart int
 
-// The fields.
+// The fields that FunctionField reads.
 const (
 	FuncCode       FunctionPart = C.GDPY_FUNC_CODE
 	FuncGlobals    FunctionPart = C.GDPY_FUNC_GLOBALS
@@ -21,7 +21,7 @@ const (
 	FuncName       FunctionPart = C.GDPY_FUNC_NAME
 )
 
-// FunctionField reads a field of an exact function; false if it is NULL.
+// FunctionField reads a field of an exact function. It returns false if the field is NULL.
 func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 	v := s.take(C.gdpy_function_field(f.c(), C.int(field)))
 	return v, !v.IsNull()
@@ -46,21 +46,22 @@ func (s *Scope) NewFunction(code, globals, builtins, closure Object, name, qualn
 // NewCell makes a cell that holds v.
 func (s *Scope) NewCell(v Object) Object { return s.made(wrapC(C.gdpy_cell(v.c()))) }
 
-// CellContents returns the contents of a cell; false if it is empty.
+// CellContents returns the contents of a cell, or false if the cell is empty.
 func (s *Scope) CellContents(c Object) (Object, bool) {
 	v := s.take(C.gdpy_cell_get(c.c()))
 	return v, !v.IsNull()
 }
 
-// MemberValue reads a member defined by __slots__ or C code: its value and byte offset; false if it is
-// unset or not an object.
+// MemberValue reads a member defined by __slots__ or C code, and returns its value and its byte offset. It
+// returns false if the member is unset or holds no object.
 func (s *Scope) MemberValue(descr, o Object) (v Object, offset int, ok bool) {
 	var off C.Py_ssize_t
 	v = s.take(C.gdpy_member_value(descr.c(), o.c(), &off))
 	return v, int(off), !v.IsNull()
 }
 
-// MemberIsSlot distinguishes a member made by __slots__ from a C member, which may be read-only or of another kind.
+// MemberIsSlot reports whether a member was made by __slots__. Other members are defined in C; they may be
+// read-only or hold no object.
 func MemberIsSlot(descr Object) bool { return C.gdpy_member_is_slot(descr.c()) != 0 }
 
 // Descriptor reports whether type(o) has __get__, and whether it has __set__ or __delete__ (a data descriptor).
@@ -77,9 +78,9 @@ func IsNative(typ Object, name string, descr Object) bool {
 		descr.c()) != 0
 }
 
-// IsOwnField is IsNative for members and computed fields (the descriptors of slots, __dict__, args). A
-// descriptor copied from another class rejects typ's instances; one under another name is an alias of the
-// same field.
+// IsOwnField does the same as IsNative for members and computed fields (the descriptors of slots, __dict__,
+// args). A descriptor copied from another class rejects typ's instances; a descriptor found under another
+// name is an alias of the same field.
 func IsOwnField(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
 		descr.c()) != 0
@@ -91,7 +92,7 @@ func IsGeneratorCode(code Object) bool { return C.gdpy_is_coroutine_code(code.c(
 // TypeFact is a property of a type object's slots.
 type TypeFact int
 
-// The facts.
+// The facts that Is checks.
 const (
 	GenericGetAttr   TypeFact = C.GDPY_TYPE_GENERIC_GETATTR
 	GenericSetAttr   TypeFact = C.GDPY_TYPE_GENERIC_SETATTR
@@ -108,14 +109,15 @@ const (
 	MatchesSequence TypeFact = C.GDPY_TYPE_MATCHES_SEQUENCE
 	MatchesMapping  TypeFact = C.GDPY_TYPE_MATCHES_MAPPING
 	MatchesSelf     TypeFact = C.GDPY_TYPE_MATCHES_SELF
-	// ObjectNew and ObjectInit: the slot of __new__ or __init__ is object's.
+	// ObjectNew and ObjectInit hold if the type uses the slot of object.__new__ or object.__init__.
 	ObjectNew  TypeFact = C.GDPY_TYPE_OBJECT_NEW
 	ObjectInit TypeFact = C.GDPY_TYPE_OBJECT_INIT
-	// WrapsGenericGetAttr: __getattribute__ is object's, or a wrapper of the same C function. threading.local's is not.
+	// WrapsGenericGetAttr holds if __getattribute__ is object.__getattribute__ or a wrapper of the same C
+	// function. It does not hold for threading.local.
 	WrapsGenericGetAttr TypeFact = C.GDPY_TYPE_WRAPS_GENERIC_GETATTR
-	// IsAbstract: object.__new__ refuses to create an instance of the class.
+	// IsAbstract holds if object.__new__ refuses to create an instance of the class.
 	IsAbstract TypeFact = C.GDPY_TYPE_IS_ABSTRACT
-	// HasSubscript: the type has the slot of a mapping's subscription, which PyMapping_Check tests.
+	// HasSubscript holds if the type has the slot mp_subscript, which PyMapping_Check tests.
 	HasSubscript TypeFact = C.GDPY_TYPE_HAS_SUBSCRIPT
 )
 

@@ -190,9 +190,9 @@ gdpy_list(PyObject **items, Py_ssize_t n)
     return t;
 }
 
-/* Whether a code object with o among its constants replaces it by the interned string of the same text.
- * The compiler interns constants that look like names; strings that a program computes are not interned.
- * o: borrowed. */
+/* Reports whether a code object with o among its constants replaces o by the interned string of the same
+ * text. The compiler interns constants that look like names; strings that a program computes are not
+ * interned. o: borrowed. */
 int
 gdpy_code_interns(PyObject *o)
 {
@@ -233,7 +233,7 @@ gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *c
     if (f == NULL) {
         return NULL;
     }
-    if (builtins != NULL) { /* the globals' builtins may have been replaced since the user's function was made */
+    if (builtins != NULL) { /* globals['__builtins__'] may have been replaced since the user's function was made */
         Py_INCREF(builtins);
         Py_XSETREF(((PyFunctionObject *)f)->func_builtins, builtins);
     }
@@ -294,7 +294,8 @@ long long
 gdpy_int(PyObject *o, int *overflow)
 {
     if (!PyLong_Check(o)
-        && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) { /* whose __index__ may be the user's */
+        /* a type in the user's code may define __index__ */
+        && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) {
         *overflow = 1;
         return 0;
     }
@@ -334,10 +335,10 @@ gdpy_is_descriptor(PyObject *o)
     return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
-/* Whether a type's C descriptor under a name is that of the type itself or of its builtin base. One
- * copied from elsewhere behaves differently: C.__len__ = list.__len__ rejects the type's instances,
- * C.__init__ = object.__repr__ does something else, and so does C.update = dict.update in a subclass of
- * OrderedDict. name: n bytes of UTF-8, not terminated by 0. */
+/* Reports whether a C descriptor found in a type under a name was defined there by the type itself or by
+ * its builtin base. A descriptor copied from another class behaves differently: C.__len__ = list.__len__
+ * rejects the type's instances, C.__init__ = object.__repr__ does something else, and so does C.update =
+ * dict.update in a subclass of OrderedDict. name: n bytes of UTF-8, not terminated by 0. */
 static int
 is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
 {
@@ -412,8 +413,8 @@ gdpy_cell_type(void)
     return (PyObject *)&PyCell_Type;
 }
 
-/* Whether __getattribute__ is a wrapper of PyObject_GenericGetAttr: object's, or a C type's wrapper of
- * the same function. */
+/* Reports whether the type's __getattribute__ is a wrapper of PyObject_GenericGetAttr:
+ * object.__getattribute__, or the wrapper of a C type that uses the same function. */
 static int
 reads_generically(PyTypeObject *t)
 {

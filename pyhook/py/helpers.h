@@ -1,12 +1,12 @@
-/* Batches for the cold path: each does in one C call what would take several calls through cgo (52 ns
- * each). Every comment names the ownership: borrowed, new, stolen. All functions need the GIL. */
+/* Helpers for the cold path. Each does in one C call what would take several calls through cgo (52 ns
+ * each). Comments name the ownership: borrowed, new, stolen. All functions need the GIL. */
 #ifndef GD_PY_HELPERS_H
 #define GD_PY_HELPERS_H
 
 #include <Python.h>
 #include <stdint.h>
 
-/* Fields of a function and of a method. */
+/* Numbers of the fields of a function and of a method. */
 enum {
     GDPY_FUNC_CODE,
     GDPY_FUNC_GLOBALS,
@@ -41,8 +41,8 @@ enum {
     GDPY_TYPE_HAS_SUBSCRIPT,
 };
 
-/* Kinds that one call distinguishes, by exact type; an instance of a subclass is GDK_OTHER or the nearest
- * *_SUB. kind.go has Go's names. */
+/* Kinds that one call of gdpy_kind distinguishes, by exact type. An instance of a subclass has the kind
+ * GDK_OTHER or the nearest *_SUB. kind.go has Go's names for the kinds. */
 enum {
     GDK_NULL,
     GDK_NONE,
@@ -92,45 +92,51 @@ enum {
 };
 
 int gdpy_kind(PyObject *o);
-PyObject *gdpy_type(PyObject *o);                         /* borrowed */
-/* Instance attribute read from storage: inline values or dict. Runs no user code, creates no dict. new or
- * NULL, never raises */
+PyObject *gdpy_type(PyObject *o);                         /* returns a borrowed reference */
+/* Returns an instance attribute read from storage (inline values or dict) as a new reference, or NULL.
+ * Runs no user code, creates no dict, raises nothing. */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
-PyObject *gdpy_instance_dict(PyObject *o); /* new reference to an existing dict, or NULL */
-PyObject *gdpy_made_dict(PyObject *o); /* the same, created if there is none yet: new */
+/* returns a new reference to the instance's dict, or NULL if it does not exist yet */
+PyObject *gdpy_instance_dict(PyObject *o);
+/* returns a new reference to the instance's dict, which is created if it does not exist yet */
+PyObject *gdpy_made_dict(PyObject *o);
 int gdpy_has_instance_storage(PyObject *o); /* 1 if instances of the type have attributes */
-PyObject *gdpy_type_lookup(PyObject *type, PyObject *name); /* new or NULL, never raises (_PyType_Lookup) */
-PyObject *gdpy_mro(PyObject *type); /* new or NULL */
-/* Index in type.__mro__ of the first class whose __dict__ has the name, or -1. */
+/* calls _PyType_Lookup; returns a new reference or NULL, never raises */
+PyObject *gdpy_type_lookup(PyObject *type, PyObject *name);
+PyObject *gdpy_mro(PyObject *type); /* returns a new reference or NULL */
+/* Returns the index in type.__mro__ of the first class whose __dict__ has the name, or -1. */
 int gdpy_mro_index(PyObject *type, PyObject *name);
-Py_ssize_t gdpy_seq_size(PyObject *o); /* for a list or tuple */
-void gdpy_seq_items(PyObject *o, PyObject **out); /* new references to all items of a list or tuple */
-Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room); /* new references */
-PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* new; items borrowed */
+Py_ssize_t gdpy_seq_size(PyObject *o); /* the length of a list or tuple */
+void gdpy_seq_items(PyObject *o, PyObject **out); /* stores new references to all items of a list or tuple */
+/* Stores new references to at most `room` keys and values, in order, and returns how many. */
+Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room);
+PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* returns a new tuple; the items are borrowed */
 void gdpy_decref_all(PyObject **items, Py_ssize_t n); /* steals the items */
-/* The tuple (a, b, i, j), or (a, b, i, j, last) unless last is NULL; new; objects borrowed */
+/* Returns the new tuple (a, b, i, j), or (a, b, i, j, last) if last is not NULL; the objects are borrowed. */
 PyObject *gdpy_objects_ints(PyObject *a, PyObject *b, long i, long j, PyObject *last);
-PyObject *gdpy_list(PyObject **items, Py_ssize_t n); /* new; items borrowed */
-const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL if it cannot be encoded */
+PyObject *gdpy_list(PyObject **items, Py_ssize_t n); /* returns a new list; the items are borrowed */
+const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL if s cannot be encoded */
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name,
-                        const char *qualname, PyObject *module); /* new */
-PyObject *gdpy_cell(PyObject *value); /* new cell holding value (borrowed) */
-PyObject *gdpy_cell_get(PyObject *cell); /* new or NULL */
-PyObject *gdpy_function_field(PyObject *f, int field); /* field: a GDPY_FUNC_ number; new, NULL if it is NULL */
-PyObject *gdpy_method_field(PyObject *m, int field); /* field: a GDPY_METHOD_ number; new */
-long long gdpy_int(PyObject *o, int *overflow); /* value of an int */
-PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset); /* T_OBJECT_EX member: new or NULL */
-int gdpy_member_is_slot(PyObject *descr); /* 1 for a member made by __slots__, 0 for one of C's */
-int gdpy_is_descriptor(PyObject *o); /* bits: 1 has __get__, 2 has __set__ or __delete__ */
-/* Whether descr is the type's own C method or slot (is_native), or member or computed field
- * (is_own_field), under that name. descr: borrowed. */
+                        const char *qualname, PyObject *module); /* returns a new reference */
+PyObject *gdpy_cell(PyObject *value); /* returns a new cell that holds value (borrowed) */
+PyObject *gdpy_cell_get(PyObject *cell); /* returns a new reference, or NULL if the cell is empty */
+/* field: a GDPY_FUNC_ number; returns a new reference, or NULL if the field is NULL */
+PyObject *gdpy_function_field(PyObject *f, int field);
+PyObject *gdpy_method_field(PyObject *m, int field); /* field: a GDPY_METHOD_ number; returns a new reference */
+long long gdpy_int(PyObject *o, int *overflow); /* returns the value of an int */
+/* returns the value of an object member as a new reference, or NULL */
+PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset);
+int gdpy_member_is_slot(PyObject *descr); /* returns 1 for a member made by __slots__, 0 for a member defined in C */
+int gdpy_is_descriptor(PyObject *o); /* returns bits: 1 if o has __get__, 2 if it has __set__ or __delete__ */
+/* Report whether descr is the type's own C method or slot (gdpy_is_native), or the type's own member or
+ * computed field (gdpy_is_own_field), under that name. descr: borrowed. */
 int gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
 int gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
 int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);
 int gdpy_odd_keys(PyObject *dict);
-/* Immortal. */
+/* Return immortal objects. */
 PyObject *gdpy_true(void);
 PyObject *gdpy_false(void);
 PyObject *gdpy_none(void);
@@ -138,14 +144,15 @@ PyObject *gdpy_ellipsis(void);
 PyObject *gdpy_cell_type(void);
 int gdpy_type_is(PyObject *type, int fact); /* fact: a GDPY_TYPE_ number; function.go explains them */
 
-/* ---- functions that may run the user's Python (run.c). New references, or NULL or -1 with an exception ---- */
+/* ---- may run the user's Python (run.c); return new references, or NULL or -1 with an exception set ---- */
 
-/* Called before each of them returns; in a forked child it does not return. NULL in tests: not called. */
+/* Each function of this section calls this before it returns; in a forked child the call does not return.
+ * NULL in Go's tests: not called. */
 extern void (*gdpy_on_return)(void);
-/* The core's signal handling (gd_core_api); NULL if Go runs without the core, as in its tests. */
+/* The function check_signals of gd_core_api; NULL if Go runs without the core, as in its tests. */
 extern int (*gdpy_signals)(void);
-/* Clears the pending exception, if any, of a lookup for which failing is a valid result. The core sees
- * the exception first: MemoryError is not a valid result. */
+/* Clears the pending exception, if any, after a lookup that may fail with an ordinary exception. The core
+ * sees the exception first, since MemoryError must not count as a failed lookup. */
 void gdpy_forget_error(void);
 
 PyObject *gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames);
@@ -154,7 +161,8 @@ PyObject *gdpy_getattr(PyObject *o, PyObject *name);
 int gdpy_setattr(PyObject *o, PyObject *name, PyObject *value);
 PyObject *gdpy_repr(PyObject *o);
 PyObject *gdpy_str(PyObject *o);
-PyObject *gdpy_compare(int op, PyObject *a, PyObject *b); /* op: < <= == != > >= are 0 to 5 */
+/* op: the operators < <= == != > >= have the numbers 0 to 5 */
+PyObject *gdpy_compare(int op, PyObject *a, PyObject *b);
 int gdpy_contains(PyObject *o, PyObject *value);
 int gdpy_truth(PyObject *o);
 Py_ssize_t gdpy_len(PyObject *o);
@@ -163,9 +171,11 @@ int gdpy_isinstance(PyObject *o, PyObject *cls);
 int gdpy_issubclass(PyObject *o, PyObject *cls);
 PyObject *gdpy_index(PyObject *o);
 int gdpy_check_signals(void);
-PyObject *gdpy_binary(int op, PyObject *a, PyObject *b); /* op: NB_* of opcode.h, in-place ones included */
+/* op: an NB_* number of opcode.h, in-place operators included */
+PyObject *gdpy_binary(int op, PyObject *a, PyObject *b);
 PyObject *gdpy_unary(int op, PyObject *a); /* op: 0 +, 1 -, 2 ~, 3 not */
-/* Takes the current exception, normalized: new type and value; 0 if there is none. */
+/* Takes the current exception, normalized, and stores new references to its type and value. Returns 0 if
+ * there is none. */
 int gdpy_take_error(PyObject **type, PyObject **value);
 
 #endif

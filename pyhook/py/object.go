@@ -1,12 +1,12 @@
 // Package py provides the translator's handles on CPython objects.
 //
 // An Object is a handle that its Scope keeps alive. Every call that yields an object takes the scope, and
-// the scope owns the new reference; so results are never borrowed and arguments never stolen. A Scope
-// lives for one translation; having one proves that the GIL is held. Nothing here starts a goroutine or keeps a Go
+// the scope owns the new reference. So no result is borrowed and no argument is stolen. A Scope lives for
+// one translation; having a Scope proves that the GIL is held. Nothing here starts a goroutine or keeps a Go
 // pointer in C.
 //
-// It is the only importer of go-python3 (handles, calls, errors). Work that takes several cgo calls (52
-// ns each) with go-python3 is batched in helpers.c.
+// Only this package imports go-python3 (handles, calls, errors). If an operation would take several cgo
+// calls (52 ns each) with go-python3, helpers.c does it in one.
 package py
 
 // #cgo CFLAGS: -I${SRCDIR}/compat -Wno-deprecated-declarations
@@ -20,7 +20,8 @@ import (
 	python3 "github.com/DataDog/go-python3"
 )
 
-// Object is a handle on a Python object; the zero Object is NULL. Two handles are == when they name the same object.
+// Object is a handle on a Python object; the zero Object is NULL. Two handles compare equal (==) if they
+// refer to the same object.
 type Object struct{ p *python3.PyObject }
 
 // At makes a handle of a PyObject* that another owner keeps alive while the handle is used.
@@ -39,7 +40,7 @@ func (o Object) ID() uint64 { return uint64(uintptr(unsafe.Pointer(o.p))) }
 // Kind classifies the object by its exact type in one C call.
 func (o Object) Kind() Kind { return Kind(C.gdpy_kind(o.c())) }
 
-// Type returns type(o); it lives as long as o does.
+// Type returns type(o). The handle is valid as long as o is alive.
 func (o Object) Type() Object { return wrapC(C.gdpy_type(o.c())) }
 
 func wrapC(p *C.PyObject) Object { return Object{(*python3.PyObject)(unsafe.Pointer(p))} }

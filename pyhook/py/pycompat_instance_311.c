@@ -1,5 +1,6 @@
-/* Instance attributes read from storage, on CPython 3.11: the only file of this package that includes
- * internal headers. Py_BUILD_CORE must precede Python.h, which must agree with them. */
+/* Reads instance attributes from storage, on CPython 3.11. This is the only file of the package that
+ * includes internal headers. Py_BUILD_CORE must be defined before Python.h, so that Python.h agrees with
+ * the internal headers. */
 #define Py_BUILD_CORE 1
 #include "helpers.h"
 
@@ -10,9 +11,10 @@
 #    error "inline values have been checked on CPython 3.11 only"
 #endif
 
-/* CPython 3.11 keeps the attributes of most instances in a values array, with a keys table shared by the
- * type (Objects/dictobject.c, _PyObject_GetInstanceAttribute). Reading __dict__ would convert it for
- * good. new or NULL */
+/* Returns an attribute from the inline values as a new reference, or NULL. CPython 3.11 keeps the
+ * attributes of most instances in a values array, with a keys table shared by the type
+ * (Objects/dictobject.c, _PyObject_GetInstanceAttribute). Reading __dict__ would convert them to a dict
+ * for good. */
 static PyObject *
 inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
 {
@@ -32,7 +34,7 @@ inline_value(PyTypeObject *t, PyDictValues *values, PyObject *name)
     return NULL;
 }
 
-/* borrowed, or NULL if there is no dict; *values: the inline values, or NULL. */
+/* Returns the existing dict, borrowed, or NULL if there is none. Sets *values to the inline values or NULL. */
 static PyObject *
 existing_dict(PyObject *o, PyDictValues **values)
 {
@@ -73,7 +75,8 @@ gdpy_instance_attr(PyObject *o, PyObject *name)
     return v;
 }
 
-/* Whether the dict has a key that is not an exact str: looking up a name may then run the key's own __eq__. */
+/* Reports whether the dict has a key that is not an exact str: looking up a name may then run the key's
+ * own __eq__. */
 int
 gdpy_odd_keys(PyObject *d)
 {

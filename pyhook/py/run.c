@@ -1,9 +1,9 @@
 /* Functions that may run the user's Python on behalf of Go.
  *
- * Such code may fork, and the child may return from it. Go's runtime is dead in the child: even the
- * return into Go can hang forever, if another thread's processor or the collector was active during the
- * fork. So each function here checks, before it returns to Go, whether the process is still the one in
- * which it was called. In a child that check does not return (gd_core_api.python_returned), and Go's work
+ * The user's code may fork, and the call may then return in the child process. Go's runtime is dead in the
+ * child: even the return into Go can hang forever, if another thread's processor or the collector was active
+ * during the fork. So each function here checks, before it returns to Go, whether the process is still the one
+ * in which it was called. In a child this check does not return (gd_core_api.python_returned), and Go's work
  * is abandoned.
  */
 #include "helpers.h"
@@ -28,7 +28,7 @@ gdpy_forget_error(void)
     }
 }
 
-/* result: stolen, and returned. */
+/* Calls the return check. result: stolen, and returned as a new reference. */
 static PyObject *
 object(PyObject *result)
 {
@@ -49,8 +49,8 @@ gdpy_call(PyObject *f, PyObject **args, Py_ssize_t n, PyObject *kwnames)
     return object(PyObject_Vectorcall(f, args, (size_t)n, kwnames));
 }
 
-/* Imports as the core's gd_import (runtime.c) does, for the same reason: the running frame may have
- * builtins without __import__. */
+/* Imports in the same way as the core's gd_import (runtime.c), for the same reason: the running frame may
+ * have builtins without __import__. */
 PyObject *
 gdpy_import(const char *name)
 {
@@ -79,7 +79,7 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
 
 static int quiet_repr(PyObject *o, int depth);
 
-/* quiet_repr for all items of a list or tuple, which may be NULL. items: borrowed. */
+/* Applies quiet_repr to all items of a list or tuple; `items` may be NULL. items: borrowed. */
 static int
 quiet_items(PyObject *items, int depth)
 {
@@ -91,7 +91,7 @@ quiet_items(PyObject *items, int depth)
     return items != NULL;
 }
 
-/* quiet_repr for the items of an exact set or deque. o: borrowed. */
+/* Applies quiet_repr to the items of an exact set or deque. o: borrowed. */
 static int
 quiet_iterable(PyObject *o, int depth)
 {
@@ -101,7 +101,8 @@ quiet_iterable(PyObject *o, int depth)
     return quiet;
 }
 
-/* quiet_repr for the objects in o that the C function owner.__repr__ iterates or prints. o, owner: borrowed. */
+/* Applies quiet_repr to the objects in o that the C function owner.__repr__ iterates or prints. o, owner:
+ * borrowed. */
 static int
 quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
 {
@@ -121,14 +122,14 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
         }
         return 1;
     }
-    if (owner == &PySet_Type || owner == &PyFrozenSet_Type) { /* this __repr__ iterates an instance of a subclass */
+    if (owner == &PySet_Type || owner == &PyFrozenSet_Type) { /* set.__repr__ calls the __iter__ of a subclass */
         return PyAnySet_CheckExact(o) && quiet_iterable(o, depth);
     }
     if (owner == &PySlice_Type) {
         PySliceObject *s = (PySliceObject *)o;
         return quiet_repr(s->start, depth) && quiet_repr(s->stop, depth) && quiet_repr(s->step, depth);
     }
-    if (owner == &Py_GenericAliasType) { /* this __repr__ looks up attributes on the classes it names */
+    if (owner == &Py_GenericAliasType) { /* its __repr__ looks up attributes on the classes that it names */
         PyObject *args = Py_IS_TYPE(o, owner) ? PyObject_GetAttrString(o, "__args__") : NULL;
         int plain = args != NULL && PyTuple_Check(args);
         for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(args); i++) {
@@ -165,8 +166,8 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
     return 1;
 }
 
-/* Whether repr(o) runs no user code. A __repr__ in Python must be torch's or numpy's; a C one is checked
- * for all that o contains. o: borrowed. */
+/* Reports whether repr(o) runs no user code. A __repr__ in Python must be torch's or numpy's function. For
+ * a __repr__ in C, everything that o contains is checked. o: borrowed. */
 static int
 quiet_repr(PyObject *o, int depth)
 {
@@ -190,7 +191,8 @@ quiet_repr(PyObject *o, int depth)
     return PyType_IsSubtype(Py_TYPE(o), owner) && quiet_inside(o, owner, depth + 1);
 }
 
-/* repr(o) for messages; the name of its type if repr(o) would run user code. */
+/* Returns repr(o) for messages, or only the name of o's type if repr(o) would run user code. The result is
+ * a new str, or NULL with an exception set. */
 PyObject *
 gdpy_repr(PyObject *o)
 {
@@ -264,14 +266,14 @@ gdpy_check_signals(void)
     return number(gdpy_signals != NULL ? gdpy_signals() : PyErr_CheckSignals());
 }
 
-/* new, or NULL with an exception */
+/* Returns a ** b as a new reference, or NULL with an exception set. */
 static PyObject *
 power(PyObject *a, PyObject *b)
 {
     return PyNumber_Power(a, b, Py_None);
 }
 
-/* new, or NULL with an exception */
+/* Returns the result of a **= b as a new reference, or NULL with an exception set. */
 static PyObject *
 ipower(PyObject *a, PyObject *b)
 {
@@ -281,7 +283,7 @@ ipower(PyObject *a, PyObject *b)
 PyObject *
 gdpy_binary(int op, PyObject *a, PyObject *b)
 {
-    /* the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of 3.11 */
+    /* in the order of NB_ADD .. NB_INPLACE_XOR in Include/opcode.h of CPython 3.11 */
     static PyObject *(*const table[])(PyObject *, PyObject *) = {
         PyNumber_Add,
         PyNumber_And,

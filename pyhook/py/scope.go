@@ -15,8 +15,8 @@ type Scope struct {
 	owned  []*python3.PyObject
 	names  map[string]Object
 	closed bool
-	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change; the zero
-	// Object means that nothing was found.
+	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change. If nothing
+	// was found, `found` is the zero Object.
 	OnTypeLookup func(typ Object, name string, found Object)
 }
 
@@ -29,7 +29,7 @@ func (s *Scope) Close() {
 		return
 	}
 	s.closed = true
-	if n := len(s.owned); n > 0 { // one call for all of them
+	if n := len(s.owned); n > 0 { // one C call releases all references
 		C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&s.owned[0])), C.Py_ssize_t(n))
 	}
 	s.owned = nil
@@ -39,13 +39,13 @@ func (s *Scope) Close() {
 // from it, and CPython runs the frame.
 type NoMemory struct{}
 
-// outOfMemory abandons the call from C; the core knows the reason.
+// outOfMemory abandons the call from C by panicking. The core has noted the reason.
 func (s *Scope) outOfMemory() {
 	C.gdpy_forget_error()
 	panic(NoMemory{})
 }
 
-// made gives the scope a new reference, which is NULL only without memory.
+// made passes a new reference to the scope. The reference is NULL only if memory is out.
 func (s *Scope) made(o Object) Object {
 	if o.p == nil {
 		s.outOfMemory()
@@ -53,7 +53,7 @@ func (s *Scope) made(o Object) Object {
 	return s.Adopt(o)
 }
 
-// take gives the scope a new reference.
+// take passes a new reference to the scope.
 func (s *Scope) take(p *C.PyObject) Object {
 	o := wrapC(p)
 	if o.p != nil {
@@ -62,7 +62,7 @@ func (s *Scope) take(p *C.PyObject) Object {
 	return o
 }
 
-// Adopt gives the scope a new reference that came from C.
+// Adopt passes a new reference that came from C to the scope.
 func (s *Scope) Adopt(o Object) Object {
 	if o.p != nil {
 		s.owned = append(s.owned, o.p)
@@ -79,7 +79,7 @@ func (s *Scope) Hold(o Object) Object {
 	return o
 }
 
-// Keep returns a reference that outlives the scope: the caller releases it.
+// Keep returns a reference that outlives the scope; the caller must release it.
 func (s *Scope) Keep(o Object) Owned {
 	o.p.IncRef()
 	return Owned{o}

@@ -1,4 +1,4 @@
-/* Reads and creates code objects, each in one call: see cache/code.h. */
+/* Reads and creates code objects, each in one call; implements cache/code.h. */
 #include "cache/code.h"
 
 #include "cache/extra_state.h"
@@ -6,8 +6,9 @@
 /* The objects that an open view owns. */
 typedef struct {
     PyObject *code;     /* strong: the code object, which keeps its strings and tables alive */
-    PyObject *bytecode; /* strong: PyCode_GetCode, the unspecialised instructions */
-    PyObject *encoded;  /* strong list: bytes of names that are not valid UTF-8 (lone surrogates) */
+    PyObject *bytecode; /* strong: the result of PyCode_GetCode, the unspecialised instructions */
+    /* strong list of bytes: encoded names that contain lone surrogates, which UTF-8 cannot encode */
+    PyObject *encoded;
     gd_bytes *names;    /* one array for names and localsplusnames */
 } view_internal;
 
@@ -19,7 +20,8 @@ bytes_of(PyObject *bytes)
     return (gd_bytes){PyBytes_AS_STRING(bytes), (size_t)PyBytes_GET_SIZE(bytes)};
 }
 
-/* UTF-8 of a str; lone surrogates are passed through. 0 or -1 */
+/* Stores the UTF-8 text of a str in *out; lone surrogates are encoded with surrogatepass. Returns 0, or -1
+ * with an exception set. */
 static int
 utf8_of(view_internal *in, PyObject *str, gd_bytes *out)
 {
@@ -134,14 +136,14 @@ gd_code_view_release(gd_code_view *view)
 
 /* ---- making ---- */
 
-/* Returns a new str from UTF-8, lone surrogates included; NULL with an exception. */
+/* Returns a new str from UTF-8 that may contain lone surrogates, or NULL with an exception set. */
 static PyObject *
 str_of(gd_bytes text)
 {
     return PyUnicode_DecodeUTF8(text.data != NULL ? text.data : "", (Py_ssize_t)text.len, "surrogatepass");
 }
 
-/* Returns a new tuple of interned str, or NULL with an exception. */
+/* Returns a new tuple of interned str, or NULL with an exception set. */
 static PyObject *
 tuple_of(const gd_bytes *texts, int32_t n)
 {
@@ -161,14 +163,14 @@ tuple_of(const gd_bytes *texts, int32_t n)
     return tuple;
 }
 
-/* Returns new bytes, or NULL with an exception. */
+/* Returns a new bytes object, or NULL with an exception set. */
 static PyObject *
 raw_of(gd_bytes raw)
 {
     return PyBytes_FromStringAndSize(raw.data, (Py_ssize_t)raw.len);
 }
 
-/* Returns a new code object without the mark. */
+/* Returns a new code object that is not marked as ours, or NULL with an exception set. */
 static PyObject *
 assemble(const gd_code_spec *spec)
 {
@@ -220,7 +222,7 @@ gd_code_new(const gd_code_spec *spec)
     return code;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- for Python: these functions return new references, or NULL with an exception set ---- */
 
 /* Reads a code object and creates an equal new one from the result, not marked as ours. */
 static PyObject *
@@ -275,15 +277,15 @@ mark_ours(PyObject *Py_UNUSED(module), PyObject *code)
     Py_RETURN_NONE;
 }
 
-/* Returns a new reference to a tuple or dict, NULL for an empty one. */
+/* Returns a new reference to a tuple or dict, or NULL if it is empty. */
 static PyObject *
 or_null(PyObject *items)
 {
     return PyObject_Size(items) > 0 ? Py_NewRef(items) : NULL;
 }
 
-/* Written in C, so that no signal or exception of another thread can interrupt it: the user's blocks
- * could not handle that. */
+/* Creates a function as MAKE_FUNCTION does. It is written in C so that no signal and no exception of
+ * another thread can interrupt it: the user's blocks could not handle such an exception. */
 static PyObject *
 function_made(PyObject *Py_UNUSED(module), PyObject *args)
 {

@@ -1,6 +1,6 @@
 /* Creates a GuardedCode from a gd_entry_spec. Every spec is verified here, since a wrong register or
- * operand would be read as an address. GuardedCode supports garbage collection, so a Callable that is
- * reachable from the objects it guards can be collected. */
+ * operand would be read as an address. GuardedCode supports garbage collection, so a Callable can be
+ * collected even if the objects that it guards refer to it. */
 #include "cache/entry.h"
 
 #include "guards/memo.h"
@@ -33,7 +33,7 @@ malformed(uint32_t node, const gd_node_spec *n, const char *what)
 typedef struct {
     const gd_entry_spec *spec;
     char *written; /* per register */
-    char *caches; /* per cache: a node uses it already */
+    char *caches; /* per cache: whether a node already uses it */
 } verifier;
 
 /* Returns why an operand is wrong, or NULL. */
@@ -141,7 +141,7 @@ verify_extra(verifier *v)
     return 0;
 }
 
-/* Verifies a spec. 0, or -1 with an exception. */
+/* Verifies a spec. Returns 0, or -1 with an exception set. */
 static int
 verify(const gd_entry_spec *spec)
 {
@@ -224,8 +224,8 @@ keep_weakly(gd_GuardedCode *e, keepers *k, PyObject *object)
     return failed;
 }
 
-/* Keeps one object as requested. An object that takes no weak reference is held strongly; the collector
- * sees it through the entry. */
+/* Keeps one object as requested. An object that does not support weak references is held strongly; the
+ * collector sees it through the entry. */
 static int
 keep(gd_GuardedCode *e, keepers *k, PyObject *object, int how)
 {
@@ -254,7 +254,7 @@ copy_consts(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
         if (op_table[n->op].a == GD_OPERAND_NAME) {
-            /* Interned names are found by address. The list keeps the name alive. */
+            /* Dict lookups find an interned name by its address. The list keeps the name alive. */
             PyObject *name = Py_NewRef(e->consts[n->a]);
             PyUnicode_InternInPlace(&name);
             int failed = PyList_Append(k->strong, name);
@@ -311,7 +311,7 @@ copy_tensors(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     return 0;
 }
 
-/* Records the present state, with which OBJECT_MUTATION compares. */
+/* Records the present dict version of each object that an OBJECT_MUTATION node checks. */
 static int
 note_mutations(gd_GuardedCode *e)
 {
@@ -345,7 +345,8 @@ copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
-/* Returns a new tuple: the line of each part, or None for each if the spec has no lines; NULL with an exception. */
+/* Returns a new tuple with the line of each part, or with None for each part if the spec has no lines.
+ * Returns NULL with an exception set on failure. */
 static PyObject *
 lines_or_nones(const gd_entry_spec *spec)
 {
@@ -382,7 +383,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
         const gd_node_spec *n = &spec->nodes[i];
         e->nodes[i] = (gd_guard_node){
             .op = n->op,
-            .src = n->src & 0xFFFFFF, /* src and dst are below nregs where an operation uses them */
+            .src = n->src & 0xFFFFFF, /* src and dst are below nregs if the operation uses them */
             .flags = n->flags,
             .dst = n->dst & 0xFFFFFF,
             .a = n->a,
@@ -433,7 +434,7 @@ gd_entry_new(const gd_entry_spec *spec)
     return (PyObject *)e;
 }
 
-/* ---- the type: getters return new references, NULL with an exception ---- */
+/* ---- the type: getters return new references, or NULL with an exception set ---- */
 
 static int
 entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
@@ -453,8 +454,8 @@ entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
     return 0;
 }
 
-/* Fields that the evaluator dereferences are freed only together with the entry: a cleared entry can
- * still be evaluated, and fails. */
+/* Fields that the evaluator dereferences are freed only together with the entry: after tp_clear an entry
+ * can still be evaluated, and its guards fail. */
 static int
 entry_clear(gd_GuardedCode *e)
 {

@@ -3,9 +3,9 @@
 
 static Py_ssize_t extra_index = -1;
 
-/* Runs when a code object dies, possibly at interpreter exit or in a forked child. So it is C only: it
- * calls no Go and uses no Python object. The index is empty by then, since a FrameCache holds its code
- * object. */
+/* Frees the data of a code object. Runs when the code object dies, possibly at interpreter exit or in a
+ * forked child, so it calls no Go and uses no Python object. The index of FrameCaches is empty by then,
+ * since a FrameCache holds its code object. */
 static void
 extra_free(void *p)
 {
@@ -90,7 +90,7 @@ gd_code_mark(PyCodeObject *code, uint32_t flags)
     return 0;
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- for Python: these functions return new references, or NULL with an exception set ---- */
 
 static PyObject *
 code_flags(PyObject *Py_UNUSED(module), PyObject *code)

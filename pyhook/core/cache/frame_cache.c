@@ -1,5 +1,5 @@
-/* FrameCache and Root: see cache/frame_cache.h. Functions that Python calls return new references, NULL
- * with an exception. */
+/* FrameCache and Root: see cache/frame_cache.h. The functions that Python calls return new references, or
+ * NULL with an exception set. */
 #include "cache/frame_cache.h"
 
 #include <stddef.h>
@@ -45,7 +45,8 @@ gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
     return c;
 }
 
-/* Empties the list before the first entry is released: a destructor may call into this cache. */
+/* Drops all entries. The list is emptied before the first entry is released, since a destructor may call
+ * into this cache. */
 static void
 drop_entries(gd_FrameCache *c, int invalidate)
 {
@@ -75,9 +76,9 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     return 0;
 }
 
-/* The code object and the globals stay until deallocation: a call may still use the cache while a cycle
- * is cleared. Neither can keep a cycle alive by itself: code objects reach nothing that the collector
- * sees, and a dict is emptied by its own tp_clear. */
+/* The code object and the globals stay until deallocation, since a call may still use the cache while a
+ * cycle is cleared. Neither of the two can keep a cycle alive by itself: code objects refer to nothing
+ * that the collector sees, and a dict is emptied by its own tp_clear. */
 static int
 cache_tp_clear(gd_FrameCache *c)
 {
@@ -90,7 +91,7 @@ static void
 cache_dealloc(gd_FrameCache *c)
 {
     PyObject_GC_UnTrack(c);
-    /* Unlinked before weak reference callbacks run: they must not find a dying cache. */
+    /* The cache is unlinked before weak reference callbacks run, so that they cannot find a dying cache. */
     gd_extra_unlink(c->code, c);
     if (c->prev != NULL) {
         c->prev->next = c->next;
@@ -138,7 +139,7 @@ gd_frame_cache_add(gd_FrameCache *c, gd_GuardedCode *entry)
     return 0;
 }
 
-/* Removes the entry at index i and returns the list's reference: new */
+/* Removes the entry at index i from the list. Returns it as a new reference. */
 static gd_GuardedCode *
 take_entry(gd_FrameCache *c, uint32_t i)
 {
@@ -192,7 +193,7 @@ gd_frame_cache_failed(gd_FrameCache *c, PyObject *text)
         c->failures = PyList_New(0);
     }
     if (c->failures == NULL || PyList_Append(c->failures, text) < 0) {
-        PyErr_Clear(); /* out of memory: the reason is lost, nothing depends on it */
+        PyErr_Clear(); /* out of memory: the reason is lost, which changes no behaviour */
         return;
     }
     Py_ssize_t n = PyList_GET_SIZE(c->failures);
@@ -301,7 +302,7 @@ gd_root_new(PyObject *options)
     int limit = -1;
     PyObject *own = options != Py_None ? PyObject_GetAttrString(options, "cache_size_limit") : NULL;
     if (own != NULL && PyLong_Check(own)) {
-        int overflow; /* a value above an int's range means no limit */
+        int overflow; /* a value above INT_MAX means no limit */
         long n = PyLong_AsLongAndOverflow(own, &overflow);
         limit = overflow > 0 || n > INT_MAX ? INT_MAX : overflow < 0 || n < 0 ? -1 : (int)n;
     }
@@ -372,8 +373,8 @@ root_traverse(gd_Root *root, visitproc visit, void *arg)
 static int
 root_tp_clear(gd_Root *root)
 {
-    /* A cache identifies its owner by address. If somebody still holds the cache, a later Root at the
-     * same address must not find it. */
+    /* A cache identifies its owner by address. If another object still holds the cache, a later Root at
+     * the same address must not find it. */
     for (Py_ssize_t i = 0; root->inner != NULL && i < PyList_GET_SIZE(root->inner); i++) {
         ((gd_FrameCache *)PyList_GET_ITEM(root->inner, i))->owner = NULL;
     }
@@ -411,7 +412,7 @@ root_clear(gd_Root *root, PyObject *Py_UNUSED(ignored))
     root->inner = fresh;
     for (Py_ssize_t i = 0; old != NULL && i < PyList_GET_SIZE(old); i++) {
         gd_FrameCache *c = (gd_FrameCache *)PyList_GET_ITEM(old, i);
-        c->owner = NULL; /* somebody may still hold the cache: it must not be found again */
+        c->owner = NULL; /* another object may still hold the cache, but this Root must not find it again */
         gd_frame_cache_clear(c);
     }
     Py_XDECREF(old);
@@ -435,8 +436,8 @@ static PyMemberDef root_members[] = {
     {NULL, 0, 0, 0, NULL},
 };
 
-/* Returns the dict of the family's resume callables, created on first use: new. All breaks of a frame at one place
- * share a resume callable, even in a loop. */
+/* Returns the dict of the family's resume callables as a new reference; creates it on first use. All
+ * breaks of a frame at one place share a resume callable, even in a loop. */
 static PyObject *
 root_resumes(gd_Root *root, void *Py_UNUSED(closure))
 {
@@ -470,14 +471,14 @@ PyTypeObject gd_Root_Type = {
 
 /* ---- the process ---- */
 
-/* Each round clears one cache that has entries. That may free other caches, so the list is walked from
- * its start again. */
+/* Clears every cache of the process. Clearing a cache that has entries may free other caches, so the list
+ * is then walked from its start again. */
 static PyObject *
 reset_caches(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
 {
     for (gd_FrameCache *c = all_caches; c != NULL;) {
         if (c->nentries == 0) {
-            gd_frame_cache_clear(c); /* releases only strings */
+            gd_frame_cache_clear(c); /* without entries, this releases only strings */
             c = c->next;
             continue;
         }
@@ -501,7 +502,7 @@ mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
     if (state == NULL) {
         return NULL;
     }
-    /* ASKED is set in either case: the caller's choice overrides skip_code. */
+    /* ASKED is set in either case, so the caller's choice overrides skip_code. */
     state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
     for (uint32_t i = 0; i < state->count; i++) {
         state->caches[i]->skip = (char)skip;

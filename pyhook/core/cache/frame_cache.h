@@ -1,12 +1,12 @@
 /* FrameCache: the entries of one code object (with one globals dict) for one owner. Root: the data that a
- * family of callables shares.
+ * family of callables shares. A family is a Callable (W, what optimize(fn) returns) and its resume functions.
  *
  *   Callable W ──▶ FrameCache of W's code ──▶ GuardedCode, most recently used first
  *       └────────▶ Root ──▶ inner: FrameCaches of frames the hook serves, found by (code, globals) through the
  *                           ExtraState
  *
- * A resume function's W has its own FrameCache and its family's Root; no reference leads from Root back
- * to a W.
+ * The Callable of a resume function has its own FrameCache and uses the Root of its family. No reference leads
+ * from a Root back to a Callable.
  */
 #ifndef GD_FRAME_CACHE_H
 #define GD_FRAME_CACHE_H
@@ -18,11 +18,13 @@
 typedef struct gd_Root {
     PyObject_HEAD PyObject *options; /* strong, any object: passed to the translator as gd_request.options */
     PyObject *inner; /* strong list of FrameCache */
-    PyObject *resumes; /* strong dict or NULL: the translator's resume callables by code and place */
+    PyObject *resumes; /* strong dict, or NULL: the translator's resume callables by code and place */
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting applies */
-    int hot_calls; /* where everything is served: how many calls of its code before a frame is translated; 0: none */
-    /* the same for code that is seen to use tensors; core/calls/heat.h */
+    /* when a whole program is served: a frame is translated after this many calls of its code; 0: at the
+     * first call */
+    int hot_calls;
+    /* hot_calls for code that is known to use tensors; core/calls/heat.h */
     int hot_tensor_calls;
 } gd_Root;
 
@@ -32,47 +34,51 @@ typedef struct gd_FrameCache {
         PyCodeObject *code; /* strong, never NULL */
     gd_GuardedCode **entries; /* strong references, most recently used first */
     uint32_t nentries, capacity;
-    uint32_t version; /* changes with the set of entries, not with their order */
-    uint32_t max_regs; /* registers that suffice for every entry, nslots + 2 at least */
-    int32_t positional; /* number of parameters if all are positional; else -1 */
-    int32_t star_positional; /* with *args or **kwargs and no keyword-only ones: number of the others; else -1 */
+    uint32_t version; /* changes when entries are added or removed, not when they are reordered */
+    uint32_t max_regs; /* enough registers for every entry; at least nslots + 2 */
+    int32_t positional; /* the number of parameters if all are positional, or else -1 */
+    /* if there is *args or **kwargs and no keyword-only parameter: the number of positional parameters; or
+     * else -1 */
+    int32_t star_positional;
     uint32_t nargs; /* argument slots */
-    uint32_t nslots; /* the same and the closure's cells */
-    char skip; /* never translated: run the user's own code */
+    uint32_t nslots; /* argument slots and closure cells */
+    char skip; /* never translated: the user's own code runs */
     char warned; /* the limit has been reported */
-    uint16_t passes; /* attempts to translate that left the frame to CPython; see GD_MAX_PASSES */
-    uint16_t idle; /* calls in a row left to CPython that served no frame below them; see GD_IDLE_CALLS */
+    uint16_t passes; /* number of attempts to translate that left the frame to CPython; see GD_MAX_PASSES */
+    uint16_t idle; /* calls in a row that ran in CPython and under which no frame was served; see GD_IDLE_CALLS */
     uint64_t hits, misses;
     /* the other fields */
     PyObject *globals; /* strong: the frames' globals dict */
-    void *owner; /* borrowed, compared only: the Root whose `inner` holds this cache; NULL for the cache of a W */
+    /* borrowed and only compared: the Root whose `inner` holds this cache; NULL for the cache of a Callable */
+    void *owner;
     int in_progress; /* fork generation + 1 while a thread translates this code; 0: none */
-    PyObject *failures; /* strong list of str, the latest last; or NULL */
+    PyObject *failures; /* strong list of str, the latest last, or NULL */
     PyObject *weakreflist;
-    struct gd_FrameCache *prev, *next; /* list of all caches in the process, for reset() */
+    struct gd_FrameCache *prev, *next; /* links in the list of all caches in the process, for reset() */
 } gd_FrameCache;
 
 extern PyTypeObject gd_FrameCache_Type, gd_Root_Type;
 
-/* Return new objects; borrow their arguments. A new cache is linked to the code's ExtraState. */
+/* Return new objects, or NULL with an exception set; they borrow their arguments. A new cache is linked to
+ * the code's ExtraState. */
 gd_FrameCache *gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner);
 gd_Root *gd_root_new(PyObject *options);
 
-/* Returns the family's cache of this code and globals, created when absent. borrowed; NULL without an
- * exception when the family is full (inner_limit), NULL with one without memory. */
+/* Returns the family's cache of this code and globals, borrowed, and creates it if absent. Returns NULL
+ * with no exception set if the family is full (inner_limit), or NULL with MemoryError set. */
 gd_FrameCache *gd_root_inner(gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyObject *globals);
 
-/* Puts the entry first and takes a new reference to it. 0, or -1 with an exception (no memory, wrong
- * number of slots). */
+/* Puts the entry first and takes a new reference to it. Returns 0, or -1 with an exception set (no memory,
+ * wrong number of slots). */
 int gd_frame_cache_add(gd_FrameCache *cache, gd_GuardedCode *entry);
-/* Drops dead entries (a weakly held object died, or reset() was called). Runs destructors: the caller
- * holds the cache. */
+/* Drops invalid entries (an object of their weak references died, or reset() was called). This runs
+ * destructors, so the caller must hold the cache. */
 void gd_frame_cache_sweep(gd_FrameCache *cache);
 /* Drops the least recently used entry. */
 void gd_frame_cache_evict(gd_FrameCache *cache);
 /* Invalidates and drops all entries; resets marks, reasons and counts. */
 void gd_frame_cache_clear(gd_FrameCache *cache);
-/* Adds a recompile reason (borrowed str). Keeps the last GD_MAX_FAILURES. Raises nothing. */
+/* Adds a recompile reason (borrowed str). Keeps only the last GD_MAX_FAILURES reasons. Raises nothing. */
 void gd_frame_cache_failed(gd_FrameCache *cache, PyObject *text);
 #define GD_MAX_FAILURES 64
 
@@ -87,9 +93,9 @@ gd_frame_cache_touch(gd_FrameCache *cache, uint32_t index)
     cache->entries[0] = entry;
 }
 
-/* The index of the entry to try first: the one that last followed the entry that served last. Without
- * this guess, calls that cycle through several entries (layers of several shapes) would each find theirs
- * at the end of the list. There must be at least one entry. */
+/* Returns the index of the entry to try first: the entry that last served right after entries[0], which
+ * served the latest call. Without this guess, calls that cycle through several entries (layers of several
+ * shapes) would each find their entry at the end of the list. There must be at least one entry. */
 static inline uint32_t
 gd_frame_cache_guess(const gd_FrameCache *cache)
 {
@@ -102,7 +108,7 @@ gd_frame_cache_guess(const gd_FrameCache *cache)
     return 0;
 }
 
-/* Adds the types, mark_skip, code_caches and reset_caches to the module. 0 or -1 */
+/* Adds the types, mark_skip, code_caches and reset_caches to the module. Returns 0, or -1 with an exception set. */
 int gd_frame_cache_init(PyObject *module);
 
 #endif

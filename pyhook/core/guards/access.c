@@ -1,4 +1,4 @@
-/* How access and check nodes read objects, without running user code. */
+/* Reads objects for access and check nodes, without running user code. */
 #include "guards/access.h"
 
 #include "guards/pure.h"
@@ -32,8 +32,9 @@ gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *c
     return cache->value;
 }
 
-/* Returns a new iterator: an OrderedDict's order is separate from the table's and only its iterator knows
- * it. NULL without an exception when iterating could run a key's __hash__, or without memory. */
+/* Returns a new iterator over an OrderedDict. Only the iterator yields the keys in the OrderedDict's own
+ * order, which is separate from the order of its hash table. Returns NULL with no exception set if
+ * iterating could run a key's __hash__, or if memory is out. */
 static PyObject *
 odict_iterator(PyObject *dict)
 {
@@ -139,7 +140,8 @@ gd_dict_keys_tuple(PyObject *dict)
 int
 gd_is_deque(PyObject *v)
 {
-    /* A static type, so it is immortal. Its objects start with PyObject_VAR_HEAD, which holds their length. */
+    /* deque is a static type, so it is immortal. Its instances start with PyObject_VAR_HEAD, which holds
+     * their length. */
     static PyTypeObject *deque;
     if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
         && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
@@ -201,7 +203,7 @@ gd_func_field(PyObject *v, uint32_t field)
     return values[field] != NULL ? values[field] : Py_None;
 }
 
-/* Whether this str equals the part of a static type's name after its last dot. */
+/* Reports whether `name` equals the part of `full`, a static type's name, after its last dot. */
 static int
 short_name_is(const char *full, PyObject *name)
 {
@@ -237,11 +239,11 @@ gd_name_is(PyObject *v, PyObject *name)
 
 enum { MAX_MODULES = 2048, MAX_MODULE_DEPTH = 64, MAX_NAME = 1024, MAX_SHOWN = 64 };
 
-/* The walk of nn.Module.named_parameters: a module's own parameters, then those of its children. Each
- * module and parameter is visited once. */
+/* The state of a walk in the order of nn.Module.named_parameters: a module's own parameters, then those of
+ * its children. Each module and parameter is visited once. */
 typedef struct {
     PyObject *names;
-    PyObject *found; /* a list that collects the names instead of comparing them; or NULL */
+    PyObject *found; /* a list that collects the names instead of comparing them, or NULL */
     Py_ssize_t next; /* the next expected name */
     PyObject **seen; /* modules and parameters visited; borrowed */
     Py_ssize_t nseen;
@@ -262,7 +264,7 @@ first_time(name_walk *w, PyObject *v)
     return 1;
 }
 
-/* A dict attribute of the module, borrowed; NULL when there is none. */
+/* Returns an attribute of the module that is a dict, borrowed, or NULL if there is none. */
 static PyObject *
 module_dict(PyObject *module, const char *text)
 {

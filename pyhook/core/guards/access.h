@@ -1,4 +1,4 @@
-/* How guards read objects, without running the user's code. */
+/* Functions by which guards read objects, without running the user's code. */
 #ifndef GD_GUARD_ACCESS_H
 #define GD_GUARD_ACCESS_H
 
@@ -6,33 +6,38 @@
 #include "structmember.h"
 #include "py311/guard.h"
 
-/* Set in a tag: the cache holds a position among inline values, not a dict's tag. */
+/* A bit of gd_inline_cache.tag. If it is set, the tag holds a position among inline values instead of a
+ * dict's version. */
 #define GD_INLINE_HINT (UINT64_C(1) << 63)
 
-/* The attribute in the instance's own storage: borrowed, or NULL. */
+/* Returns the attribute in the instance's own storage (inline values or __dict__), borrowed, or NULL if it
+ * is missing. */
 PyObject *gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache);
 
-/* The i-th key in the dict's order (for an OrderedDict, its own order); borrowed, NULL when there is none. */
+/* Returns the i-th key in the dict's order (for an OrderedDict, in its own order), borrowed, or NULL if
+ * there is none. */
 PyObject *gd_dict_key(PyObject *dict, Py_ssize_t i);
 
-/* Whether the dict has exactly these keys in this order; types matter: 1 is not True. */
+/* Reports whether the dict has exactly these keys in this order. Types matter: 1 is not True. */
 int gd_dict_keys_are(PyObject *dict, PyObject *keys);
 
-/* A dict's keys in order as a new tuple; NULL with an exception. */
+/* Returns a dict's keys in order as a new tuple, or NULL with an exception set. */
 PyObject *gd_dict_keys_tuple(PyObject *dict);
 
-/* Whether the module's named_parameters() has exactly these names in this order. Runs none of the module's code. */
+/* Reports whether the module's named_parameters() has exactly these names in this order. Runs none of the
+ * module's code. */
 int gd_param_names_are(PyObject *module, PyObject *names);
 
-/* Whether v is a collections.deque or an instance of a subclass. */
+/* Reports whether v is a collections.deque or an instance of a subclass. */
 int gd_is_deque(PyObject *v);
 
-/* Number of items of a builtin container, or of an instance of a subclass, read from its storage; -1 for
- * other objects. */
+/* Returns the number of items of a builtin container, or of an instance of a subclass, read from its
+ * storage. Returns -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
-/* The member that __slots__ or C code defines. It is read only if the class has a member descriptor of
- * that name at that offset. borrowed; NULL when the member is empty or elsewhere. */
+/* Returns the value of a member that __slots__ or C code defines, borrowed. The member is read only if the
+ * class has a member descriptor of that name at that offset. Returns NULL if the member is empty, or if it
+ * is at another offset. */
 static inline PyObject *
 gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
 {
@@ -48,17 +53,19 @@ gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
     return *(PyObject **)((char *)v + offset);
 }
 
-/* The first 64 names of the module's named_parameters() as a new tuple. NULL without an exception if the
- * object is not a module. */
+/* Returns the first 64 names of the module's named_parameters() as a new tuple, or NULL with no exception
+ * set if the object is not a module. */
 PyObject *gd_param_names(PyObject *module);
 
-/* The i-th class of a type's MRO; borrowed; NULL if the object is not a type, or beyond the end. */
+/* Returns the i-th class of a type's MRO, borrowed. Returns NULL if the object is not a type or its MRO is
+ * shorter. */
 PyObject *gd_mro_class(PyObject *type, uint32_t i);
 
-/* A field of a function, method or exception; borrowed; NULL for another object. */
+/* Returns a field of a function, method or exception, borrowed, or NULL for any other object. */
 PyObject *gd_func_field(PyObject *v, uint32_t field);
 
-/* Whether the __name__ of a function, class, builtin or module is this str; read without an attribute lookup. */
+/* Reports whether the __name__ of a function, class, builtin or module equals this str. Performs no
+ * attribute lookup. */
 int gd_name_is(PyObject *v, PyObject *name);
 
 #endif

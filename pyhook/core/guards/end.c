@@ -1,4 +1,4 @@
-/* Whether dropping the program's references to a value can run code. */
+/* Finds out whether dropping the program's references to a value can run code. */
 #include "guards/end.h"
 
 #include "guards/access.h"
@@ -10,22 +10,23 @@
 enum { OBJECTS = 64, LEVELS = 16 };
 
 typedef struct {
-    int stores; /* for a value that a store replaces: assume that code runs when the search reaches its bounds */
-    Py_ssize_t spare; /* references that are dropped as well, besides the one that led to the object */
+    int stores; /* 1 for a value that a store replaces: the search then assumes, at its bounds, that code runs */
+    Py_ssize_t spare; /* references dropped in addition to the one through which the search reached the object */
     int objects, levels, nmet;
     struct {
         PyObject *object; /* borrowed */
         Py_ssize_t times;
-    } met[OBJECTS]; /* objects with several references, and how many of these come from objects that end */
+    } met[OBJECTS]; /* objects with several references; times: references from objects that are deallocated */
 } look;
 
-/* Counts a reference from an object that ends. Returns 1 once: when no references from elsewhere remain. */
+/* Counts one reference to v from an object that is deallocated. Returns 1 once: when no references from
+ * other objects remain, so that v is deallocated as well. */
 static int
 is_last(PyObject *v, look *l)
 {
     Py_ssize_t others = Py_REFCNT(v) - 1, spare = l->spare;
     if (!l->stores) {
-        l->spare = 0; /* spare references are to the variable's value, not to what it holds */
+        l->spare = 0; /* only the variable's value has spare references, not the objects that it holds */
     }
     if (others == 0) {
         return 1;
@@ -48,18 +49,19 @@ is_last(PyObject *v, look *l)
     return ++l->met[i].times == others - spare;
 }
 
-/* Whether dropping one reference to v may run code. */
+/* Reports whether dropping one reference to v may run code. */
 static int
 ends(PyObject *v, void *arg)
 {
     look *l = arg;
     PyTypeObject *type = Py_TYPE(v);
     if (PyType_Check(v) || PyModule_Check(v)) {
-        return 0; /* these outlive a call */
+        return 0; /* classes and modules outlive a call */
     }
     int runs = type->tp_finalize != NULL || type->tp_del != NULL;
     if (!runs && gd_tensor_layout.base != NULL && PyType_IsSubtype(type, gd_tensor_layout.base)) {
-        /* Its autograd nodes are skipped, and so are its weak references, since torch's own have callbacks. */
+        /* A tensor's autograd nodes are skipped. So are its weak references, since torch's own weak
+         * references have callbacks. */
         PyObject **dict = _PyObject_GetDictPtr(v);
         return dict != NULL && *dict != NULL && PyDict_GET_SIZE(*dict) > 0 && is_last(v, l) && ends(*dict, l);
     }
@@ -104,7 +106,8 @@ gd_variable_ends_in_code(PyObject *v, int places)
     return look_from(v, places, 0);
 }
 
-/* How many references the translation holds at most: to a value that it examines, and to a variable's value. */
+/* The most references that the translation itself holds: HELD to a value that it examines, ALL to a
+ * variable's value. */
 enum { HELD = 6, ALL = 1 << 20 };
 
 int

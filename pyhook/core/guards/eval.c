@@ -1,5 +1,5 @@
-/* Runs a guard program. Nodes run in order, and the first that fails decides. Registers hold borrowed
- * references. They stay valid because nothing here runs code that could drop them, except the Python
+/* Runs a guard program. Nodes run in order until one fails. Registers hold borrowed references. The
+ * references stay valid because this file runs no code that could drop the objects, except the Python
  * calls described at gd_guard_eval. */
 #include "guards/eval.h"
 
@@ -15,7 +15,7 @@
 
 #define PRESENT(node) (((node)->flags & GD_FLAG_PRESENT) != 0)
 
-/* Looks up a key in a dict through the node's cache. borrowed or NULL */
+/* Looks up a key in a dict through the node's cache. Returns a borrowed reference or NULL. */
 static inline PyObject *
 cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache)
 {
@@ -27,8 +27,8 @@ cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache
     return cache->value;
 }
 
-/* Whether a DICT_KEYS node holds. Any non-NULL value in the cache means that the keys were right; it is
- * never dereferenced. */
+/* Reports whether a DICT_KEYS node holds. Any non-NULL value in the cache means that the keys were right.
+ * The value is never dereferenced. */
 static inline int
 keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
 {
@@ -43,7 +43,7 @@ keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
     return cache->value != NULL;
 }
 
-/* The i-th item of a list or tuple; negative i counts from the end. borrowed or NULL */
+/* Returns the i-th item of a list or tuple, borrowed, or NULL. A negative i counts from the end. */
 static inline PyObject *
 item_at(PyObject *v, int32_t i)
 {
@@ -64,7 +64,7 @@ item_at(PyObject *v, int32_t i)
     return at >= 0 && at < n ? items[at] : NULL;
 }
 
-/* The value in the __dict__ of the i-th class of an MRO. borrowed or NULL */
+/* Returns the value in the __dict__ of the i-th class of an MRO, borrowed, or NULL. */
 static inline PyObject *
 mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
 {
@@ -76,7 +76,7 @@ mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
     return dict != NULL ? gd_dict_lookup(dict, name, hash) : NULL;
 }
 
-/* The item that a tuple iterator yields after i other items. borrowed or NULL */
+/* Returns the item that a tuple iterator yields after i other items, borrowed, or NULL. */
 static inline PyObject *
 tuple_iter_item(PyObject *v, uint32_t i)
 {
@@ -99,8 +99,8 @@ tuple_iter_left(PyObject *v, uint32_t n)
     return (seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0) == (Py_ssize_t)n;
 }
 
-/* gd_instance_attr with its common cases inline: the cache holds the position among inline values, or the
- * dict's tag. borrowed or NULL */
+/* Inlines the common cases of gd_instance_attr: the cache holds the position among inline values, or the
+ * dict's tag. Returns a borrowed reference or NULL. */
 static inline PyObject *
 attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 {
@@ -120,11 +120,11 @@ attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
     return gd_instance_attr(v, name, hash, cache);
 }
 
-/* Marks the next two functions: each covers all operations and is inlined once for each operation, with
- * `op` constant. */
+/* Marks the next two functions. Each of them has a case for every operation and is inlined once for each
+ * operation, with `op` constant. */
 #define ONCE_PER_OPERATION static inline __attribute__((always_inline))
 
-/* The value that an access node fetches; NULL when there is none. borrowed */
+/* Returns the value that an access node fetches, borrowed, or NULL if there is none. */
 ONCE_PER_OPERATION PyObject *
 fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
 {
@@ -170,7 +170,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
     }
 }
 
-/* Whether a check node holds, for all check nodes except PY_CHECK and TENSORS. */
+/* Reports whether a check node holds. Covers all check nodes except PY_CHECK and TENSORS. */
 ONCE_PER_OPERATION int
 holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
 {
@@ -248,7 +248,7 @@ predicate_holds(PyObject *predicate, PyObject *v)
 {
     Py_INCREF(v);
     int held = gd_hold_signals();
-    /* the hook must not serve what a guard calls: the predicate might be a guard of its own entry */
+    /* The hook must not translate functions that a guard calls: the predicate might be a guard of its own entry. */
     gd_thread.translating++;
     PyObject *result = PyObject_CallOneArg(predicate, v);
     Py_DECREF(v);
@@ -262,9 +262,9 @@ predicate_holds(PyObject *predicate, PyObject *v)
     return truth > 0;
 }
 
-/* Whether the tensors are distinct. They were at the last call, so only tensors whose address has changed
- * since are compared: usually none of a module's parameters. One guard for each pair would be 238,000
- * guards for a module of 690 parameters. */
+/* Reports whether the tensors are distinct. They were distinct at the last call, so only tensors whose
+ * address has changed since then are compared: usually none of a module's parameters. One guard for each
+ * pair would be 238,000 guards for a module of 690 parameters. */
 static int
 tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
 {
@@ -290,9 +290,9 @@ tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **
 
 enum { TENSORS_HOLD, TENSORS_FAIL, TENSORS_CALLED };
 
-/* The final check. TENSORS_CALLED: all tensors hold, but Python was called for some. Not inlined into
- * gd_guard_eval, so that it does not take registers from that loop: thirty tensors take 132 ns, inlined
- * 158 (make bench, group guards). */
+/* Runs the final check. TENSORS_CALLED: all tensors hold, but Python was called for some of them. The
+ * function is not inlined into gd_guard_eval, so that it takes no registers from the loop there: thirty
+ * tensors take 132 ns, inlined 158 ns (make bench, group guards). */
 static __attribute__((noinline)) int
 tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int called_before)
 {
@@ -328,21 +328,21 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
     return TENSORS_CALLED;
 }
 
-/* A call of Python (for PY_CHECK, or for a tensor that only Python can read) can let anything happen:
- * another thread runs, the collector calls finalizers, an object in a register dies. So the whole program
- * starts again after each such call and counts the call as done. The final result comes from one sweep
- * without any such call. A slow tensor's register is read right after a sweep; only slots and constants
- * must survive the call. */
+/* During a Python call (for PY_CHECK, or for a tensor that only Python can read) anything may happen:
+ * another thread runs, the collector calls finalizers, an object in a register dies. So after each such
+ * call the whole program starts again, and the call is not repeated. The final result comes from one sweep
+ * without any such call. The register of a tensor that Python reads is used right after a sweep, so only
+ * slots and constants must survive the calls. */
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
-    int done = -1; /* calls at nodes up to this one have been made and held */
+    int done = -1; /* the Python calls of nodes up to this index have been made, and the nodes held */
 restart:;
-    /* VALID is always the first node, and only the first; TENSORS can only be the last. */
+    /* VALID is the first node and occurs only there; TENSORS can only be the last node. */
     if (GD_UNLIKELY(!e->valid)) {
         return 0;
     }
-    const gd_guard_memo *memo = e->memo; /* a call may have replaced it */
+    const gd_guard_memo *memo = e->memo; /* a Python call may have replaced the memo */
     const gd_guard_node *nodes = e->nodes;
     int first = 1, n = (int)e->nnodes, i;
     if (memo != NULL) {
@@ -379,7 +379,7 @@ restart:;
             GD_GUARD_OPS(X)
 #undef X
         default:
-            goto fails; /* no such operation: gd_entry_new verifies programs */
+            goto fails; /* unreachable: gd_entry_new verifies the operations of each program */
         }
         continue;
     may_call:;
@@ -399,7 +399,7 @@ restart:;
             if (outcome == TENSORS_FAIL) {
                 goto fails;
             }
-            done = i; /* a program whose tensors are checked by Python has no memo, so i is the node's own index */
+            done = i; /* a program with tensors that Python checks has no memo, so i is the node's own index */
             goto restart;
         }
     }

@@ -6,10 +6,10 @@
 
 /* Runs the program. regs has room for e->nregs pointers. The caller has filled registers 0 .. nslots-1
  * with the slots, [nslots] with the globals dict and [nslots+1] with the builtins dict (all borrowed).
- * Runs none of the user's code, allocates nothing (except for PY_CHECK nodes and a new memo), raises
- * nothing. Returns -1 when the program holds, else the index of the failed node. After success the caller
- * may gather the values of extra_regs. They ascend and extra_regs[i] >= nslots + i, so the values can be
- * moved down to regs[nslots + i] in place; regs is then the argument array of `function`. */
+ * Runs none of the user's code, allocates nothing (except for PY_CHECK nodes and a new memo), and raises
+ * nothing. Returns -1 if the program holds, or else the index of the failed node. After success the caller
+ * may gather the values of extra_regs. Their indices ascend and extra_regs[i] >= nslots + i, so the values
+ * can be moved down to regs[nslots + i] in place; regs is then the argument array of `function`. */
 int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
 
 #endif

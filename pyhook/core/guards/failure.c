@@ -1,4 +1,5 @@
-/* Explains a failed guard in words, with both values, for recompile logs. Texts are new str, NULL with an exception. */
+/* Explains a failed guard in words, with both values, for recompile logs. Functions that return a new str
+ * return NULL with an exception set on failure. */
 #include "guards/failure.h"
 
 #include "guards/access.h"
@@ -15,13 +16,13 @@ static const char *const failure_texts[] = {
 #undef X
 };
 
-/* The values of a failed guard: the one found now, and the one when the guard was made; either may be
+/* The values of a failed guard: the value found now, and the value when the guard was made. Either may be
  * NULL. A function that returns this struct passes its references to the caller. */
 typedef struct {
     PyObject *found, *was; /* strong str or NULL */
 } both;
 
-/* The tensor that differs, as an expression of the guard's text, and the name of the field that differs. */
+/* The tensor that differs, as an expression in the guard's text, and the name of the field that differs. */
 typedef struct {
     PyObject *place; /* strong str or NULL */
     const char *field; /* static, or NULL */
@@ -34,14 +35,14 @@ drop(both *values)
     Py_CLEAR(values->was);
 }
 
-/* new */
+/* Returns a new str, or NULL with an exception set. */
 static PyObject *
 text_of(const char *s)
 {
     return PyUnicode_FromString(s);
 }
 
-/* Describes the constant of operand a; a dead object is shown by its address. new */
+/* Describes the constant of operand a. An object that has died is shown by its address. Returns a new str. */
 static PyObject *
 show_wanted(gd_GuardedCode *e, uint32_t a)
 {
@@ -49,7 +50,7 @@ show_wanted(gd_GuardedCode *e, uint32_t a)
     return constant != NULL ? gd_show_value(constant) : PyUnicode_FromFormat("the object at %p", e->consts[a]);
 }
 
-/* Returns the name of a function, class, builtin or module, as NAME_MATCH reads it. new */
+/* Returns a new str: the name of a function, class, builtin or module, read as NAME_MATCH reads it. */
 static PyObject *
 name_of(PyObject *v)
 {
@@ -70,7 +71,7 @@ name_of(PyObject *v)
                                 : text_of("nothing");
 }
 
-/* Describes the keys of a dict, or the object itself if it is not a dict. new */
+/* Describes the keys of a dict, or the object itself if it is not a dict. Returns a new str. */
 static PyObject *
 keys_of(PyObject *v)
 {
@@ -81,7 +82,7 @@ keys_of(PyObject *v)
     return text;
 }
 
-/* Returns how many items a tuple iterator has left. new */
+/* Returns a new str: how many items a tuple iterator has left. */
 static PyObject *
 left_in(PyObject *v)
 {
@@ -93,15 +94,16 @@ left_in(PyObject *v)
     return PyUnicode_FromFormat("%zd", seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0);
 }
 
-/* Returns the value for a check of presence. new */
+/* Returns a new str for a check that a value is present. */
 static PyObject *
 presence(int there)
 {
     return text_of(there ? "there" : "missing");
 }
 
-/* Returns the predicate's own words for what it accepts: the second argument of ___object(address,
- * 'words')(place). new; NULL without an exception if the text has another form. */
+/* Returns the predicate's own description of the values it accepts: the second argument in the text
+ * ___object(address, 'words')(place). It is a new str, or NULL with no exception set if the text has
+ * another form. */
 static PyObject *
 predicate_words(PyObject *part)
 {
@@ -117,7 +119,7 @@ predicate_words(PyObject *part)
     return PyUnicode_Substring(part, from + 3, to - 1);
 }
 
-/* Appends the addresses to two equal texts. values: stolen. */
+/* Appends the addresses if the two texts are equal. values: stolen. */
 static both
 told_apart(both values, const void *found, const void *was)
 {
@@ -128,7 +130,7 @@ told_apart(both values, const void *found, const void *was)
     return values;
 }
 
-/* Returns both values of a node, by its operation; v is the value of its source register, or NULL. */
+/* Returns both values of a node, depending on its operation. v is the value of its source register, or NULL. */
 static both
 both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
 {
@@ -197,7 +199,8 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     }
 }
 
-/* Fills in the message template of the node's operation. v: the value of its source register. new */
+/* Fills in the message template of the node's operation. v is the value of its source register. Returns a
+ * new str. */
 static PyObject *
 expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *values)
 {
@@ -240,8 +243,8 @@ expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *va
 
 /* ---- the final check ---- */
 
-/* Returns the text of the i-th argument of a part such as ___check_tensors(x, y[0]), or "a tensor" if the
- * part has another form. new */
+/* Returns a new str: the i-th argument of a part such as ___check_tensors(x, y[0]), or "a tensor" if the
+ * part has another form. */
 static PyObject *
 argument_name(PyObject *part, Py_ssize_t wanted)
 {
@@ -280,7 +283,7 @@ argument_name(PyObject *part, Py_ssize_t wanted)
     return text_of("a tensor");
 }
 
-/* Formats sizes or strides as a tuple. new */
+/* Formats sizes or strides as a tuple. Returns a new str. */
 static PyObject *
 dims_text(const int64_t *dims, int n)
 {
@@ -294,10 +297,10 @@ dims_text(const int64_t *dims, int n)
     return text;
 }
 
-/* How each field is named. */
+/* The name of each field. */
 static const struct {
     int field;
-    int item; /* in tensor_state's tuple */
+    int item; /* index in the tuple of tensor_state() */
     const char *name;
 } fields[] = {
     {GD_TENSOR_TYPE, 0, "type"},
@@ -339,7 +342,7 @@ field_of_plain(const gd_tensor_check *c, PyObject *v, int field)
     }
 }
 
-/* The same for a tensor that only Python can read. */
+/* Returns both values of a field, for a tensor that only Python can read. */
 static both
 field_by_python(const gd_tensor_check *c, PyObject *v, int field)
 {
@@ -360,7 +363,8 @@ field_by_python(const gd_tensor_check *c, PyObject *v, int field)
     return out;
 }
 
-/* Describes the first tensor that differs, the field, and both values. The text, *out and *tensor are new. */
+/* Describes the first tensor that differs, the field, and both values. The returned text, *out and *tensor
+ * hold new references. */
 static PyObject *
 first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values, both *out, which *tensor)
 {
@@ -406,12 +410,14 @@ first_difference(const gd_tensor_check *checks, PyObject *part, PyObject *values
     return text_of(failure_texts[GD_OP_TENSORS]);
 }
 
-/* Checks again to find the tensor or the state that differs. The text, *out and *tensor are new. */
+/* Repeats the check to find the tensor or the state that differs. The returned text, *out and *tensor hold
+ * new references. */
 static PyObject *
 tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *tensor)
 {
     const gd_guard_node *node = &e->nodes[at];
-    /* Keeps the tensors alive, since the following code calls Python. No collection may run before that. */
+    /* Keeps the tensors alive, since the code below calls Python. No garbage collection may run before the
+     * tuple holds them. */
     int collects = PyGC_Disable();
     PyObject *values = PyTuple_New(node->b);
     for (uint32_t i = 0; values != NULL && i < node->b; i++) {
@@ -439,7 +445,7 @@ tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *
 
 /* ---- the whole text ---- */
 
-/* Returns GuardFailure, a str with its details as attributes; created on first use. borrowed */
+/* Returns GuardFailure, a subclass of str with the details as attributes, created on first use; borrowed. */
 static PyObject *
 failure_type(void)
 {
@@ -457,7 +463,7 @@ failure_type(void)
     return type;
 }
 
-/* Returns a new GuardFailure with this text, or NULL with an exception. */
+/* Returns a new GuardFailure with this text, or NULL with an exception set. */
 static PyObject *
 with_details(PyObject *text, PyObject *part, PyObject *reason, const both *values, const which *tensor, PyObject *line)
 {

@@ -1,7 +1,7 @@
 /* GuardedCode: one translation of one code object, and the guard program that decides when it applies.
  *
- * Made by gd_entry_new (cache/entry.c) from a gd_entry_spec, owned by a gd_FrameCache, visible to the
- * garbage collector. The evaluator (guards/eval.c) and the call path (calls/callable_call.c,
+ * gd_entry_new (cache/entry.c) makes an entry from a gd_entry_spec. A gd_FrameCache owns it, and the garbage
+ * collector sees it. The evaluator (guards/eval.c) and the call path (calls/callable_call.c,
  * calls/eval_frame.c) read it.
  */
 #ifndef GD_GUARDED_CODE_H
@@ -11,13 +11,14 @@
 #include "golib.h"
 
 typedef struct {
-    /* ma_version_tag of the dict when `value` was read; 0: never filled; with GD_INLINE_HINT: guards/access.h */
+    /* ma_version_tag of the dict when `value` was read; 0 if the cache was never filled. For the bit
+     * GD_INLINE_HINT, see guards/access.h. */
     uint64_t tag;
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 
-/* A node in the form that runs: gd_node_spec in 16 bytes. Its part is in gd_GuardedCode.node_parts, which
- * is read only after a failure. */
+/* A node in the form that the evaluator runs: a gd_node_spec packed into 16 bytes. The index of the node's
+ * part is in gd_GuardedCode.node_parts, which is read only after a failure. */
 typedef struct {
     uint32_t op : 8, src : 24;
     uint32_t flags : 8, dst : 24;
@@ -25,14 +26,15 @@ typedef struct {
 } gd_guard_node;
 _Static_assert(sizeof(gd_guard_node) == 16, "a node is 16 bytes");
 
-/* The number of registers that a node can address, with room to spare; guards/program.go has the same constant. */
+/* A limit on registers, below the 24 bits in which a node addresses one; guards/program.go has the same
+ * constant. */
 #define GD_MAX_REGS (1u << 22)
 
 typedef struct gd_GuardedCode {
     PyObject_HEAD
         /* fields of the hot path */
-        char valid;                 /* cleared when a weakly held object dies or reset() runs; never set again */
-    uint8_t memo_wait;          /* successes before a memo is made; 0: never */
+        char valid;                 /* cleared when an object in `weakrefs` dies or reset() runs; never set again */
+    uint8_t memo_wait;          /* successful runs before a memo is made; 0: no memo is made */
     uint32_t nslots;            /* registers 0 .. nslots-1 */
     uint32_t nregs;
     uint32_t nextra;            /* registers passed to the function after the slots, ascending */
@@ -41,22 +43,24 @@ typedef struct gd_GuardedCode {
     struct gd_guard_memo *memo; /* guards/memo.h; NULL: the whole program runs */
     gd_guard_node *nodes;
     gd_inline_cache *caches;
-    PyObject **consts;          /* those compared by address may be dead: only dereference the ones in `strong` */
-    Py_hash_t *hashes;          /* of the consts that are keys or names */
+    PyObject **consts;          /* constants compared by address may be dead: dereference only those in `strong` */
+    Py_hash_t *hashes;          /* hashes of the consts that are keys or names */
     struct gd_tensor_check *tensors; /* guards/tensor.h */
     uint32_t *extra_regs;
-    PyObject *function;         /* strong or NULL (GD_ENTRY_RUN_ORIGINAL) */
-    vectorcallfunc vectorcall;  /* of `function` */
+    PyObject *function;         /* strong; NULL with GD_ENTRY_RUN_ORIGINAL */
+    vectorcallfunc vectorcall;  /* vectorcall of `function` */
     uint64_t hits;
-    struct gd_GuardedCode *follower; /* the entry that served after this one last time: a guess, only compared */
+    /* the entry that served the call after this entry's last one: a guess, only compared */
+    struct gd_GuardedCode *follower;
     /* the other fields */
-    PyObject *strong;           /* tuple: consts kept by reference */
-    PyObject *weakrefs;         /* tuple of weak references with the invalidating callback */
+    PyObject *strong;           /* tuple of the consts that are kept by strong reference */
+    PyObject *weakrefs;         /* tuple of weak references whose callback invalidates the entry */
     PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
-    uint32_t *node_parts; /* per node: the part it belongs to */
+    uint32_t *node_parts; /* per node: the index of its part */
     uint32_t ntb_rows, nconsts, ntensors, ncaches;
-    uint8_t *memo_stale; /* per register: how many memos ended because its object changed; NULL before the first */
+    /* per register: how many memos ended because its object changed; NULL until the first memo */
+    uint8_t *memo_stale;
     void *torch_state; /* snapshot that the TENSORS node compares; torch/torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;

@@ -4,13 +4,14 @@
  * state of a register is one of these:
  *
  *   UNKNOWN   nothing is proved: nodes that read the register run
- *   ADDRESS   the memo proves the address of its object, and that an object lives there. It may be a different object,
- *             which replaced the first one in its owner and at the same address. Its words may be watched once its
- *             type is proved to be the same type, which requires a type that cannot have died
- *   OBJECT    the memo proves that it is the same object: its owner is a dict whose version tag is unchanged, a class
- *             whose version is (no two states of any dicts or classes share one), or the entry itself
+ *   ADDRESS   the memo proves that the register holds an object at the recorded address. It may be a different object,
+ *             which replaced the recorded one in its owner and has the same address. The object's words may be
+ *             watched once its type is proved unchanged. This requires a type that cannot have died
+ *   OBJECT    the memo proves that the register holds the recorded object. The object's owner is a dict whose version
+ *             tag is unchanged, a class whose version is unchanged (no two states of any dicts or classes share a
+ *             version), or the entry itself
  *
- * An address alone is enough to skip a node: the node would read the same words of the same memory. */
+ * A proved address is enough to skip a node: the node would read the same words of the same memory. */
 #include "guards/memo.h"
 
 #include "guards/tensor.h"
@@ -25,7 +26,7 @@ typedef struct {
     gd_memo_word *words;
     uint32_t *readers; /* per word */
     uint32_t nwords;
-    uint32_t *seen; /* hash table of positions in words, plus 1 */
+    uint32_t *seen; /* hash table: 1 + the position of each address in `words`, 0 if free */
     uint32_t mask;
     uint32_t reg; /* the register that the current node reads */
     PyObject **kept; /* hash table of the objects that the entry keeps */
@@ -38,7 +39,7 @@ static const uint8_t is_access[] = {
 #undef X
 };
 
-/* The most words that one node watches: an attribute among inline values. */
+/* The most words that one node watches. An attribute among inline values needs this many. */
 enum { WORDS_PER_NODE = 6 };
 
 static inline uint32_t
@@ -61,7 +62,7 @@ watch(learner *l, const void *at)
     l->seen[i] = ++l->nwords;
 }
 
-/* The place of the object in the table of kept objects, or the free place where it belongs. */
+/* Returns the object's index in the table of kept objects, or the free index where it belongs. */
 static uint32_t
 kept_place(const learner *l, const PyObject *v)
 {
@@ -72,8 +73,8 @@ kept_place(const learner *l, const PyObject *v)
     return i;
 }
 
-/* Fills the table of kept objects. 0, or -1 without memory. Not a list, which would be searched for each
- * node: a model of thousands of modules keeps as many objects. */
+/* Fills the table of kept objects. Returns 0, or -1 if memory is out. A hash table is used because the
+ * objects are searched for each node, and a model of thousands of modules keeps as many objects. */
 static int
 find_kept(learner *l)
 {
@@ -98,8 +99,8 @@ find_kept(learner *l)
     return 0;
 }
 
-/* Whether the entry keeps the object, or is notified of its death: while the entry is valid, no other
- * object can have this address. */
+/* Reports whether the entry keeps the object alive or is notified of its death. If so, no other object can
+ * have this address while the entry is valid. */
 static inline int
 is_kept(const learner *l, const PyObject *v)
 {
@@ -112,7 +113,7 @@ is_static(const PyTypeObject *type)
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
 }
 
-/* The state of an object whose address is proved. */
+/* Returns the state of a register's object whose address is proved. */
 static known
 at_address(const learner *l, PyObject *v)
 {
@@ -121,7 +122,7 @@ at_address(const learner *l, PyObject *v)
     return eternal || is_kept(l, v) ? OBJECT : ADDRESS;
 }
 
-/* Watches the words that prove v's type. 0 if that is not possible. */
+/* Watches the words that prove v's type. Returns 0 if they cannot prove it. */
 static int
 watch_type(learner *l, PyObject *v)
 {
@@ -157,7 +158,7 @@ watch_class(learner *l, PyObject *type)
     return 1;
 }
 
-/* Watches the place where v keeps its attributes, and fills *view. Only the address of view->dict is watched. */
+/* Watches the words that locate v's attributes, and fills *view. Of view->dict only the address is watched. */
 static int
 watch_instance(learner *l, PyObject *v, gd_instance_view *view)
 {
@@ -176,10 +177,12 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     if (type->tp_dictoffset > 0) {
         watch(l, (char *)v + type->tp_dictoffset);
     }
-    return type->tp_dictoffset >= 0; /* 0 for a dict offset that counts from the end of an object of variable size */
+    /* A negative tp_dictoffset counts from the end of an object of variable size. */
+    return type->tp_dictoffset >= 0;
 }
 
-/* Watches the instance attribute of that name, present or not. UNKNOWN if it cannot be watched. */
+/* Watches the instance attribute of that name, whether or not it is present. Returns UNKNOWN if it cannot
+ * be watched. */
 static known
 watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
 {
@@ -194,7 +197,7 @@ watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
         if (!PyDict_Check(view.dict)) {
             return UNKNOWN;
         }
-        /* An object's dict is a dict or an instance of a subclass, so it has a tag. */
+        /* An object's __dict__ is a dict or an instance of a subclass, so it has a version tag. */
         watch(l, gd_dict_tag_place(view.dict));
         return OBJECT;
     }
@@ -217,7 +220,7 @@ watch_item(learner *l, PyObject *v, int32_t i, PyObject *value)
             return OBJECT; /* the tuple is the same object, so its items are the same */
         }
         if (l->reg < l->e->nslots || !watch_type(l, v)) {
-            return UNKNOWN; /* *args: a different tuple on each call, though often at the same address */
+            return UNKNOWN; /* the tuple of *args differs on each call, though often at the same address */
         }
         Py_ssize_t n = PyTuple_GET_SIZE(v);
         watch(l, &((PyVarObject *)v)->ob_size);
@@ -250,12 +253,12 @@ watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
                                   &f->func_globals, &f->func_name,       &f->func_qualname, &f->func_doc,
                                   &f->func_module,  &f->func_annotations};
     watch(l, places[field]);
-    /* These two cannot be assigned. */
+    /* __closure__ and __globals__ cannot be assigned. */
     int fixed = field == GD_FUNC_CLOSURE || field == GD_FUNC_GLOBALS;
     return fixed && l->known[l->reg] == OBJECT ? OBJECT : at_address(l, value);
 }
 
-/* Watches the length of a container, as LENGTH reads it. */
+/* Watches the length of a container, in the field that a LENGTH node reads. */
 static known
 watch_length(learner *l, PyObject *v)
 {
@@ -277,7 +280,8 @@ watch_length(learner *l, PyObject *v)
     return OBJECT;
 }
 
-/* Whether a value of an exact builtin type can never change. Only called for a value that equals a literal. */
+/* Reports whether a value of an exact builtin type can never change. Only called for a value that equals a
+ * literal. */
 static int
 is_frozen(PyObject *v, int depth)
 {
@@ -321,10 +325,10 @@ as_object(int watched)
     return watched ? OBJECT : UNKNOWN;
 }
 
-/* Watches the words that the node depends on. UNKNOWN: the node must run each time. Otherwise the result
- * is the state of the value that an access node fetches; for a check node it means that the check holds
- * while the words are unchanged. Words that were watched before UNKNOWN is returned only cost a
- * comparison. */
+/* Watches the words that the node depends on. Returns UNKNOWN if the node must run each time. Otherwise,
+ * for an access node, returns the state of the value that it fetches. For a check node any other result
+ * means that the check holds while the words are unchanged. Words may be watched before UNKNOWN is
+ * returned; each of them costs only a comparison. */
 static known
 watch_node(learner *l, const gd_guard_node *n)
 {
@@ -332,7 +336,7 @@ watch_node(learner *l, const gd_guard_node *n)
     PyObject *v = l->regs[n->src];
     known src = l->known[n->src];
     if (n->op == GD_OP_VALID) {
-        return OBJECT; /* checked before every memo */
+        return OBJECT; /* gd_guard_eval checks it before every memo */
     }
     if (n->op == GD_OP_CONST) {
         return OBJECT;
@@ -410,8 +414,8 @@ watch_node(learner *l, const gd_guard_node *n)
     }
 }
 
-/* Whether the node reads from the object in its register. Only then is it worth making a slot, the globals or
- * the builtins a root. */
+/* Reports whether the node reads fields of the object in its register. If no node does, making a slot, the
+ * globals or the builtins a root is not worthwhile. */
 static int
 reads_on(const gd_guard_node *n)
 {
@@ -454,8 +458,8 @@ carve(char **from, size_t n, size_t size)
     return at;
 }
 
-/* Builds the memo in one block of memory; NULL without memory. left: per node, whether it must run each
- * time; used: per register, whether it is read after the memo. */
+/* Builds the memo in one block of memory. Returns NULL if memory is out. left: per node, whether it must
+ * run each time; used: per register, whether it is read after the memo has held. */
 static gd_guard_memo *
 assemble(const learner *l, const uint8_t *left, const uint8_t *used)
 {
@@ -527,7 +531,7 @@ mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
     }
 }
 
-/* Makes the memo. NULL without memory, or when it saves too little. */
+/* Makes the memo. Returns NULL if memory is out, or if the memo would save too little. */
 static gd_guard_memo *
 take_down(gd_GuardedCode *e, PyObject **regs)
 {
@@ -573,8 +577,8 @@ take_down(gd_GuardedCode *e, PyObject **regs)
     return memo;
 }
 
-/* Counts a change for each register whose object has changed since the memo was made. Only words up to
- * the first that differs are read: the later ones may be in objects that are gone. */
+/* Counts a change for each register whose object has changed since the memo was made. Reads words only up
+ * to the first one that differs: later words may be in objects that are gone. */
 static void
 blame(gd_GuardedCode *e, const gd_guard_memo *m, PyObject **regs)
 {
@@ -611,14 +615,14 @@ gd_memo_learn(gd_GuardedCode *e, PyObject **regs)
         return;
     }
     e->memo = take_down(e, regs);
-    e->memo_wait = e->memo != NULL; /* the next memo is made as soon as this one is stale */
+    e->memo_wait = e->memo != NULL; /* the next memo is made as soon as this one fails */
 }
 
 void
 gd_memo_prepare(gd_GuardedCode *e)
 {
-    /* A program has no memo if one of its tensors can only be read by Python. PY_CHECK nodes do not prevent one:
-     * they always run, and the memo is checked again after each. */
+    /* A program has no memo if one of its tensors can only be read by Python. PY_CHECK nodes do not
+     * prevent a memo: they always run, and the memo is checked again after each of them. */
     int calls = 0;
     for (uint32_t i = 0; i < e->ntensors; i++) {
         calls |= e->tensors[i].state != NULL;
@@ -636,7 +640,7 @@ gd_memo_drop(gd_GuardedCode *e)
     e->memo_wait = 0;
 }
 
-/* ---- for tests: new references, NULL with an exception ---- */
+/* ---- for tests: these functions return new references, or NULL with an exception set ---- */
 
 static PyObject *
 guard_memo(PyObject *Py_UNUSED(module), PyObject *entry)

@@ -1,20 +1,20 @@
-/* The memo of a guard program: which nodes can be skipped while nothing they read has changed.
+/* The memo of a guard program. It lets a call skip nodes while nothing that they read has changed.
  *
  * Most nodes of a module's program read objects that stay the same from call to call: the module tree,
- * globals, classes, functions. After the program has held, gd_memo_learn records each word of memory
- * these nodes depended on (a dict's version tag, a class's version, a pointer, a length) as a pair
- * {address, value}. While every word has its value, those nodes would hold again and fetch the same
- * objects, so only the other nodes run. Comparing a word takes 0.5 to 1 ns, a node 2 to 4.
+ * globals, classes, functions. After the program has held, gd_memo_learn records each word of memory these
+ * nodes depend on (a dict's version tag, a class's version, a pointer, a length) as a pair {address, value}.
+ * While every word has the recorded value, those nodes would hold again and fetch the same objects, so only
+ * the other nodes run. Comparing a word takes 0.5 to 1 ns, running a node 2 to 4 ns.
  *
- *   roots    registers filled by the caller that must still hold the same object
- *   words    in the order the program read them: each address is in an object that the roots and the words before it
- *            prove alive
+ *   roots    registers that the caller fills and that must still hold the same object
+ *   words    in the order in which the program read them. Each address is in an object that is proved alive by the
+ *            roots and the previous words
  *   values   registers that the remaining nodes and the transformed function read, with the object each holds
  *   nodes    the remaining nodes, in the program's order
  *
- * A memo never makes a program fail. If a word differs, the whole program runs; if it holds, a new memo
- * is made. Changes (a slot that holds another object on each call, a dict with a counter in it) are
- * counted per register. After GD_MEMO_STALE_MAX changes the memo no longer depends on that register.
+ * A memo never makes a program fail. If a word differs, the whole program runs; if the program holds, a new
+ * memo is made. Changes (a slot that holds another object on each call, a dict with a counter in it) are
+ * counted per register. After GD_MEMO_STALE_MAX changes, later memos do not depend on that register.
  */
 #ifndef GD_GUARD_MEMO_H
 #define GD_GUARD_MEMO_H
@@ -39,19 +39,22 @@ typedef struct gd_guard_memo {
     uint64_t born; /* the entry's hits when the memo was made */
     gd_memo_value *roots;
     gd_memo_word *words;
-    uint32_t *readers; /* per word: the register whose node read it; a differing word counts as its change */
+    /* per word: the register whose node read the word; if the word differs, a change of that register is counted */
+    uint32_t *readers;
     gd_memo_value *values;
     gd_guard_node *nodes;
-    uint32_t *index; /* of each node in the whole program */
+    uint32_t *index; /* index of each node in the whole program */
 } gd_guard_memo;
 
-/* Successes of the whole program before a memo is made: an entry that serves once or twice pays nothing. */
+/* The whole program holds this many times before a memo is made, so an entry that serves once or twice
+ * pays nothing. */
 #define GD_MEMO_WAIT 2
 #define GD_MEMO_STALE_MAX 3
-/* A memo that served this many calls has paid for itself: no change is counted for its end. */
+/* A memo that served this many calls has paid for itself: its end is not counted as a change. */
 #define GD_MEMO_WORTH 256
 
-/* Whether roots and words hold; if so, stores the values in regs. regs as for gd_guard_eval. */
+/* Reports whether roots and words hold. If they do, stores the values in regs, which are laid out as for
+ * gd_guard_eval. */
 static inline int
 gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
 {
@@ -71,18 +74,18 @@ gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
     return 1;
 }
 
-/* Called after the whole program held on regs in one sweep that called no Python. Drops a memo that did
- * not hold, and makes a new one when it is time. Runs no user code, raises nothing; without memory there
- * is no memo. */
+/* Drops a memo that did not hold, and makes a new one when it is time. Must be called after the whole
+ * program held on regs in one sweep that called no Python. Runs no user code and raises nothing; if memory
+ * is out, no memo is made. */
 void gd_memo_learn(gd_GuardedCode *e, PyObject **regs);
 
-/* Sets e->memo_wait of a new entry: whether its program may have a memo. */
+/* Sets e->memo_wait of a new entry, which decides whether its program may have a memo. */
 void gd_memo_prepare(gd_GuardedCode *e);
 
-/* Frees the memo and its counts. */
+/* Frees the memo and the counts of changes. */
 void gd_memo_drop(gd_GuardedCode *e);
 
-/* Adds guard_memo() and guard_forget() to the module. 0 or -1 */
+/* Adds guard_memo() and guard_forget() to the module. Returns 0, or -1 with an exception set. */
 int gd_guard_memo_init(PyObject *module);
 
 #endif

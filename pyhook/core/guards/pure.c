@@ -1,10 +1,10 @@
-/* See guards/pure.h. CPython's comparisons are called only for two operands of the same exact builtin
- * type, and only if that comparison calls no other. */
+/* Implements guards/pure.h. CPython's comparisons are called only for two operands of the same exact
+ * builtin type, and only if the comparison calls no other comparison. */
 #include "guards/pure.h"
 
 #include <math.h>
 
-/* Tuples nested deeper than this are unequal: a guard may fail, but not overflow the stack. */
+/* Tuples nested deeper than this count as unequal: a guard may fail, but it must not overflow the stack. */
 enum { MAX_DEPTH = 100 };
 
 static int equals(PyObject *a, PyObject *b, int depth);
@@ -43,8 +43,8 @@ tuple_equal(PyObject *a, PyObject *b, int depth)
     return 1;
 }
 
-/* Whether every item of a has an equal one in b. Items are compared pair by pair, hashes first. Sets in
- * guards are small, and a set lookup would call __eq__. */
+/* Reports whether every item of a has an equal item in b. Items are compared pair by pair, hashes first.
+ * Sets in guards are small, and a set lookup would call __eq__. */
 static int
 set_within(PyObject *a, PyObject *b, int depth)
 {

@@ -4,17 +4,17 @@
 
 #include "pycompat.h"
 
-/* Whether two values are equal part by part, types included: 2, 2.0 and True differ, 0.0 and -0.0 differ,
- * nan equals nan. Supported types: None, Ellipsis, bool, int, float, complex, str, bytes, range, slice,
- * tuples (and subclasses without a __dict__ and without their own equality), frozensets and torch.device.
- * Any other object equals only itself. Arguments are borrowed; raises nothing. */
+/* Reports whether two values are equal part by part, types included: 2, 2.0 and True differ, 0.0 and -0.0
+ * differ, nan equals nan. Supported types: None, Ellipsis, bool, int, float, complex, str, bytes, range,
+ * slice, tuples (and their subclasses without a __dict__ and without an __eq__ of their own), frozensets
+ * and torch.device. Any other object equals only itself. Arguments are borrowed; raises nothing. */
 int gd_equals(PyObject *a, PyObject *b);
 
-/* Whether a dict treats the two as one key, given equal hashes. Compares with == where that runs no user
- * code (1, 1.0 and True are one key), otherwise by identity. */
+/* Reports whether a dict treats the two objects as one key, given equal hashes. Compares with == if that
+ * runs no user code (1, 1.0 and True are one key), otherwise by identity. */
 int gd_same_key(PyObject *a, PyObject *b);
 
-/* Whether hash() of the key runs no Python code. */
+/* Reports whether hash() of the key runs no Python code. */
 int gd_pure_hash(PyObject *key);
 
 #endif

@@ -1,10 +1,10 @@
-/* Shows values in the messages of failed guards. This runs no user code: an exact builtin is shown by its
- * repr, a container by its first items, any other object by its type or name. */
+/* Shows values in the messages of failed guards. This runs no user code: a value of an exact builtin type
+ * is shown by its repr, a container by its first items, any other object by its type or name. */
 #include "guards/show.h"
 
 enum { MAX_ITEMS = 8, MAX_TEXT = 160, KEPT_AT_END = 40 };
 
-/* Cuts out the middle of a long text. Steals the text. new, or NULL with an exception */
+/* Cuts out the middle of a long text. Steals the text. Returns a new str, or NULL with an exception set. */
 static PyObject *
 shortened(PyObject *text)
 {
@@ -21,7 +21,7 @@ shortened(PyObject *text)
     return out;
 }
 
-/* Returns the repr of a builtin that is_plain accepts. new, or NULL with an exception */
+/* Returns the repr of a value that is_plain accepts as a new str, or NULL with an exception set. */
 static PyObject *
 show_plain(PyObject *v)
 {
@@ -68,9 +68,9 @@ brackets_of(PyObject *v)
     return PyTuple_CheckExact(v) ? "()" : PyList_CheckExact(v) ? "[]" : "{}";
 }
 
-/* Shows an item of a container. A nested container is only shown by its brackets, since the nesting may
- * be deep. v: borrowed; it stays alive, since showing a value runs nothing that could drop it. new, or
- * NULL with an exception */
+/* Shows an item of a container. A nested container is only shown by its brackets, since the nesting may be
+ * deep. v: borrowed; it stays alive, since showing a value runs no code that could drop it. Returns a new
+ * str, or NULL with an exception set. */
 static PyObject *
 show_item(PyObject *v)
 {
@@ -81,7 +81,7 @@ show_item(PyObject *v)
     return PyUnicode_FromFormat(container_size(v) > 0 ? "%c...%c" : "%c%c", brackets[0], brackets[1]);
 }
 
-/* new, or NULL with an exception */
+/* Shows an item of a dict. Returns a new str, or NULL with an exception set. */
 static PyObject *
 show_pair(PyObject *key, PyObject *value)
 {
@@ -92,7 +92,7 @@ show_pair(PyObject *key, PyObject *value)
     return out;
 }
 
-/* Returns the item at *at as text and advances *at: new; NULL at the end, or with an exception. */
+/* Returns the item at *at as a new str and advances *at. Returns NULL at the end, or with an exception set. */
 static PyObject *
 next_item(PyObject *v, Py_ssize_t *at)
 {
@@ -108,7 +108,7 @@ next_item(PyObject *v, Py_ssize_t *at)
     return i < Py_SIZE(v) ? show_item(PySequence_Fast_GET_ITEM(v, i)) : NULL;
 }
 
-/* Shows the first items in brackets. new, or NULL with an exception */
+/* Shows the first items of a container in brackets. Returns a new str, or NULL with an exception set. */
 static PyObject *
 show_container(PyObject *v)
 {
@@ -123,7 +123,7 @@ show_container(PyObject *v)
         if (i > 0) {
             PyUnicode_AppendAndDel(&text, PyUnicode_FromString(", "));
         }
-        PyUnicode_AppendAndDel(&text, item); /* this releases item even if text is NULL */
+        PyUnicode_AppendAndDel(&text, item); /* releases `item` even if `text` is NULL */
     }
     if (text == NULL || PyErr_Occurred()) {
         Py_XDECREF(text);

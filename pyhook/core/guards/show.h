@@ -4,10 +4,10 @@
 
 #include "guards/guarded_code.h"
 
-/* Returns a value as a person reads it; "nothing" for NULL. new, or NULL with an exception */
+/* Returns a readable form of the value ("nothing" for NULL) as a new str, or NULL with an exception set. */
 PyObject *gd_show_value(PyObject *v);
 
-/* Returns a constant of the entry that is certainly alive; borrowed; NULL for any other */
+/* Returns a constant of the entry, borrowed, if it is certainly alive, or else NULL. */
 PyObject *gd_guard_constant(gd_GuardedCode *e, uint32_t a);
 
 #endif

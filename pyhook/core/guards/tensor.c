@@ -5,7 +5,7 @@
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
 
-/* Bits of the compared dimensions, limited to the ndim dimensions of a tensor. */
+/* Returns the bits of the compared dimensions, limited to the ndim dimensions of a tensor. */
 static uint8_t
 dims_mask(uint64_t wanted, int ndim)
 {
@@ -59,7 +59,7 @@ dims_differ(const int64_t *actual, const int64_t *wanted, unsigned mask)
 int
 gd_tensor_check_field(const gd_tensor_check *c, PyObject *v)
 {
-    /* The layout is that of tensors: nothing is read from any other object. */
+    /* The layout is only valid for tensors, so no other object is read. */
     if (Py_TYPE(v) != c->type && (c->fields & GD_TENSOR_TYPE || !PyObject_TypeCheck(v, gd_tensor_layout.base))) {
         return GD_TENSOR_TYPE;
     }
@@ -97,12 +97,12 @@ gd_tensor_check_field(const gd_tensor_check *c, PyObject *v)
     return 0;
 }
 
-/* Compares items 5 and 6 of a state, tuples with one number for each dimension. */
+/* Compares items 5 and 6 of a tensor's state. Each is a tuple with one number for each dimension, or None. */
 static int
 state_dims_differ(PyObject *actual, PyObject *wanted, uint64_t mask)
 {
     if (actual == Py_None || wanted == Py_None) {
-        return actual != wanted; /* a layout without strides */
+        return actual != wanted; /* None: a layout without strides */
     }
     if (!PyTuple_Check(actual) || !PyTuple_Check(wanted) || PyTuple_GET_SIZE(actual) != PyTuple_GET_SIZE(wanted)) {
         return 1;
@@ -116,7 +116,7 @@ state_dims_differ(PyObject *actual, PyObject *wanted, uint64_t mask)
     return 0;
 }
 
-/* Position of each field in tensor_state's tuple. */
+/* The position of each field in the tuple of tensor_state(). */
 static const struct {
     int field;
     int item;

@@ -5,10 +5,10 @@
 #include "golib.h"
 #include "torch/tensor_layout.h"
 
-/* The expected state of one tensor. The numbers come from the layout. If only Python can read the tensor,
- * `state` is set instead. */
+/* The expected metadata of one tensor, read at the offsets of gd_tensor_layout. If only Python can read
+ * the tensor, `state` is set instead. */
 typedef struct gd_tensor_check {
-    PyTypeObject *type; /* type of the example; kept through the entry's weak references */
+    PyTypeObject *type; /* type of the example tensor; the entry keeps it as GD_KEEP_WEAK says */
     uint64_t keyset;
     uint32_t reg;
     uint16_t fields;
@@ -16,22 +16,25 @@ typedef struct gd_tensor_check {
     uint16_t device;    /* type and index as in memory */
     uint8_t ndim;
     uint8_t requires_grad;
-    uint8_t size_mask, stride_mask; /* dimensions compared */
+    uint8_t size_mask, stride_mask; /* bits of the compared dimensions */
     uint8_t whole;      /* every field and dimension is compared, so gd_tensor_check_whole may be used */
-    uint32_t dtype_device; /* the four bytes that hold both, if they are adjacent */
+    uint32_t dtype_device; /* the four bytes that hold dtype and device, if these are adjacent */
     int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
     uint64_t static_sizes, static_strides;
-    PyObject *state;    /* strong or NULL: the result of tensor_state for the example */
-    uintptr_t apart; /* the last address; no other GD_TENSOR_DISTINCT check had it; 0 before the first */
+    PyObject *state;    /* strong: the result of tensor_state() for the example; or NULL */
+    /* the tensor's address at the last call, when no other GD_TENSOR_DISTINCT check had it; 0 before the
+     * first call */
+    uintptr_t apart;
 } gd_tensor_check;
 
-/* Reads the example; 0 or -1 with an exception. The entry owns the reference in `state`. */
+/* Reads the example of the spec. Returns 0, or -1 with an exception set. The entry owns the reference in
+ * `state`. */
 int gd_tensor_check_init(gd_tensor_check *check, const gd_tensor_spec *spec);
 
-/* The first field that differs (a GD_TENSOR_* bit), 0 when none does. Does not compare `state`. */
+/* Returns the first field that differs (a GD_TENSOR_* bit), or 0 if none does. Does not compare `state`. */
 int gd_tensor_check_field(const gd_tensor_check *check, PyObject *v);
 
-/* Whether a check with `whole` holds: the common case with as few comparisons as possible. */
+/* Reports whether a check with `whole` holds. This is the common case, with as few comparisons as possible. */
 static inline int
 gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
 {
@@ -52,7 +55,7 @@ gd_tensor_check_whole(const gd_tensor_check *c, PyObject *v)
     return 1;
 }
 
-/* gd_tensor_check_field for a check with `state`: calls Python. */
+/* Does the same as gd_tensor_check_field for a check with `state`, by calling Python. */
 int gd_tensor_check_slow(const gd_tensor_check *check, PyObject *v);
 
 #endif

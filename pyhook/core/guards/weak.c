@@ -1,8 +1,8 @@
 /* Weak references of entries: see guards/weak.h. */
 #include "guards/weak.h"
 
-/* Weak reference callback, returns a new None. self is a weak reference to the entry, so the callback
- * does not keep the entry alive. */
+/* The callback of an entry's weak references. Invalidates the entry and returns a new reference to None.
+ * `self` is a weak reference to the entry, so the callback does not keep the entry alive. */
 static PyObject *
 object_died(PyObject *self, PyObject *reference)
 {
@@ -16,8 +16,8 @@ object_died(PyObject *self, PyObject *reference)
 
 static PyMethodDef object_died_def = {"object_died", object_died, METH_O, NULL};
 
-/* Whether a callback belongs to an entry or to one of godynamo's Python modules. The user does not notice when those
- * run. */
+/* Reports whether a callback belongs to an entry or to one of godynamo's Python modules. Such a callback
+ * runs none of the user's code. */
 static int
 is_ours(PyObject *callback)
 {

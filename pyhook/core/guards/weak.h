@@ -4,10 +4,11 @@
 
 #include "guards/guarded_code.h"
 
-/* The callback of an entry's weak references, which invalidates it: new, or NULL with an exception. */
+/* Returns the callback of an entry's weak references, which invalidates the entry, as a new reference, or
+ * NULL with an exception set. */
 PyObject *gd_weak_callback(gd_GuardedCode *e);
 
-/* Whether the object has a weak reference with a callback that is not godynamo's. */
+/* Reports whether the object has a weak reference whose callback is not godynamo's. */
 int gd_watched(PyObject *v);
 
 #endif

@@ -3,9 +3,10 @@
 #define GD_LEAVE_MODES_H
 
 /* Leaves torch's dispatch modes that are still active after a translation, or after an exception from
- * outside has ended transformed code. Neither begins inside a mode, so these are left over: torch's own
- * code was interrupted between entering a mode and the block that leaves it, or had no memory to leave
- * it. The pending exception is kept. */
+ * outside (raised by a signal or another thread) has ended transformed code. Translations and transformed
+ * code do not begin inside a dispatch mode, so these modes are left over: torch's own code was interrupted
+ * between entering a mode and the block that leaves it, or had no memory to leave it. The pending
+ * exception is kept. */
 void gd_leave_modes(void);
 
 #endif

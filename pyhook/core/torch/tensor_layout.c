@@ -1,7 +1,7 @@
-/* The layout probe. godynamo._called.guard_env.layout_samples() makes tensors of known metadata. Each
- * offset must be the only one that fits all of them. Then random tensors are read at these offsets and
- * compared with their Python attributes, alone and in pairs. If an offset is not unique or a value is
- * wrong, the layout stays unknown. */
+/* The layout probe. godynamo._called.guard_env.layout_samples() makes tensors with known metadata. An
+ * offset is accepted if it is the only one that fits all these tensors. Then random tensors are read at
+ * the accepted offsets and compared with their Python attributes, alone and in pairs. If an offset is not
+ * unique or a value is wrong, the layout stays unknown. */
 #define _GNU_SOURCE
 #include "interrupt.h"
 #include "runtime.h"
@@ -23,9 +23,9 @@ typedef struct {
 
 static int probed;
 
-/* Copies memory that may not be mapped. Returns 1 if the page on which it begins is mapped. The next page
- * may be past the end of the heap; its part reads as zero if it is not mapped (a transfer stops before an
- * element that is not fully mapped). */
+/* Copies memory that may not be mapped. Returns 1 if the page on which the memory begins is mapped. The
+ * next page may be past the end of the heap; if it is not mapped, the bytes on it read as zero (a transfer
+ * stops before an element that is not fully mapped). */
 static int
 read_memory(const void *address, void *out, size_t n)
 {
@@ -45,7 +45,7 @@ word_at(const window *w, uint32_t offset)
     return value;
 }
 
-/* Copies the object to which the word at `offset` of the Python object points. 1 if it can be read. */
+/* Copies the object to which the word at `offset` of the Python object points. Returns 1 if it can be read. */
 static int
 follow(PyObject *tensor, uint32_t offset, window *out)
 {
@@ -53,7 +53,7 @@ follow(PyObject *tensor, uint32_t offset, window *out)
     return target != NULL && ((uintptr_t)target & 7) == 0 && read_memory(target, out->bytes, WINDOW);
 }
 
-/* Returns a list of the samples' dict, borrowed; NULL when absent. */
+/* Returns a list from the dict `samples`, borrowed, or NULL if it is absent or empty. */
 static PyObject *
 samples_of(PyObject *samples, const char *name)
 {
@@ -61,7 +61,7 @@ samples_of(PyObject *samples, const char *name)
     return list != NULL && PyList_Check(list) && PyList_GET_SIZE(list) > 0 ? list : NULL;
 }
 
-/* Whether exactly one offset, in steps of `step`, fits; it is stored in *found. */
+/* Reports whether exactly one offset, in steps of `step`, fits. Stores the offset in *found. */
 typedef int (*fits_fn)(PyObject *samples, uint32_t offset);
 
 static int
@@ -79,7 +79,8 @@ unique(PyObject *samples, fits_fn fits, uint32_t step, uint32_t size, uint32_t *
 
 static const int64_t odd_sizes[] = {1237, 3, 7, 2, 5}, odd_strides[] = {210, 70, 10, 5, 1};
 
-/* Finds impl, sizes, strides and ndim: the ten numbers are adjacent, preceded by the number of dimensions. */
+/* Finds impl, sizes, strides and ndim. The five sizes and the five strides are adjacent, and the number of
+ * dimensions precedes them. */
 static int
 probe_sizes(PyObject *samples)
 {
@@ -116,7 +117,8 @@ probe_sizes(PyObject *samples)
     return 1;
 }
 
-/* Reads an element of samples["dtypes"], (tensor, ScalarType), or samples["devices"], (tensor, DeviceType). */
+/* Reads an element of samples["dtypes"], which is (tensor, ScalarType), or of samples["devices"], which is
+ * (tensor, DeviceType). */
 static int
 pair_at(PyObject *pair, window *w, long *number)
 {
@@ -143,7 +145,7 @@ fits_dtype(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* optional<Device>: type, index, whether it is set. */
+/* The device is stored as optional<Device>: type, index, and whether it is set. */
 static int
 fits_device(PyObject *samples, uint32_t offset)
 {
@@ -176,11 +178,11 @@ fits_keyset(PyObject *samples, uint32_t offset)
 }
 
 /* The window extends past the C++ objects into other heap memory, and samples made in a row may have
- * similar neighbours. With four samples of each kind, this misled the probe in one of some dozens of
- * processes. So properties are checked that only autograd metadata has: each tensor has its own, and all
- * are of one C++ class. */
+ * similar neighbours in memory. With four samples of each kind, this misled the probe in one of some
+ * dozens of processes. So the probe checks properties that only autograd metadata has: each tensor has its
+ * own object, and all these objects are of one C++ class. */
 
-/* Whether the word is zero in every tensor of the list. */
+/* Reports whether the word is zero in every tensor of the list. */
 static int
 all_zero(PyObject *list, uint32_t offset)
 {
@@ -193,8 +195,8 @@ all_zero(PyObject *list, uint32_t offset)
     return 1;
 }
 
-/* Whether the word points, in every tensor of the list, to a separate object whose first word (its C++
- * class) is *class. If *class is 0, it is set to that of the first object. */
+/* Reports whether the word points, in every tensor of the list, to a separate object whose first word (its
+ * C++ class) is *class. If *class is 0, sets it to the first word of the first object. */
 static int
 all_own(PyObject *list, uint32_t offset, uint64_t *class)
 {
@@ -227,7 +229,7 @@ fits_autograd_meta(PyObject *samples, uint32_t offset)
            && all_own(samples_of(samples, "computed"), offset, &class);
 }
 
-/* Copies the autograd metadata of a tensor. */
+/* Copies the autograd metadata of a tensor. Returns 1 if it can be read. */
 static int
 follow_meta(PyObject *tensor, window *out)
 {
@@ -239,8 +241,8 @@ follow_meta(PyObject *tensor, window *out)
     return meta != NULL && read_memory(meta, out->bytes, WINDOW);
 }
 
-/* Whether the autograd metadata of each tensor of a list has, at the offset, the byte `wanted`, or (not is_byte) a
- * word that is nonzero exactly if `wanted`. */
+/* Reports whether the autograd metadata of each tensor of a list has the wanted value at the offset. If
+ * `is_byte`, that is the byte `wanted`; otherwise it is a word that is nonzero exactly if `wanted` is. */
 static int
 meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
 {
@@ -255,8 +257,8 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     return 1;
 }
 
-/* The same for the tensors of samples["random"] that have such metadata; the expected values are what
- * Python says. Items 6 and 7 of a view are requires_grad and is_leaf. */
+/* Does what meta_is does, for the tensors of samples["random"] that have autograd metadata; the expected
+ * values are what Python reports. Items 6 and 7 of a view are requires_grad and is_leaf. */
 static int
 meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
 {
@@ -291,7 +293,8 @@ fits_grad_fn(PyObject *samples, uint32_t offset)
            && meta_is(samples, "switched_off", offset, 0, 0) && meta_of_random_is(samples, offset, 0);
 }
 
-/* grad_fn is a shared pointer: an object and a control block, two words that are both set or both zero. */
+/* Finds grad_fn. It is a shared pointer, which consists of two words: the addresses of an object and of a
+ * control block. Both are set or both are zero. */
 static int
 probe_grad_fn(PyObject *samples)
 {
@@ -329,7 +332,7 @@ view_of(PyObject *tensor, gd_tensor_view *out)
     return 1;
 }
 
-/* Returns the tuple of tensor_view(), new; NULL with an exception. */
+/* Returns the result of tensor_view() as a new tuple, or NULL with an exception set. */
 static PyObject *
 view_tuple(const gd_tensor_view *v)
 {
@@ -342,8 +345,8 @@ view_tuple(const gd_tensor_view *v)
                          v->device_index, PyBool_FromLong(v->requires_grad), PyBool_FromLong(v->is_leaf));
 }
 
-/* samples[name] holds pairs: a tensor, and the expected view_tuple. Checks that each is read right, and
- * that two views differ exactly when Python's values differ. */
+/* Checks the pairs in samples[name], each a tensor and its expected view_tuple. Each tensor must be read
+ * right, and two views must differ exactly if Python's values differ. */
 static int
 self_check(PyObject *samples, const char *name)
 {
@@ -373,7 +376,7 @@ self_check(PyObject *samples, const char *name)
     return wrong == 0;
 }
 
-/* Returns the step that failed, or NULL. */
+/* Runs the probe on the samples. Returns the name of the step that failed, or NULL. */
 static const char *
 probe(PyObject *samples)
 {
@@ -463,7 +466,7 @@ gd_tensor_layout_ensure(void)
                    "through Python attributes, which is slower",
                    failed)
                    < 0) {
-            PyErr_Clear(); /* warnings are errors here; the slow path is correct as well */
+            PyErr_Clear(); /* the user's filters turn warnings into errors; the slow path is correct as well */
         }
     }
     PyErr_Clear();
@@ -478,7 +481,7 @@ gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out)
     return gd_tensor_layout_ensure() && PyObject_TypeCheck(tensor, gd_tensor_layout.base) && view_of(tensor, out);
 }
 
-/* ---- for Python: new references, NULL with an exception ---- */
+/* ---- for Python: these functions return new references, or NULL with an exception set ---- */
 
 static PyObject *
 tensor_view(PyObject *module, PyObject *tensor)
@@ -504,8 +507,8 @@ tensor_layout(PyObject *module, PyObject *unused)
                          "requires_grad", l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
 }
 
-/* For tests, which spoil samples to see each step fail: runs the probe on these samples. Returns the
- * failed step, or None. */
+/* For tests: runs the probe on these samples, which a test may have spoilt so that a step fails. Returns
+ * the name of the failed step, or None. */
 static PyObject *
 tensor_layout_probe(PyObject *module, PyObject *samples)
 {
@@ -526,7 +529,7 @@ tensor_layout_probe(PyObject *module, PyObject *samples)
     return result;
 }
 
-/* For tests: with False the layout counts as unknown, with True as known if the probe succeeded. */
+/* For tests: with False, the layout counts as unknown; with True, it counts as known if the probe succeeded. */
 static PyObject *
 tensor_layout_use(PyObject *module, PyObject *flag)
 {

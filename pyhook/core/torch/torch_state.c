@@ -1,6 +1,6 @@
-/* See torch/torch_state.h. Each field is a row: the C++ symbol that yields it, and the Python function to
- * call if the symbol is missing. Python loads extension modules with RTLD_LOCAL, so the symbols are
- * looked up in torch's own libraries. */
+/* Implements torch/torch_state.h. Each field of the state is a row of a table: the C++ symbol that yields
+ * the field, and the Python function to call if the symbol is missing. Python loads extension modules with
+ * RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
 #define _GNU_SOURCE
 #include "golib.h"
 #include "runtime.h"
@@ -17,16 +17,20 @@ enum how {
     CALL_BYTE, /* a one-byte enum f() */
     CALL_SELF, /* bool f(const Context *) */
     CALL_DEVICE, /* one-byte enum f(DeviceType) */
-    AUTOGRAD, /* bits of what AutogradState::get_tls_state() returns, found by probing */
+    AUTOGRAD, /* bits of the struct to which AutogradState::get_tls_state() points, found by probing */
     THREAD_WORD, /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
-    GRAD, /* bool f(), also read separately: is_grad_enabled */
+    GRAD, /* bool f(); gd_torch_grad_enabled also reads it alone */
 };
 
-/* When a snapshot contains a row. Each read costs 3 to 7 ns, so a row is left out if others imply its value. */
+/* When a snapshot contains a row. Each read costs 3 to 7 ns, so a row is left out if other rows imply its value. */
 enum needed {
     ALWAYS,
-    WHEN_SET, /* zero follows from the dispatch keys: no mode without the key Python, no autocast without its key */
-    WHEN_ROW_SET, /* has no effect while the row `other` is zero, which is compared or follows from what is compared */
+    /* left out if zero, which follows from the dispatch keys: a dispatch mode sets the key Python,
+     * autocast sets its own key */
+    WHEN_SET,
+    /* left out if the row `other` is zero, since the row then has no effect; `other` is compared, or
+     * implied by compared rows */
+    WHEN_ROW_SET,
 };
 
 typedef struct {
@@ -34,7 +38,8 @@ typedef struct {
     enum how how;
     int argument; /* DeviceType, or index of the word */
     const char *symbol;
-    const char *python; /* path below torch; NULL: without the symbol there is nothing to check */
+    /* path of a Python function below torch; NULL: if the symbol is missing, nothing is checked */
+    const char *python;
     enum needed needed;
     int other;
 } state_row;
@@ -103,8 +108,9 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* A read by a call, with its argument. Every function of the table takes at most one word, in a register
- * that functions without arguments ignore, and returns its value in the low bytes of another register. */
+/* A row that is read by a call, and the argument. Each function of the table takes at most one word, in a
+ * register that functions without arguments ignore, and returns its value in the low bytes of another
+ * register. */
 typedef struct {
     uint64_t (*call)(uintptr_t argument);
     uintptr_t argument;
@@ -113,7 +119,8 @@ typedef struct {
 } state_call;
 
 /* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on are
- * laid out for gd_torch_state_equal: the thread's own words, the calls, and the rest (reads by Python). */
+ * laid out for gd_torch_state_equal: the thread's own words, the calls, and the remaining rows (read by
+ * Python). */
 typedef struct {
     uint32_t n;
     uint8_t readers[NROWS];
@@ -128,7 +135,7 @@ typedef struct {
 
 /* How a row is read. */
 typedef struct {
-    void *address; /* of the function; NULL: read by Python */
+    void *address; /* address of the symbol; NULL: the row is read by Python */
     PyObject *python; /* strong */
     uint8_t row;
     uint8_t how;
@@ -138,12 +145,12 @@ typedef struct {
 /* torch.fx's symbolic tracing, which replaces two functions of torch.nn.Module with its own. */
 typedef struct {
     PyTypeObject *module; /* torch.nn.Module; NULL: nothing to watch */
-    PyObject *globals; /* globals of those functions */
-    unsigned int version; /* the class's version when they were last seen to be absent */
+    PyObject *globals; /* globals of the two functions that torch.fx puts there */
+    unsigned int version; /* the class's version when it was last seen without these functions */
 } symbolic_tracer;
 
-/* How the rows are read. Preparing this runs Python, so several threads may do it at once: each fills in
- * its own struct. */
+/* How the rows are read. Preparing this struct runs Python, so several threads may do it at once, each
+ * with a struct of its own. */
 typedef struct {
     int ready;
     uint32_t nreaders;
@@ -152,14 +159,15 @@ typedef struct {
     uint32_t autograd_byte; /* the byte of AutogradState that holds the modes */
     uint8_t autograd_mask;
     symbolic_tracer fx; /* strong */
-    PyObject *count_modes, *pop_mode; /* strong or NULL: torch's functions for the stack of dispatch modes */
+    PyObject *count_modes, *pop_mode; /* strong or NULL: torch's functions that count and pop dispatch modes */
 } state_reads;
 
 static state_reads state;
 static void *libraries[3];
 
-/* This thread's AutogradState and dispatch keys {included, excluded}: thread-local variables of torch,
- * which live as long as the thread. They are in one variable, so that its address is computed only once. */
+/* This thread's AutogradState and its dispatch keys {included, excluded}. Both are thread-local variables
+ * of torch, which live as long as the thread. Their addresses are kept in one variable, so that only one
+ * thread-local address is computed. */
 typedef struct {
     int found;
     const uint8_t *autograd;
@@ -207,7 +215,8 @@ gd_torch_symbol(const char *name)
     return find_symbol(name);
 }
 
-/* The thread's pointers, found on the thread's first call. Either may be NULL if torch has no such symbol. */
+/* Returns the thread's pointers, which are found on the thread's first call. Either may be NULL if torch
+ * has no such symbol. */
 static inline const thread_pointers *
 pointers_of_thread(void)
 {
@@ -221,7 +230,7 @@ pointers_of_thread(void)
     return t;
 }
 
-/* Returns an attribute of torch, new; NULL with an exception. */
+/* Returns the attribute of torch at a dotted path as a new reference, or NULL with an exception set. */
 static PyObject *
 torch_attribute(const char *path)
 {
@@ -238,8 +247,8 @@ torch_attribute(const char *path)
     return value;
 }
 
-/* The result of one of torch's Python functions as a bit pattern: numbers by value, key sets by raw_repr,
- * dtypes by address. */
+/* Calls one of torch's Python functions and returns the result as a bit pattern: numbers by value, key
+ * sets by raw_repr, dtypes by address. */
 static uint64_t
 read_python(PyObject *function)
 {
@@ -247,7 +256,8 @@ read_python(PyObject *function)
     if (result != NULL && !PyLong_Check(result) && PyObject_HasAttrString(result, "raw_repr")) {
         Py_SETREF(result, PyObject_CallMethod(result, "raw_repr", NULL));
     }
-    uint64_t value = UINT64_MAX; /* only of a failing read: the check holds while the read keeps failing */
+    /* the value of a failing read, so that the check holds while the read keeps failing */
+    uint64_t value = UINT64_MAX;
     if (result != NULL && PyLong_Check(result)) {
         value = PyLong_AsUnsignedLongLongMask(result);
     }
@@ -287,7 +297,7 @@ read_row(const reader *r, const thread_pointers *t)
     return GD_LIKELY(r->python == NULL) ? read_value(r, t) : read_python(r->python);
 }
 
-/* Copies AutogradState inside a context manager of torch. 0, or -1 with an exception. */
+/* Enters a context manager of torch and copies AutogradState inside it. Returns 0, or -1 with an exception set. */
 static int
 look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out, size_t n)
 {
@@ -306,16 +316,16 @@ look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out
     return left != NULL ? 0 : -1;
 }
 
-/* Finds the byte of AutogradState that grad mode and inference mode change, and the bits they change. 1
- * if it is exactly one byte, 0 if not, -1 with an exception. The struct has one byte of flags; in newer
- * versions an optional object precedes it. */
+/* Finds the byte of AutogradState that grad mode and inference mode change, and the bits that they change.
+ * Returns 1 if exactly one byte changes, 0 if not, -1 with an exception set. The struct has one byte of
+ * flags; in newer versions an optional object precedes that byte. */
 static int
 probe_autograd(state_reads *made, const uint8_t *bytes)
 {
     enum { SIZE = 32 };
     uint8_t on[SIZE], off[SIZE];
-    /* Inference mode also switches grad mode off. Both states are entered, so that the caller's own modes
-     * do not matter. */
+    /* Inference mode also switches grad mode off. The probe enters both inference_mode(True) and
+     * inference_mode(False), so that the caller's own modes do not matter. */
     if (look_under("inference_mode", 1, bytes, off, SIZE) < 0 || look_under("inference_mode", 0, bytes, on, SIZE) < 0) {
         return -1;
     }
@@ -330,7 +340,7 @@ probe_autograd(state_reads *made, const uint8_t *bytes)
     return found == 1 && __builtin_popcount(made->autograd_mask) >= 2;
 }
 
-/* python: stolen, or NULL. Always 0. */
+/* Appends a reader for the row. python: stolen, or NULL. Always returns 0. */
 static int
 add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
 {
@@ -338,8 +348,8 @@ add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
     return 0;
 }
 
-/* Finds what symbolic tracing replaces; `module` stays NULL if torch has no symbolic tracing. Leaves no
- * exception set. */
+/* Finds torch.nn.Module and the module of torch.fx whose functions replace Module's methods. fx->module
+ * stays NULL if torch has no symbolic tracing. Leaves no exception set. */
 static void
 find_symbolic_tracer(symbolic_tracer *fx)
 {
@@ -353,8 +363,8 @@ find_symbolic_tracer(symbolic_tracer *fx)
     PyErr_Clear();
 }
 
-/* Whether torch.fx is tracing symbolically, on any thread. When tracing begins and when it ends,
- * torch.nn.Module gets a new version tag, so usually only the tag is compared. */
+/* Reports whether torch.fx is tracing symbolically, on any thread. When tracing begins and when it ends,
+ * torch.nn.Module gets a new version tag, so tracing_symbolically() usually compares only the tag. */
 static int
 look_for_symbolic_tracer(void)
 {
@@ -382,7 +392,7 @@ tracing_symbolically(void)
     return GD_UNLIKELY(version == 0 || version != fx->version) && look_for_symbolic_tracer();
 }
 
-/* Chooses how a row is read. 0 or -1 with an exception. */
+/* Chooses how a row is read. Returns 0, or -1 with an exception set. */
 static int
 choose(state_reads *made, uint8_t row)
 {
@@ -443,18 +453,18 @@ gd_torch_state_ensure(void)
     Py_XDECREF(made.fx.globals);
     Py_XDECREF(made.count_modes);
     Py_XDECREF(made.pop_mode);
-    for (uint32_t i = 0; i < made.nreaders; i++) { /* not needed: an error, or another thread was faster */
+    for (uint32_t i = 0; i < made.nreaders; i++) { /* not needed: an error occurred, or another thread was faster */
         Py_XDECREF(made.readers[i].python);
     }
     return failed ? -1 : 0;
 }
 
-/* Fills in what gd_torch_state_equal reads. */
+/* Fills in the fields that gd_torch_state_equal reads. */
 static void
 lay_out(snapshot *s)
 {
     enum { BYTE = 0xff, INT = 0xffffffff };
-    int words = 0; /* number of dispatch key words: both or neither are compared */
+    int words = 0; /* the number of dispatch key words; both are compared, or neither is */
     for (uint32_t i = 0; i < s->n; i++) {
         words += state.readers[s->readers[i]].python == NULL && state.readers[s->readers[i]].how == THREAD_WORD;
     }
@@ -513,8 +523,8 @@ gd_torch_state_equal(const void *taken)
         || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
         return 0;
     }
-    /* Unrolled, so that each call instruction has a single target: an operation of torch overwrites
-     * longer branch histories, and a misprediction costs more than the call. */
+    /* The loop is unrolled, so that each call instruction has a single target. An operation of torch
+     * overwrites longer branch histories, and a misprediction costs more than the call. */
 #pragma GCC unroll 17
     for (uint32_t i = 0; i < NROWS; i++) {
         if (i == s->ncalls) {
@@ -534,7 +544,8 @@ gd_torch_state_equal(const void *taken)
     return 1;
 }
 
-/* Returns a row's value as text: a switch is on or off, a dtype has a name. new, or NULL with an exception */
+/* Returns a row's value as text: a switch is on or off, a dtype has a name. The text is a new str, or NULL
+ * with an exception set. */
 static PyObject *
 row_text(int row, uint64_t value)
 {
@@ -559,8 +570,8 @@ row_text(int row, uint64_t value)
     }
 }
 
-/* Returns the row of the autograd switch that differs. The first two bits of c10::AutogradState are grad
- * mode and inference mode. */
+/* Returns the row of the autograd switch that differs, and replaces *was by the switch's previous value.
+ * The first two bits of c10::AutogradState are grad mode and inference mode. */
 static int
 autograd_row(uint64_t now, uint64_t *was)
 {
@@ -614,8 +625,8 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
-/* Whether all active function modes are those of torch.set_default_device or `with torch.device`. They
- * give constructors a device and change nothing else; translations handle them. */
+/* Reports whether all active function modes come from torch.set_default_device or `with
+ * torch.device(...)`. They give constructors a device and change nothing else; translations handle them. */
 static int
 only_default_device(uint64_t entered)
 {
@@ -636,9 +647,9 @@ only_default_device(uint64_t entered)
     return is;
 }
 
-/* The dispatch keys that a thread may include or exclude without anything recording or transforming its
- * operators: autocast's, and those of views and of inference mode. 0 if torch does not list its keys.
- * Leaves no exception set. */
+/* Returns the dispatch keys that a thread may include or exclude without anything recording or
+ * transforming its operators: autocast's keys, and those of views and of inference mode. Returns 0 if
+ * torch does not list its keys. Leaves no exception set. */
 static uint64_t
 plain_keys(void)
 {
@@ -670,15 +681,15 @@ plain_keys(void)
     return keys;
 }
 
-/* Whether an included dispatch key records or transforms operators: the key of torch.jit.trace, of a
- * dispatch mode, of torch.func, of functionalization, of the Python dispatcher, or of torch.export before
- * autograd. */
+/* Reports whether an included dispatch key records or transforms operators. Such keys belong to
+ * torch.jit.trace, dispatch modes, torch.func, functionalization, the Python dispatcher, and torch.export
+ * before autograd. */
 static int
 key_included(void)
 {
     static uint64_t plain;
     const uint64_t *keys = pointers_of_thread()->keys;
-    if (keys == NULL || keys[0] == 0) { /* libtorch stores them as differences from its default */
+    if (keys == NULL || keys[0] == 0) { /* libtorch stores the keys as differences from its default */
         return 0;
     }
     if (plain == 0 && (plain = plain_keys()) == 0) {
@@ -687,7 +698,7 @@ key_included(void)
     return (keys[0] & ~plain) != 0;
 }
 
-/* Whether torch.jit.trace is active. Used if the dispatch keys cannot be read. */
+/* Reports whether torch.jit.trace is active. Used if the dispatch keys cannot be read. */
 static int
 jit_tracing(void)
 {
@@ -730,7 +741,7 @@ gd_torch_mode_active(void)
             return 1;
         }
     }
-    /* The C++ function returns an optional struct, so it is called through Python. */
+    /* peek_interpreter_stack returns an optional struct in C++, so it is called through Python. */
     static PyObject *peek;
     if (peek == NULL && (peek = torch_attribute("_C._functorch.peek_interpreter_stack")) == NULL) {
         PyErr_Clear();

@@ -6,8 +6,8 @@
  * that 3.11 declares but does not define, PySignal_SetWakeupFd, is in pyhook/py/compat_311.c: an inline
  * definition would conflict with the declaration.
  *
- * godynamo calls none of these. They exist because a library opened with RTLD_NOW must not have an
- * undefined function, used or not.
+ * godynamo calls none of the functions defined here. They exist because a library opened with RTLD_NOW must not
+ * have an undefined function, used or not.
  */
 #ifndef GD_COMPAT_PYTHON_H
 #define GD_COMPAT_PYTHON_H
@@ -18,7 +18,8 @@
 #    error "pyhook/py/compat has been checked against CPython 3.11 only"
 #endif
 
-/* gc.collect() clears free lists since 3.9. Each of these returned the number of blocks it freed. */
+/* Since 3.9 gc.collect() clears free lists. Each of these four functions returned the number of blocks that
+ * it freed. */
 static inline int
 PyDict_ClearFreeList(void)
 {
