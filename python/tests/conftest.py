@@ -1,7 +1,7 @@
 """Shared by all tests: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
 
 ``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md, for ``make conformance``.
-Under pytest-xdist only the controller writes it: rows travel with the test reports.
+Under pytest-xdist only the controller writes the file: workers send the rows with their test reports.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ WATCHDOG = 1200
 
 
 def pytest_configure(config):
-    # A shell ignores Ctrl-C for background commands, as nohup does for everything it starts, and children inherit
-    # this.
+    # A shell makes its background commands ignore Ctrl-C (SIGINT), and their child processes inherit this. Here
+    # the default handler is restored.
     if signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
         signal.signal(signal.SIGINT, signal.default_int_handler)
     config.addinivalue_line(
@@ -172,7 +172,7 @@ def _one_torch_thread():
 
 @pytest.fixture
 def no_other_hook():
-    """Remove the eval-frame hook: torch's own stays installed for good once a branch of torch.cond has been refused.
+    """Remove any eval-frame hook for the test: torch's stays installed once torch.cond has rejected a branch.
 
     While any hook is installed, CPython specializes no calls.
     """

@@ -40,7 +40,7 @@ def test_the_name_exists_and_does_what_its_example_says(row):
     found = godynamo
     for part in row.name.split("."):
         found = getattr(found, part)
-    plain = eval("lambda x: x + 1")  # has its own code object: a row may mark it
+    plain = eval("lambda x: x + 1")  # a new code object, which a row may mark
     names = {"torch": torch, "godynamo": godynamo, "x": torch.ones(3), "plain": plain, "f": godynamo.optimize(plain)}
     assert eval(row.example, {**names, "model": torch.nn.Linear(3, 3)})
     registry.unregister(plain)
@@ -85,7 +85,7 @@ def test_every_name_that_torch_lists_is_told_of(module, names):
 
 
 def test_torchs_names_are_torchs():
-    """Only for names that the installed torch has: the table also lists names of older versions."""
+    """Check only names that the installed torch has: the table also lists names of older versions."""
     for row in ROWS:
         if not row.torch or not torch.__version__.startswith("2.15"):
             continue

@@ -168,7 +168,7 @@ def makes_a_coroutine(x):
 
 def operation_after_a_change(x, l):
     try:
-        x.add_(x.cos())  # what it changes is not put back, unlike what numbers change
+        x.add_(x.cos())  # this change cannot be undone, unlike `x.add_(1)`
         y = x.sin()  # here
     except ValueError:
         y = x
@@ -273,7 +273,7 @@ def test_a_break_is_named_with_its_code_and_line(code):
     assert found[0].reason.startswith(reason) and found[0].hint == hint
     if marked(fn):
         assert {r.line for r in found} == {marked(fn)}
-        # a callee that is left out for the same code has its own row
+        # a callee that is left out with the same break code has its own row
         assert {r.line for r in e.kept_out if r.code == code and r.function == fn.__name__} <= {marked(fn)}
         assert found[0].source in str(e)
     expected, got = fn(*arguments(fn)), e.result

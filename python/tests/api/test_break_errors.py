@@ -1,4 +1,4 @@
-"""error_on_graph_break: decorated functions and blocks in which a graph break is an error, or is not."""
+"""error_on_graph_break: functions and blocks in which a graph break is an error, and those in which it is allowed."""
 
 import pytest
 import torch

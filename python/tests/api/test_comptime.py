@@ -1,4 +1,4 @@
-"""godynamo.comptime: the context passed to a function while translating, and that the call leaves no trace."""
+"""godynamo.comptime: the context that a function receives while translating; the call leaves no trace."""
 
 import io
 

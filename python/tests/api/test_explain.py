@@ -19,7 +19,7 @@ NOT_COUNTED = {"RESUME", "CACHE", "PRECALL", "EXTENDED_ARG", "NOP", "MAKE_CELL",
 
 
 def instructions(fn, *lines):
-    """Count the instructions of a function, or only those on these lines, counted from its first line."""
+    """Count the instructions of a function, or only those on ``lines``, relative to its first line."""
     first = fn.__code__.co_firstlineno
     wanted = {first + line for line in lines}
     begun, count = False, 0
@@ -276,7 +276,7 @@ OPERATIONS = {
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_captured_or_not_a_program_has_the_same_torch_calls(name, x):
-    """If everything is captured, the graph's places are the same as those in CPython's own run."""
+    """A captured program has as many torch calls and instructions as the same program run by CPython."""
     f = OPERATIONS[name]
     captured = godynamo.explain(f)(x)
     outside = godynamo.explain(godynamo.disable(f))(x)
@@ -474,7 +474,7 @@ def test_a_trace_function_set_inside_gets_its_events_and_the_report_says_so(x):
     events = []
 
     def tracer(frame, event, arg):
-        if frame.f_code.co_filename == __file__:  # a garbage collection may happen here
+        if frame.f_code.co_filename == __file__:  # a garbage collection here may run other files' code
             events.append((frame.f_code.co_name, event, frame.f_lineno))
         return tracer
 

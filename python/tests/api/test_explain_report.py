@@ -73,7 +73,7 @@ def test_three_breaks_with_line_code_hint_and_stack(explanation, program):
     inner = explanation.break_reasons[2]
     assert [f[0] for f in inner.user_stack] == ["scaled", "step"]
     assert inner.user_stack[1][2] == 13
-    assert inner.count >= 2  # it breaks the graph of the function and of its caller
+    assert inner.count >= 2  # the break is counted for this function and for its caller
 
 
 def test_the_text_names_the_lines_codes_and_hints(explanation, program):

@@ -53,7 +53,7 @@ class Holder:
 
 
 def translated(run: Callable[[], Any], **hot: int) -> list[str]:
-    """Return the names of the functions that were translated while ``run`` ran with everything served."""
+    """Return the names of the functions that are translated while ``run`` runs under Optimizer.everywhere()."""
     names: list[str] = []
 
     def hear(info: dict[str, Any]) -> None:
@@ -79,7 +79,7 @@ def often(times: int, f: Callable[..., Any], *args: Any) -> Callable[[], None]:
 
 
 def copy_of(f: Any) -> Any:
-    """Return a copy of f whose code has no history."""
+    """Return a copy of f with a new code object, for which no call has been counted."""
     return type(f)(f.__code__.replace(), f.__globals__, f.__name__, f.__defaults__, f.__closure__)
 
 

@@ -1,4 +1,4 @@
-"""Result kinds match what torch really returns; pure calls are pure."""
+"""The tables of result kinds (tensor, list, int, ...) and of pure functions agree with what torch does."""
 
 import math
 import operator

@@ -1,4 +1,4 @@
-"""GODYNAMO_LOGS and set_logs: every artefact shows its contents, the rest is silent, users' handlers receive all."""
+"""GODYNAMO_LOGS and set_logs: selected artefacts are logged, nothing else is; users' handlers receive all records."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""IPython's magics, in a separate shell."""
+"""godynamo's IPython magics, in a new shell."""
 
 import atexit
 

@@ -207,7 +207,7 @@ def test_module_and_handle_die(x):
     assert [r() for r in refs] == [None, None, None]
 
 
-class OfDict(nn.Module, dict):  # its C fields leave no room for those of a handle
+class OfDict(nn.Module, dict):  # dict's C fields leave no room for those of a handle
     def forward(self, x):
         return x + 1
 

@@ -1,4 +1,4 @@
-"""torch's other names, beyond the examples of docs/api.md: their other forms and bad input."""
+"""The torch names of docs/api.md, beyond the page's examples: other forms of the calls, and bad input."""
 
 import contextlib
 import pickle

@@ -1,4 +1,4 @@
-"""Why entries did not serve: one short line each, with the user's names, both values and a remedy, in every report."""
+"""Why cache entries did not serve a call: one short line each, with the user's names, both values and a remedy."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def frozen(m: Any, i: int) -> None:
     m(ones(2))
 
 
-#: a function called with i = 0, 1, ..., and the part of the line after the function and its place
+#: functions called with i = 0, 1, ..., and what the reason's line says after the function and its place
 MODULES: dict[str, tuple[Callable[[Any, int], Any], str]] = {
     "an argument's sizes": (
         lambda m, i: m(ones(i + 1)),
@@ -95,7 +95,7 @@ def warned(caplog: pytest.LogCaptureFixture, run: Callable[[], Any]) -> str:
     return text
 
 
-#: not guarded by the inline backend
+#: cases that the inline backend does not guard
 WHOLE_GRAPHS = frozenset(("a keyword", "a weight"))
 
 

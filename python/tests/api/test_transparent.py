@@ -1,4 +1,4 @@
-"""A program that did not request compilation (run, the pytest plugin, IPython's magics) is not told about it."""
+"""In programs that did not request compilation (run, the pytest plugin, IPython's magics), is_compiling() is False."""
 
 from __future__ import annotations
 

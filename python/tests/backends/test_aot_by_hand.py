@@ -1,4 +1,4 @@
-"""Backends that trace with AOTAutograd, custom or torch's: recurrent layers, and leaves changed in place."""
+"""Custom backends and torch's own that trace with AOTAutograd: recurrent layers, and leaves changed in place."""
 
 from __future__ import annotations
 

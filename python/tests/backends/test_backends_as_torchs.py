@@ -1,4 +1,4 @@
-"""If a backend's result is not eager's, torch.compile's is the same, or the frame breaks as torch.compile's does."""
+"""Where a backend's result differs from eager mode, torch.compile has the same result, or both break the graph."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def adamw(optimize, eps):
 
 
 def test_adamw_magnifies_rounding_where_a_gradient_is_zero():
-    """Attention ignores the bias of its keys: their gradient is rounding error, which Adam divides by its own size."""
+    """Attention ignores the keys' bias. The bias's gradient is rounding error, which Adam divides by its own size."""
     ours = lambda m: godynamo.optimize(m, backend="inductor")  # noqa: E731
     bias = "blocks.0.attention.in_proj_bias"
     eager, gradients = adamw(None, 1e-8)

@@ -1,4 +1,4 @@
-"""Backends by torch's entry points, and faults of a backend: an error that names it, or CPython's result."""
+"""Backends registered as torch's entry points; a faulty backend causes an error that names it, or CPython's result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""optimize(): its forms, the backend protocol, the seed's toy example, errors of backends, reset."""
+"""optimize(): its forms, the backend protocol, the seed document's toy example, errors of backends, reset."""
 
 from __future__ import annotations
 

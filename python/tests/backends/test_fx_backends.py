@@ -1,4 +1,4 @@
-"""Node rows to GraphModules, and those to backends: handwritten, so that no translation is needed."""
+"""GraphModules built from node rows, and passed to backends. The rows are handwritten, so nothing is translated."""
 
 import copy
 import gc

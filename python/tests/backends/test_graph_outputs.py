@@ -1,4 +1,4 @@
-"""Graphs that return sequences, by every kind of backend: it sees flat tuples of tensors, the program its own types."""
+"""Graphs that return sequences: a backend of any kind sees flat tuples of tensors, the program sees its own types."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def whole(gm, example_inputs):
 
 
 def facts(v):
-    """Return a value as data, with its types and the identities among its items."""
+    """Return a value as data, with its types, and with which of its items are the same object."""
     if isinstance(v, torch.Tensor):
         return tuple(v.shape), v.stride(), v.requires_grad, v.dtype, v.detach().double().nan_to_num().tolist()
     if isinstance(v, (tuple, list)):
@@ -97,7 +97,7 @@ def facts(v):
 
 
 def gradient(f, x):
-    """Return the result of f, and the gradient of all its tensors."""
+    """Return the result of f, and the gradient of x from all tensors in the result."""
     x = x.clone().requires_grad_()
     result = f(x)
     leaves = [t for t in torch.utils._pytree.tree_leaves(result) if isinstance(t, torch.Tensor) and t.requires_grad]

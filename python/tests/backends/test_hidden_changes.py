@@ -1,4 +1,4 @@
-"""In-place changes hidden from autograd, in graphs compiled by AOTAutograd: values, gradients, errors are eager's."""
+"""In-place changes hidden from autograd, in graphs compiled by AOTAutograd: values, gradients, errors as in eager."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def detached(w, x):
 
 
 def outcome(fn, leaf):
-    """Return results, gradients, errors of two calls; before each, another graph saves the tensor that it changes."""
+    """Return results, gradients and errors of two calls. Before each, another graph saves the tensor to be changed."""
     p, x, seen = torch.ones(3, requires_grad=True), torch.arange(3.0), []
     for _ in range(2):
         w = p if leaf else p * 1.5
@@ -97,8 +97,8 @@ def test_gradients_and_errors_of_a_hidden_change(fn, backend, leaf):
 
 
 def test_a_graph_that_ends_in_inference_mode():
-    """The mode's guard object must not be created while AOTAutograd traces: it would save the dispatcher's state of
-    that moment."""
+    """The mode's guard object must not be created while AOTAutograd traces: it would save the dispatcher's state during
+    tracing."""
 
     def fn(w, x):
         y = w * x

@@ -1,4 +1,4 @@
-"""``godynamo bench``: what it measures, writes and compares, and usage errors. A process takes about three seconds."""
+"""``godynamo bench``: its measurements, files, comparisons and usage errors. A process takes about three seconds."""
 
 import csv
 import json
@@ -185,7 +185,7 @@ def test_a_wrong_result_has_no_figures_and_a_death_ends_no_other(users):
 @pytest.mark.serial  # compares times
 def test_a_slowed_workload_shows_and_two_runs_of_the_same_do_not(users, tmp_path):
     spec = f"--module={users}:delayed"
-    # 30 µs against 5: other processes on this machine disturb less than that.
+    # The slow run adds 30 µs to about 5 µs: other processes on this machine disturb less than that.
     runs = {"old": "0", "same": "0", "slow": "0.00003"}
     for name, delay in runs.items():
         run = bench(
@@ -314,7 +314,7 @@ def test_ctrl_c_writes_what_was_measured_and_ends_the_children(users, tmp_path):
 
 
 def test_the_tools_micro_set_is_make_benchs():
-    """Both use one engine: the same workloads, run by the same function."""
+    """`godynamo bench` and `make bench` use one engine: the same function runs the same workloads."""
     sys.path.insert(0, str(ROOT / "python"))
     import godynamo_workloads as workloads
     from godynamo._tools.bench import groups, suites

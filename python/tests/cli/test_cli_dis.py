@@ -1,4 +1,4 @@
-"""godynamo dis and doctor: CPython embedded in the Go library, or plain if there is no libpython."""
+"""godynamo dis and doctor: they embed CPython, or run it as a plain process if there is no libpython."""
 
 import json
 import os

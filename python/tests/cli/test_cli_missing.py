@@ -1,4 +1,4 @@
-"""Without torch, or without a C++ compiler: one line that reports it, with the remedy's command."""
+"""Without torch or a C++ compiler, one line reports what is missing, with a command that installs it."""
 
 import importlib
 import subprocess
@@ -37,7 +37,7 @@ def plain(*arguments, **more):
 
 
 def no_compiler(tmp_path):
-    """Return variables with which neither a program on PATH nor an earlier result of inductor is found."""
+    """Return environment variables with which no program on PATH and no earlier result of inductor is found."""
     return {"PATH": str(tmp_path), "TORCHINDUCTOR_CACHE_DIR": str(tmp_path / "inductor"), "CXX": "g++"}
 
 

@@ -76,7 +76,7 @@ def summary(traced):
 
 @functools.cache
 def shown(page, fragment=""):
-    """Return the page's HTML; each view is read once."""
+    """Return the HTML of a view of the page; the browser reads each view only once."""
     return dom(page, fragment=fragment)
 
 

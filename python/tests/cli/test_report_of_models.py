@@ -1,4 +1,4 @@
-"""`godynamo report` of a model translated often: reason first, the user's names, all text inside its box."""
+"""`godynamo report` of a model translated often: the reason first, in the user's names, all text inside its box."""
 
 from __future__ import annotations
 

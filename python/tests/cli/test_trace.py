@@ -1,4 +1,4 @@
-"""The trace: its contents, one series of files per process, and that it never disturbs the program."""
+"""The trace: its contents, and one series of files per process. Tracing never disturbs the program."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def events(directory):
-    """Return the events of each file, by file name; checks that every line is one."""
+    """Return the events of each file, by file name; check that every line is an event."""
     return {p.name: [json.loads(line) for line in p.read_text().splitlines()] for p in sorted(directory.iterdir())}
 
 

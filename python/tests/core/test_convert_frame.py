@@ -40,7 +40,7 @@ def breaks_once(x):
 
 @pytest.mark.row("S002-25")
 def test_the_converter_is_asked_with_the_frame_and_the_number_of_entries() -> None:
-    """The private binding: a converter in Python receives the frame's function and slots, and the number of entries."""
+    """Through the private binding, a Python converter gets the frame's function, slots and number of entries."""
     requests: list[tuple[Any, int, tuple[Any, ...]]] = []
 
     def converter(request: dict[str, Any]) -> Any:
@@ -118,7 +118,7 @@ def test_nopython_without_a_break_is_silent() -> None:
 
 @pytest.mark.row("S002-28")
 def test_transformed_code_is_not_converted_again() -> None:
-    """The hook passes on transformed code: resume functions and the functions of entries."""
+    """The hook recognizes transformed code (resume functions, functions of entries) and does not translate it."""
     backend = nb()
 
     def caller(x):

@@ -11,7 +11,7 @@ from godynamo.testing import CompileCounter
 
 
 def events_of(fn, x):
-    """Return fn's result, and the events that a trace function receives while it runs."""
+    """Return fn's result, and the events that a trace function receives while fn runs."""
     events = []
 
     def trace(frame, event, arg):

@@ -15,7 +15,7 @@ import godynamo
 
 @pytest.fixture
 def collections():
-    """The generations of the collections that ran, oldest first."""
+    """Yield a list of the generations of the collections that ran, oldest first."""
     seen: list[int] = []
 
     def note(phase, info):
@@ -28,7 +28,7 @@ def collections():
 
 
 def full_collection_due():
-    """Bring the collector to where the next young collections would end in a full one.
+    """Bring the collector to a state in which the next young collections lead to a full one.
 
     More than a quarter of the objects that survived the last full collection are new ones that survived two younger
     collections, and generation 2 is past its threshold of 10.
@@ -41,7 +41,7 @@ def full_collection_due():
 
 
 def many_objects(x):
-    """A backend: makes enough objects for several collections of generation 1, and one of generation 2."""
+    """A backend that makes enough objects for several collections of generation 1, and one of generation 2."""
     return [[] for _ in range(40_000)]
 
 
@@ -125,7 +125,7 @@ def test_a_translation_that_raises_ends_the_wait(collections):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is not there on this system")
 @pytest.mark.parametrize("from_thread", [False, True])
 def test_a_child_forked_during_a_translation_collects(from_thread):
-    """The child of a fork inside a backend, or beside one in another thread, runs full collections as before."""
+    """A child runs full collections as before, whether the backend's own thread or another one forks it."""
     exit_codes: list[int] = []
 
     def fork_and_look():
@@ -154,7 +154,7 @@ def test_a_child_forked_during_a_translation_collects(from_thread):
     os.environ.pop("GODYNAMO_TEST_CHILD", None)
     fn = godynamo.optimize(lambda x: x + 3, backend=backend)
     result = fn(torch.ones(2))
-    if os.environ.get("GODYNAMO_TEST_CHILD"):  # the child: back from the translation it left
+    if os.environ.get("GODYNAMO_TEST_CHILD"):  # the forked child, after it has returned from the translation
         seen = []
         gc.callbacks.append(lambda phase, info: seen.append(info["generation"]))
         kept = full_collection_due()

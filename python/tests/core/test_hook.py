@@ -279,7 +279,7 @@ def test_a_backend_that_runs_python_is_not_entered_again() -> None:
 
     def nosy_backend(gm, example_inputs):
         translated.append(str(gm.graph))
-        helper(torch.ones(2))  # inside an extent, this frame would be served
+        helper(torch.ones(2))  # elsewhere in the `with` block, the hook would serve this frame
         f(torch.ones(2))  # the function that is being translated
         return gm.forward
 

@@ -1,4 +1,4 @@
-"""Functions called by a frame left to CPython are still captured, as below torch.compile's skipped frames."""
+"""Functions called by a frame that CPython runs are still captured, as below a frame that torch.compile skips."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_below_a_model_that_is_too_large():
         assert captured(calls)[0] == 2
         left = utils.counters["frames"]["total"] - utils.counters["frames"]["ok"]
         assert captured(calls) == (0, 0)
-        assert utils.counters["frames"]["total"] == 0 < left  # none is tried again
+        assert utils.counters["frames"]["total"] == 0 < left  # no attempt is made to translate the frames again
 
 
 def test_recursion():

@@ -86,7 +86,7 @@ def again(code: types.CodeType) -> types.CodeType:
 
 @pytest.fixture(scope="module")
 def go_report(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return the Go decoder's and assembler's report on a part of the library, dumped with the output of dis."""
+    """Run Go's decoder and assembler on a dump of part of the library with the output of dis; return the report."""
     if shutil.which("go") is None:
         pytest.skip("needs the Go toolchain: the decoder is not reachable from Python")
     target = tmp_path_factory.mktemp("dump") / "code.bin"

@@ -29,7 +29,7 @@ class FileRun:
     tests: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text)
     internal: list[str] = field(default_factory=list)  #: internal errors, each with the test it happened in
     translated: int = 0  #: frames that were transformed
-    served: int = 0  #: frames that ran transformed code by way of the hook
+    served: int = 0  #: frames for which the hook ran transformed code
     seconds: float = 0.0
     died: str = ""  #: why the file was given up; "" if it ran to the end
 

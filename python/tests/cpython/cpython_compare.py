@@ -21,7 +21,7 @@ class Comparison:
     whole: bool = True  #: all of the file's tests ran, not a selection
     differ: dict[str, tuple[str, str]] = field(default_factory=dict)  #: id → (outcome, text), unexpected differences
     expected: dict[str, str] = field(default_factory=dict)  #: id → cause, listed differences that occurred
-    stale: list[str] = field(default_factory=list)  #: listed, but they pass or do not exist
+    stale: list[str] = field(default_factory=list)  #: listed tests that pass or do not exist
 
     @property
     def ok(self) -> bool:
@@ -44,7 +44,7 @@ def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
 
 
 def compare(file: str, plain: FileRun, translated: FileRun, listed: dict[str, str], whole: bool = True) -> Comparison:
-    """Compare: each test that passes plainly must pass translated; a listed test must not."""
+    """Compare two runs: a test that passes plainly must pass translated, but a listed test must fail translated."""
     c = Comparison(file, plain, translated, whole)
     for test, (outcome, text) in translated.tests.items():
         before = plain.tests.get(test, ("not there", ""))[0]

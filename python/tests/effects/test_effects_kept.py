@@ -1,4 +1,4 @@
-"""Whole-graph backends keep effects before an operation that raises, in-place changes and random draws included."""
+"""Under whole-graph backends, effects before an operation that raises remain, including in-place changes and draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Effects before operations whose exceptions have a handler wait for the operation, so the frame does not break.
+"""If an operation's exceptions have a handler, earlier effects wait for the operation, and the graph does not break.
 
 If the operation raises, everything is as in CPython, including random numbers.
 """
@@ -25,7 +25,7 @@ class Box:
 
 
 class Manager:
-    """Records in the box what it sees."""
+    """Records in the box the exception type and the value that it finds on exit."""
 
     def __init__(self, box):
         self.box = box
@@ -103,7 +103,7 @@ def manager_swallows(x, y, box):
 
 @cases(args=wrong)
 def unprotected_between(x, y, box):
-    """The operation that raises has no handler, but waits together with the effect before it."""
+    """The operation that raises has no handler. It waits, together with the effect before it."""
     box.value = 2
     z = x + y
     try:
@@ -199,7 +199,7 @@ def noise_with_grad(x, y):
 @pytest.mark.parametrize("whole", [False, True])
 @pytest.mark.parametrize("size", [4, 3])
 def test_random_numbers_are_drawn_once(fn, whole, size):
-    """One graph; values and the generator's state are CPython's whether or not the operation raises."""
+    """There is one graph. Values and the generator's state are as in CPython, whether or not the operation raises."""
     counter = CompileCounter()
     x, y = torch.arange(4.0), torch.ones(size)
     compiled = godynamo.optimize(fn, backend=counter if whole else "eager")

@@ -1,8 +1,8 @@
-"""Batch norm in training after an effect, and inside try and with: its statistics are copied first.
+"""Batch norm in training after an effect, and inside `try` and `with`: its statistics are copied first.
 
-They are restored if an operation raises and the user's own code runs instead. If all effects are before the first
-operation, they run before the graph and nothing is copied. Values, buffers, versions, gradients and exceptions are
-eager's, and nothing breaks the graph.
+The copies are restored if an operation raises and the user's own code runs instead. If all effects are before the
+first operation, they run before the graph and nothing is copied. Values, buffers, versions, gradients and exceptions
+are the same as in eager mode, and nothing breaks the graph.
 """
 
 from __future__ import annotations
@@ -79,8 +79,8 @@ def state(module, exact):
 
 
 def outcome(module, backend, f, *args):
-    """Return the results of a call and its backward pass. AOTAutograd uses other formulas for gradients and counts
-    other versions."""
+    """Return the results of a call and its backward pass. With AOTAutograd, gradients come from other formulas, and
+    version counts differ."""
     exact = backend != "aot_eager"
     torch.manual_seed(1)
     try:
@@ -108,7 +108,7 @@ def test_what_raises_and_what_does_not(how, backend):
 
 @BACKENDS
 def test_a_graph_that_raises_leaves_versions_as_they_were(backend):
-    """The version counter is eager's, so a backward pass still detects that its saved tensor changed."""
+    """The version counter is the same as in eager mode, so a backward pass detects that its saved tensor changed."""
 
     def f(x, total, y, log):
         try:
@@ -136,7 +136,7 @@ def test_a_graph_that_raises_leaves_versions_as_they_were(backend):
 
 @BACKENDS
 def test_before_the_change(backend):
-    """Eager raises before the first change. The graph changes the buffers first, and the change must be undone."""
+    """Eager mode raises before the first change. The graph changes the buffers first, so the changes are undone."""
 
     class Effect(nn.Module):
         def __init__(self):

@@ -2,8 +2,8 @@
 
 A file consists of chunks of Python, separated by lines ``---``. If a chunk defines ``f``, the test calls
 ``godynamo.optimize(f, nopython=True)(*args())``, by default with a tensor of two ones. The text is the first line of
-the message; for a graph break it is the line with the code. The line is the one named in the message of a graph break,
-and the traceback's otherwise. A chunk without ERR raises nothing.
+the message; for a graph break, it is the message's line with the error code. The line of a graph break is the one that
+its message names, other errors have the traceback's line. A chunk without ERR raises nothing.
 """
 
 import re

@@ -26,7 +26,7 @@ NO_OPCODE = {
 
 @pytest.fixture(scope="session")
 def generated():
-    """Return the texts of all files, made in a new process: guards on the end of objects depend on what else exists."""
+    """Return the texts of all files, made in a new process: guards about finalizers depend on what else exists."""
     made = subprocess.run(
         [sys.executable, FOLDER / "golden_files.py", "--print"],
         capture_output=True,

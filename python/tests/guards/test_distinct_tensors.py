@@ -19,7 +19,7 @@ def changes(a, b, c):
 
 @pytest.mark.parametrize("first", list(itertools.product(range(3), repeat=3)), ids=str)
 def test_one_object_in_several_places(first):
-    """Each combination has eager's result, whichever tensors the first call had."""
+    """Each combination of tensors has the same result as in eager mode, whichever tensors the first call had."""
     optimized = godynamo.optimize(changes, backend=CompileCounter())
     for places in (first, *itertools.product(range(3), repeat=3)):
         given, wanted = ([torch.arange(2.0) + i for i in range(3)] for _ in range(2))
@@ -64,7 +64,7 @@ def test_guards_grow_with_the_tensors_and_not_with_their_pairs():
 
 
 def test_a_parameter_that_becomes_another_layers():
-    """The buffer is shared after the first call: the guard detects it, and the result is eager's."""
+    """The buffer is shared after the first call: the guard detects it, and the result is the same as in eager mode."""
     torch.manual_seed(0)
     plain = Deep(3)
     backend = CompileCounter()

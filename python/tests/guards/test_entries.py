@@ -519,5 +519,5 @@ def test_two_tensors_and_the_whole_state_take_tens_of_nanoseconds():
     entry = p.entry()
     figures = [_C.guard_time(entry, (a, b), {}, 100_000) for _ in range(10)]
     assert all(failures == 0 for _, failures in figures)
-    # The goal is 50. The limit leaves room for a busy machine, but not for a check in Python (2000 and more).
+    # The goal is 50 ns. The limit leaves room for a busy machine, but not for a check in Python (2000 and more).
     assert min(ns for ns, _ in figures) < 300

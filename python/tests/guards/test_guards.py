@@ -658,7 +658,7 @@ def without(module: torch.nn.Module, name: str = "weight") -> torch.nn.Module:
 @pytest.mark.parametrize("order", ["there first", "missing first"])
 @pytest.mark.parametrize("what", list(PRESENT))
 def test_that_a_place_can_be_read_is_guarded(what: str, order: str) -> None:
-    """Even if the value is never used."""
+    """A guard checks that the value can be read, even if it is never used."""
     fn, there, missing = PRESENT[what]
     w = godynamo.optimize(fn, backend="eager")
     x = torch.ones(1)

@@ -38,7 +38,7 @@ MALFORMED: dict[str, dict[str, Any]] = {
 @pytest.mark.row("S002-106")
 @pytest.mark.parametrize("what", list(MALFORMED))
 def test_a_malformed_program_makes_no_entry(what: str) -> None:
-    """The core rejects it when the entry is created."""
+    """The core rejects a malformed program when the entry is created."""
     spec = {
         "function": add, "nodes": [], "nregs": 4, "nslots": 2, "ncaches": 0, "consts": [], "tensors": [], "extra": [],
         "flags": 0, "parts": ("___guarded_code.valid",), "info": {}, **MALFORMED[what],
@@ -185,7 +185,7 @@ def test_torch_function_is_called_as_often_as_by_eager() -> None:
 
 @pytest.mark.row("S002-98")
 def test_outcome_of_wrong_calls_is_cpythons() -> None:
-    """Arguments that do not match the signature never reach the guards."""
+    """Arguments that do not match the signature never reach the guards; the call ends as in CPython."""
     w = godynamo.optimize(add, backend=nb())
     w(torch.ones(1), 1)
     for args in ((), (1,), (1, 2, 3)):

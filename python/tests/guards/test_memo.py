@@ -427,7 +427,7 @@ def test_slots_and_their_class() -> None:
 
 
 def test_cells_hold_another_object_at_the_same_address() -> None:
-    """The memo compares only the address of a cell's contents: an equal address does not prove an equal number."""
+    """The memo compares only the address of a cell's contents, and an equal address does not prove an equal number."""
     cell = types.CellType(10**9)
 
     def inner(x: Any) -> Any:
@@ -630,7 +630,7 @@ def test_a_watched_object_that_dies_ends_the_entry() -> None:
 
 
 def test_what_keeps_changing_is_given_up() -> None:
-    """A counter changes in the dict that the program reads: after a few rounds nodes read that dict again."""
+    """A counter changes in the dict that the program reads: after a few rounds a node reads it, not the memo."""
     marker = Slotted()
     names: dict[str, Any] = {"mark": marker, "count": 0, "__builtins__": __builtins__}
     obj = Plain(mark=marker)
@@ -734,7 +734,7 @@ def _by_mode(x: Any, mode: str) -> Any:
 
 
 def test_entries_taken_in_turn_are_each_found_and_kept_in_order_of_use() -> None:
-    """The entry that followed last time is tried first; the results and the eviction order stay the same."""
+    """The cache first tries the entry that last followed the previous one; results and eviction order stay the same."""
     f, x = godynamo.optimize(_by_mode, backend="eager"), torch.randn(3)
     modes = ["m" * (i + 1) for i in range(5)]
     rng = random.Random(1)

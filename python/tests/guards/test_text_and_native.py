@@ -506,7 +506,7 @@ ENDS = {
 
 
 def quiet(op, at, text, more="", places=1):
-    """Return an entry with one guard: on the object that x has at a place."""
+    """Return an entry with one guard: destroying the object at the place ``at`` in x runs no code."""
     p = Program(f)
     a, b = at(p)
     p.check(f"not ___ends_in_code(x, {text}, {places}{more})", op, p.slot("x"), a, b, flags=places)

@@ -77,7 +77,7 @@ def test_inlined_frames_appear_as_if_they_had_run():
     eager = [f for f in frames_of(plain) if f[2] in ("user", "middle", "helper")]
     got = [f for f in frames_of(ours) if f[2] in ("user", "middle", "helper", "transformed")]
     assert got == eager
-    # Carets too: they follow from lasti and the code's own positions.
+    # Carets are compared as well: they follow from lasti and the code's own positions.
     tail = lambda e: "".join(traceback.format_exception(e)).split("in user")[1]  # noqa: E731
     assert tail(ours) == tail(plain)
 

@@ -27,7 +27,7 @@ RUN_ORIGINAL, NEEDS_HOOK = 1, 2
 
 
 class RecordingBackend:
-    """``nb`` in the table of conformance: runs every graph unchanged and records its arguments."""
+    """Called ``nb`` in the conformance table: runs every graph unchanged and records its arguments."""
 
     __godynamo_backend__ = True
 

@@ -103,8 +103,8 @@ def check_calls(
 ) -> None:
     """Compare successive calls, each with separate arguments, of a function that ``make`` creates for each side.
 
-    graphs: number received by a backend that takes whole graphs, over all calls; translations: started by each call;
-    state: returns further plain data to compare after each call; prepare: runs before each side's first call.
+    ``graphs``: graphs that a whole-graph backend receives in all calls; ``translations``: those that each call starts;
+    ``state`` returns more plain data to compare after each call; ``prepare`` runs before each side's first call.
     """
     prepare()
     fn = make()

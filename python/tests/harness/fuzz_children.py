@@ -46,7 +46,7 @@ class Programs:
     judge: Callable[[str, bool], Mismatch | None]
     whole: Callable[[int], bool]  #: whether the backend of the seed's program receives whole graphs
     tries: int = 600  #: maximum number of programs judged to shrink one
-    runs: int = 1  #: the number that one program counts as
+    runs: int = 1  #: number of runs that one program counts as in ``--count``
     #: returns the part of a program's text to show
     shown: Callable[[str], str] = lambda text: "def fn(" + text.split("\ndef fn(", 1)[1]
 
@@ -56,7 +56,7 @@ class Programs:
 
 
 def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Iterator[tuple[Any, Mismatch | None]]:
-    """Judge (name, text, whole) jobs one after the other in a fork; one that dies or hangs is the last result.
+    """Judge (name, text, whole) jobs one after the other in a forked child; one that crashes or hangs it ends the run.
 
     A program that crashes alone and without godynamo has no result to compare with, and passes.
     """
@@ -92,7 +92,7 @@ def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Itera
     if at < len(jobs) and why == "crash" and plain:
         if at == 0:
             yield jobs[at][0], None
-        else:  # unless an earlier program caused it
+        else:  # an earlier program of this child may be the cause: judge this one alone
             yield from in_child(kind, jobs[at : at + 1], timeout)
     elif at < len(jobs):
         got = "" if why == "hang" else f"wait status {status}"

@@ -100,15 +100,15 @@ def frames_in(error: BaseException, filename: str) -> list[tuple[str, int]]:
             out.append((tb.tb_frame.f_code.co_name, tb.tb_lineno))
         tb = tb.tb_next
     if isinstance(error, UnboundLocalError) and out:
-        # CPython's own line depends on how often the code has run: a quickened STORE_FAST__LOAD_FAST that finds nothing
-        # has the line of its first half (3.11).
+        # CPython's own line depends on how often the code has run: a quickened STORE_FAST__LOAD_FAST whose variable is
+        # unbound has the line of its first half (3.11).
         out[-1] = (out[-1][0], 0)
     return out
 
 
 @functools.lru_cache(maxsize=4)
 def _compiled(text: str, line: int) -> Any:
-    """Return the code of a part of a program that starts at this line."""
+    """Compile a part of a program; ``line`` is the number of its first line."""
     return compile("\n" * (line - 1) + text, FILENAME, "exec")
 
 
@@ -119,7 +119,7 @@ def codes_of(text: str) -> list[Any]:
 
 
 class TooLongError(BaseException):
-    """CPython itself does not finish; no program catches this."""
+    """Raised if CPython itself does not finish in time; no program catches it."""
 
 
 @contextlib.contextmanager

@@ -128,7 +128,7 @@ CASES = {
     "attention by sdpa": lambda: attention_case(sdpa=True),
 }
 
-#: exact comparison: these backends only rerun torch's operations; gemms in another order differ in the last bits
+#: compared exactly: these backends only rerun torch's operations; gemms in another order differ in the last bits
 EXACT = {"eager", "custom"}
 LIGHT = ["eager", "aot_eager", "custom"]
 BACKENDS = [*LIGHT, "inductor"]

@@ -86,17 +86,17 @@ class Run:
         assert all(torch.equal(a, b) for a, b in zip(self.tensors, other.tensors, strict=True))
 
     def close(self, other: Run, tolerance: float = 1e-3) -> None:
-        """Check that losses and tensors are the other run's up to a tolerance."""
+        """Check that losses and tensors equal the other run's, up to a tolerance."""
         torch.testing.assert_close(self.losses, other.losses, rtol=tolerance, atol=tolerance)
         for a, b in zip(self.tensors, other.tensors, strict=True):
             torch.testing.assert_close(a, b, rtol=tolerance, atol=tolerance)
 
 
 def both(make: Callable[[], Callable[..., Any]], *calls: tuple[Any, ...], backend: Any = "eager") -> CompileCounter:
-    """Run the result of ``make`` eagerly and under godynamo on the same calls, from the same seed; compare ``facts``.
+    """Make ``calls`` eagerly and under godynamo, from the same seed, with the functions that ``make`` returns; compare.
 
-    ``make`` is called for each run, so that the runs share no state. Returns the backend, a counter of graphs if
-    it is "counted".
+    ``make`` is called for each run, so that the runs share no state. Returns the backend, which is a counter of
+    graphs if ``backend`` is "counted".
     """
     counter = CompileCounter() if backend == "counted" else backend
     torch.manual_seed(0)

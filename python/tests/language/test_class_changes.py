@@ -171,7 +171,7 @@ def test_a_changed_class_is_translated_again(name: str) -> None:
 
 
 def unchanged(env: types.SimpleNamespace) -> None:
-    """Leave the class as it is before this call."""
+    """Do not change the class before this call."""
 
 
 def test_an_unrelated_change_of_a_class_is_no_reason_to_translate() -> None:

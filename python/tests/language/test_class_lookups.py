@@ -198,7 +198,7 @@ def test_a_class_used_as_a_counter_is_translated_once() -> None:
 
 
 def test_builtins_are_those_of_the_function() -> None:
-    """A function keeps its builtins from creation; functions it creates get those of its globals at that time."""
+    """A function keeps its globals' builtins of the time of its creation; f creates a function at each call."""
     text = (
         "import torch\n"
         "def f(x):\n"

@@ -1,4 +1,4 @@
-"""Callbacks of the garbage collector during captured code are no part of it: hypothesis and profilers have some."""
+"""Callbacks of the garbage collector, as in hypothesis and profilers, are not captured with the code they interrupt."""
 
 import gc
 import time
@@ -21,7 +21,7 @@ def test_a_callback_of_the_collector_is_not_translated():
         return x + 1
 
     def fn(x):
-        exec("collects(x)", {"collects": collects, "x": x})  # frames below it are served one by one
+        exec("collects(x)", {"collects": collects, "x": x})  # the hook serves the frames below it one by one
         return x + 1
 
     godynamo.reset()

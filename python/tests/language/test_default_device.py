@@ -52,7 +52,7 @@ def sets(x):
 
 
 class Doubles(TorchFunctionMode):
-    """A mode that changes the results of constructors."""
+    """A mode that doubles the result of torch.ones."""
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))

@@ -319,7 +319,7 @@ def by_types(x, a, b):
 
 
 def test_keys_of_several_types():
-    """Tables with pairs of operand types as keys, as in torch.distributions' kl_divergence; changed between calls."""
+    """Tables whose keys are pairs of operand types, as in torch.distributions' kl_divergence; changed between calls."""
     x = torch.ones(2)
     optimized = godynamo.optimize(by_types)
 

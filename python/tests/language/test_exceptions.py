@@ -448,7 +448,7 @@ def test_zero_argument_super_without_arguments() -> None:
 
 
 def test_an_iterator_that_returns_a_value() -> None:
-    """StopIteration raised by captured code has its value in C too, where yield from reads it."""
+    """``yield from`` reads a StopIteration's value from its C field, which captured code that raises one must set."""
 
     class Ends:
         def __iter__(self):

@@ -1,4 +1,4 @@
-"""contextlib.ExitStack and its needs: sys.exc_info, methods bound by hand, functions of other modules that raise."""
+"""contextlib.ExitStack and what it uses: sys.exc_info, methods bound by hand, functions of other modules that raise."""
 
 from __future__ import annotations
 

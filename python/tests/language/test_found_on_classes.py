@@ -1,4 +1,4 @@
-"""What C code finds on a class: members by value, special methods that are None, texts that run user code."""
+"""What C code finds on a class: enum members by value, special methods that are None, texts that run user code."""
 
 from __future__ import annotations
 

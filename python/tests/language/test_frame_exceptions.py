@@ -1,6 +1,6 @@
 """Exceptions from outside the frame, as after a break inside a handler: texts, sys.exc_info(), context managers' exits.
 
-They cause no further break, and another message causes no new translation.
+These exceptions cause no further break, and one with another message causes no new translation.
 """
 
 from __future__ import annotations

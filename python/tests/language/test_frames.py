@@ -1,4 +1,4 @@
-"""Frames of a traceback are the user's: code, variables, callers, and the same objects kept alive as in CPython."""
+"""A traceback's frames look like the user's: code, variables, callers; the same objects stay alive as in CPython."""
 
 from __future__ import annotations
 
@@ -358,7 +358,7 @@ def test_fields_of_an_exception_that_came_with_the_frame():
         expected, actual = fn(torch.ones(2), *args), compiled(torch.ones(2), *args)
         assert torch.equal(actual[0], expected[0])
         assert actual[1:] == expected[1:]
-    assert counter.frame_count == 3  # before the break; after it for two arguments, after it for one
+    assert counter.frame_count == 3  # one graph before the break and two after it: for two arguments and for one
 
 
 def test_fields_that_a_class_overrides_are_its_own():

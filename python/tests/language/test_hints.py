@@ -1,4 +1,4 @@
-"""typing.get_type_hints in captured code: known while the annotations keep their meaning."""
+"""typing.get_type_hints in captured code: its result is known as long as the annotations keep their meaning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Repetitions too long to track, even longer than a machine word: CPython's exception."""
+"""Repetitions that are too long to track, or even to count in a machine word, raise CPython's exception."""
 
 from __future__ import annotations
 

@@ -300,7 +300,7 @@ def test_a_signal_while_a_backend_compiles(handler, nth, on_signal):
     assert isinstance(result, tuple) and result[1] == outcome_of(HANDLERS[handler])
     entered, left = (sum(item.startswith(what) for item in log) for what in ("enter", "exit"))
     assert entered == left == (nth > 1)
-    # The signal is held back until the backend has returned; the last graph's operation comes after the block.
+    # The signal is held back until the backend has returned. The last graph's operation comes after the block.
     assert nth == 1 or log[-1] == f"exit block {result[0].__name__ if nth == 2 else None}"
     assert outcome(fn, 0) == outcome(after_a_break, 0)
     assert _C.counters()["internal_errors"] == 0
@@ -335,7 +335,7 @@ def test_modes_that_an_exception_has_left_entered():
 
 
 def test_a_mode_left_entered_until_the_translation_is_over():
-    """A mode that an exception left entered may end only when its object is freed: its state cannot be guarded."""
+    """An exception left a mode entered. Freeing the mode's object may end the mode, so its state cannot be guarded."""
     left = []
 
     def backend(gm, inputs):
@@ -564,7 +564,7 @@ def test_want_of_memory_while_translating():
 
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm])
 def test_a_function_of_a_number_and_none_is_no_handler(backend):
-    """CPython computes on members while translating: enum's functions receive a value, 7 here, and None."""
+    """While translating, CPython calls enum's functions with (7, None), which are not a signal handler's arguments."""
     mode = enum.Flag("Mode", "ON OFF")
     mode.ON._value_ = 7
 

@@ -161,7 +161,7 @@ def ended_by_its_own_function(x):
 
 @cases(
     graphs=0, breaks=1
-)  # a container that contains itself cannot be materialized: CPython runs the frame, and the call in it breaks
+)  # a container that contains itself cannot be materialized: CPython runs the frame, and the call of _split is a break
 def values_that_hold_themselves(x):
     row, table = [x + 1], {}
     row.append(row)

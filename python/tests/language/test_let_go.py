@@ -1,6 +1,6 @@
-"""An object dropped by a store, a removal or a variable ends there.
+"""An object is freed where a store, a removal or a variable drops its last reference.
 
-Its ``__del__`` runs before the program's next step, in every call, whatever the translated call had in that place.
+Its ``__del__`` runs before the program's next step, in every call, whatever object the translated call had there.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ GLOBAL: Any = None
 
 
 def died() -> list[Any]:
-    """Return who died since the last call. If a translation reads the list too early, it is empty, which is guarded."""
+    """Return who died since the last call. A translation that reads the list too early guards that it is empty."""
     seen = list(DEAD)
     DEAD.clear()
     return seen
@@ -259,7 +259,7 @@ def kept_once(n: int) -> Mortal:
     return m
 
 
-#: the dropped object, in the n-th call
+#: n → the object that the n-th call drops
 VALUES: dict[str, Callable[[int], Any]] = {
     "itself": Mortal,
     "from the second call on": lambda n: Mortal(n) if n else 5,

@@ -1,4 +1,4 @@
-"""Objects die when CPython's would: finalizers, weak references and files show the moment.
+"""Objects die when they would in CPython: finalizers, weak references and files show the moment.
 
 Every function runs under CPython and translated, with a log of the observed order.
 """
@@ -279,7 +279,7 @@ DEEP = torch.nn.Sequential(*(torch.nn.Linear(2, 2) for _ in range(80)))
 
 
 def rebound_after_a_long_loop(x):
-    """The loop visits more values than the translator follows to the end of one frame."""
+    """The loop visits more values than the translator visits in a frame when it searches for released objects."""
     thing = make("a")
     modules = list(DEEP.modules())
     thing = None
@@ -463,7 +463,7 @@ def test_an_exception_that_leaves_the_frame_is_freed(fn: Callable[..., Any], bac
 
 
 def test_the_collector_s_counts() -> None:
-    """CPython runs code that counts objects as a whole: a frame in pieces would have other objects."""
+    """CPython runs the whole frame of code that counts objects: a frame in pieces would have other objects."""
     expected = seen(counted_by_the_collector)
     compiled = godynamo.optimize(counted_by_the_collector)
     for _ in range(2):

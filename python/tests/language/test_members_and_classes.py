@@ -689,7 +689,7 @@ def test_c_code_is_given_values_of_classes(name: str) -> None:
         assert outcomes[0] == outcomes[1]
 
 
-#: texts of members and of their class, made again after both have changed
+#: expressions about a class and its member, evaluated again after both have changed
 TOLD: dict[str, Callable[[Any, Any], Any]] = {
     "% with a dict": lambda kind, v: "%s" % {"a": v},
     "iteration": lambda kind, v: len(list(v)),

@@ -21,7 +21,7 @@ TENSOR = SIDE * SIDE * 4
 
 
 def peak(call: Callable[[], Any]) -> float:
-    """Return the maximum number of tensors that are alive at a time during the call, created by it."""
+    """Return how many of the tensors created by the call are alive at a time, at most."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         result = call()
     now = most = 0

@@ -1,4 +1,4 @@
-"""numpy's scalar functions, its scalars as operands of torch's operations; torch.Size where tuples differ."""
+"""numpy's scalar functions, its scalars as operands of torch's operations; torch.Size where it differs from a tuple."""
 
 from __future__ import annotations
 

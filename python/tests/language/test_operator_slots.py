@@ -73,7 +73,7 @@ VALUES: list[Callable[[], Any]] = [
 
 
 def subclass(name: str, base: type, which: str) -> type:
-    """Return a subclass with an operator's left, reflected or in-place method: it answers, refuses (?), is None (!)."""
+    """Return a subclass with an operator's left, reflected or in-place method, which may refuse (?) or be None (!)."""
 
     def method(full: str, result: Any) -> Callable[..., Any]:
         def call(self: Any, other: Any) -> Any:

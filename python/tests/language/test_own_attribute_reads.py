@@ -1,4 +1,4 @@
-"""Objects from outside whose class defines ``__getattribute__``: it is inlined; guards and generated code bypass it."""
+"""Objects whose class defines ``__getattribute__``: the method is inlined; guards and generated code bypass it."""
 
 from __future__ import annotations
 

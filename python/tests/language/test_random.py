@@ -1,4 +1,4 @@
-"""Python's random numbers: drawn in each call from the generators themselves, and graph inputs."""
+"""Python's random numbers: drawn at each call from the program's generators, and passed to the graph as inputs."""
 
 from __future__ import annotations
 

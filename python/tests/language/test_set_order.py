@@ -1,4 +1,4 @@
-"""The order of sets from outside depends on their tables' history, and so do pop() and the order of copies."""
+"""The order of a set from outside depends on its table's history, as do pop() and the order of a copy."""
 
 from __future__ import annotations
 

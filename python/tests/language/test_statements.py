@@ -575,7 +575,7 @@ def test_import() -> None:
 
 @row("S004-116")
 def test_relative_import() -> None:
-    # As in a module of the package ``harness``; this file is in no package.
+    # As in a module of the package ``harness``: this file itself is in no package.
     module = {"__name__": "harness.importing", "__package__": "harness"}
     exec(
         "def f(x):\n"

@@ -122,7 +122,7 @@ T = typing.TypeVar("T")
 
 
 class Slotted(typing.Generic[T]):
-    """Has no __dict__, so an alias cannot note itself on an instance."""
+    """Has no __dict__, so an alias cannot set ``__orig_class__`` on an instance."""
 
     __slots__ = ("a",)
 
@@ -138,7 +138,7 @@ ASKED: list[str] = []
 
 
 class Asked(type):
-    """A metaclass that records the names its ``__getattr__`` gets."""
+    """A metaclass that records the names that its ``__getattr__`` receives."""
 
     def __getattr__(cls, name):
         ASKED.append(name)
@@ -146,7 +146,7 @@ class Asked(type):
 
 
 class Named(tuple, metaclass=Asked):
-    """Its aliases are created by tuple's method, and forward missing attributes to the class."""
+    """Its aliases are created by tuple's __class_getitem__, and forward missing attributes to the class."""
 
 
 @cases

@@ -1,4 +1,4 @@
-"""Attributes that programs set on tensors, if an operation may return the same tensor: x.to(dtype) is x or new."""
+"""Attributes that programs set on tensors, if an operation may return its operand: x.to(dtype) is x or new."""
 
 from __future__ import annotations
 

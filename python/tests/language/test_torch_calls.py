@@ -1,4 +1,4 @@
-"""Queries in torch's own functions, and how they are called: no graph breaks."""
+"""Torch functions that query a tensor, and several ways to call torch functions: no graph breaks."""
 
 import operator
 import weakref

@@ -58,7 +58,7 @@ def a_decorated_function(x, w):
     return decorated(w), (w + 1).requires_grad
 
 
-@cases(args=weight, graphs=3, breaks=2)  # after a break, the frame leaves a real object
+@cases(args=weight, graphs=3, breaks=2)  # after a break, the frame exits a real mode object
 def a_split_inside(x, w):
     with torch.inference_mode():
         y = x @ w

@@ -163,7 +163,7 @@ def test_a_switch_without_a_manager_stays_when_an_operation_raises() -> None:
 
 
 def test_an_operation_behind_an_effect_raises_after_a_switch() -> None:
-    """The user's code runs again in its initial modes, though the operation has no handler and no manager."""
+    """The user's code runs again in its initial modes, although no handler or manager surrounds the operation."""
 
     def fn(x, index, log):
         y = x * 2

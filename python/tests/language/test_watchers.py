@@ -47,7 +47,7 @@ def fresh_work():
 
 @pytest.mark.parametrize("everything", [False, True])
 def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
-    # Make the allocations of torch and godynamo at first use.
+    # Let torch and godynamo make the allocations of their first use before the comparison.
     godynamo.optimize(blocks)(fresh_work(), torch.ones(2), 2)
     work, counter = fresh_work(), CompileCounter()
     with godynamo.config.patch(translate_everything=everything):

@@ -1,4 +1,4 @@
-"""with: managers written in Python, by contextlib, in C; exceptions through them; breaks in every part of the block."""
+"""`with`: managers written in Python, by contextlib, in C; exceptions through them; breaks anywhere in the block."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions in static and class methods, properties and partials are read at each call; entries keep neither alive."""
+"""Functions in static and class methods, properties and partials are read at each call; entries keep none alive."""
 
 from __future__ import annotations
 

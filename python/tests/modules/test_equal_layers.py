@@ -1,4 +1,4 @@
-"""A captured module call serves equal modules: the same graph, and eager's result if they differ in anything."""
+"""A captured module call is reused for equal modules: the graph is as without reuse, the result as in eager mode."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def make(n=4, **options):
 
 
 def once(model, x, reuse, backend):
-    """Return values, gradients, buffers and random state after a call; graphs; guards and operations; the number of
-    reused layers."""
+    """Make one call; return a list of values, gradients, buffers and random state; the graphs; guards and operations;
+    the number of reused layers."""
     model = copy.deepcopy(model)
     x = x.clone().requires_grad_(x.is_floating_point())
     counter = CompileCounterWithBackend("eager")
@@ -81,8 +81,8 @@ def same(a, b) -> bool:
 
 
 def check(model, served, backend="eager", x=None, texts=True):
-    """Check for eager's result, and for the graph and guards of a translation without reuse; ``served`` layers must be
-    reused."""
+    """Check for eager mode's result, and for the graph and guards of a translation without reuse. ``served`` layers
+    must be reused."""
     x = torch.randn(3, 8) if x is None else x
     want, *_ = once(model, x, None, backend)
     plain, graphs, guards, none = once(model, x, False, backend)
@@ -426,7 +426,7 @@ def test_a_setting_switches_it_off():
 
 
 class Curious(nn.Module):
-    """Does more if its question about the operand is answered with yes."""
+    """Adds 10 if ``question``, called with the operand, returns true."""
 
     def __init__(self, question):
         super().__init__()

@@ -1,4 +1,4 @@
-"""Equal layers: parts of one layer that are reachable from elsewhere, and in-place changes between two calls."""
+"""Equal layers: parts of a layer that are reachable from elsewhere, and in-place changes between two calls."""
 
 from __future__ import annotations
 

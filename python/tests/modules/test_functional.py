@@ -247,7 +247,7 @@ def test_functions_bound_in_the_private_namespace_alone():
 
 
 def leaf_for_tests(x, w):
-    """Branch on the data: if it were inlined, there could not be one graph."""
+    """Branch on the data: if this function were inlined, there could not be one graph."""
     return x @ w if float(x.detach().sum()) > 1e9 else x @ w + 1
 
 

@@ -110,7 +110,7 @@ KINDS = {
         a_hook_that_changes_the_module,
     )
 }
-#: cases with breaks, or not checked for them: hooks on tensors, and calls that change something for the next call
+#: cases whose breaks are not checked: hooks on tensors, and calls that change something for the next call
 SPLIT = {"always_called", "backward_hooks", "tensor_hooks_in_forward", "a_hook_that_changes_the_module"}
 
 

@@ -1,4 +1,4 @@
-"""Modules of unusual classes, and optimized modules in unusual company: rows S003-39, 40, 42, 44."""
+"""Modules of unusual classes, and optimized modules in unusual surroundings: rows S003-39, 40, 42, 44."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def test_attributes_modes_and_buffers_changed_between_calls():
         out = [o(x())]
         m.dim = 0
         out.append(o(x()))
-        o.scale = 0.5  # through the handle
+        o.scale = 0.5  # through the optimized handle
         out.append((o(x()), m.scale))
         m.eval()
         out.append((o(x()), o.training, m.norm.running_mean))

@@ -151,7 +151,7 @@ def test_callable_objects(original, args, kwargs):
     real = outcome(original, *args, **kwargs)
     ours = outcome(stand_in_of(original), *args, **kwargs)
     if real[0] == "raised" or original is operator.call:
-        assert ours == real or (not args and ours[0] == "raised")  # no stand-in gets a wrong number of arguments
+        assert ours == real or (not args and ours[0] == "raised")  # no stand-in is called with too few arguments
         return
     for target in ([1, 2, 3], (1, 2), {1: 2}, "ab", Thing(), 3):
         assert repr(outcome(ours[1], target)) == repr(outcome(real[1], target))

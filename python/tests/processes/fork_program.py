@@ -25,12 +25,12 @@ CHILD_SECONDS = 20
 
 
 def plain(x):
-    """Known to the parent: a hit in children."""
+    """The parent has called this function: a call in a child is a hit."""
     return (x + 1).relu() * 2
 
 
 def other(x, scale=3):
-    """New in children: a miss."""
+    """The parent has not called this function: a call in a child is a miss."""
     t = x.sin() * scale
     return [t, t.sum()]
 
@@ -231,7 +231,7 @@ def without_a_fresh_copy():
 
 
 def fork_during_a_translation():
-    """Another thread is inside a backend: its mark and its lock have no owner in the child."""
+    """Fork while another thread is inside a backend: in the child, no thread owns that translation's mark and lock."""
     warm_up()
     inside, leave = threading.Event(), threading.Event()
 
@@ -366,7 +366,7 @@ def a_child_raises_out_of_a_backend():
 
 
 def a_thread_forks_inside_a_backend():
-    """The same in a separate thread, while another one translates."""
+    """A child returns out of a backend in a separate thread, while another thread translates."""
     warm_up()
     x = torch.randn(4)
     errors = []
@@ -532,7 +532,7 @@ def fork_pool():
 
 @godynamo.optimize
 def decorated(x):
-    """Pickle finds it by its name."""
+    """Pickle finds this function by its name."""
     return (x * 3).relu() + opaque(x)
 
 

@@ -35,7 +35,7 @@ def opaque(fn, z):
 
 
 def hidden(fn, z):
-    """Not captured itself, but calls Python code that is: the hook serves `fn`."""
+    """CPython runs this function, and the hook serves the frame of `fn`."""
     sys._getframe()
     return fn(z)
 
@@ -83,7 +83,7 @@ class Module(torch.nn.Module):
 
 
 class OwnForward(Module):
-    """A cycle of W, its bound self, and an attribute; entries owned by the code object would keep it alive."""
+    """A cycle of W (the optimized callable), bound self and attribute. Entries owned by code would keep it alive."""
 
     def __init__(self):
         super().__init__()
@@ -123,7 +123,7 @@ def hooked(i, backend):
 
 
 def extent(i, backend):
-    """Translate inside a context manager: the entries belong to its Root."""
+    """Translate inside a context manager: the entries belong to the manager's Root."""
     fn = define(BROKEN, i, call=opaque)
     manager = godynamo.optimize(backend=backend)
     with manager:

@@ -150,7 +150,7 @@ def test_the_mark_of_a_translation_goes_whichever_way_it_ends():
 
 
 def test_a_storm_of_calls():
-    """Hits, misses, breaks, hook extents and modules on eight threads; each result is compared with eager's."""
+    """Hits, misses, breaks, hook extents and modules on eight threads; each result is compared with eager mode."""
 
     @godynamo.disable
     def opaque(fn, z):

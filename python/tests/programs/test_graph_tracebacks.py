@@ -1,4 +1,4 @@
-"""Whole graphs that change tensors in place or draw random numbers, then raise: the traceback is CPython's."""
+"""Whole graphs that change tensors in place or draw random numbers, then raise: the traceback equals CPython's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.nn modules and small models: outputs, buffers and gradients are eager's bit by bit in train() and eval()."""
+"""torch.nn modules and small models: outputs, buffers, gradients as in eager, bit by bit, in train() and eval()."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_a_ratio_is_the_rounds_median_and_leaves_out_what_rarely_misses_it():
     base = [1.0] * 12
     taken = timing.ratio([0.5, 0.6, 0.7, 0.8, 0.9, 0.9, 0.9, 0.9, 1.1, 1.2, 1.3, 9.0], base)
     assert (taken.median, taken.low, taken.high) == (0.9, 0.7, 1.2)  # leaves out 2 of 12 on each side: 96 % confidence
-    assert timing.ratio([0.5] + [2.0] * 5, [1.0] * 6).low == 0.5  # 95 % needs at least 6
+    assert timing.ratio([0.5] + [2.0] * 5, [1.0] * 6).low == 0.5  # a 95 % interval needs at least 6
     with pytest.raises(ValueError, match="no rounds"):
         timing.ratio([], [])
 

@@ -109,7 +109,7 @@ def callback(name: str, function: Callable[..., Any]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def extent(of: Any, traced: Callable[..., Any] | tuple[Callable[..., Any], ...] = ()) -> Iterator[None]:
-    """An extent in which only the code of ``traced`` may be translated; all other code is left to CPython."""
+    """Install the hook for a block (an extent) in which only the code of ``traced`` may be translated."""
     functions = traced if isinstance(traced, tuple) else (traced,)
     codes = {f.__code__ for f in functions}
     with callback("skip_code", lambda code: code not in codes):
@@ -125,7 +125,7 @@ def counted(name: str) -> int:
 
 
 def slots_of(*slots: Any) -> tuple[Any, ...]:
-    """Take the place of transformed code: return the slots."""
+    """Return the slots, in place of transformed code."""
     return slots
 
 

@@ -1,4 +1,4 @@
-"""The callable W: its attributes, what it keeps alive, the outcomes of calls."""
+"""The callable W, which optimize(f) returns: its attributes, what it keeps alive, the outcomes of calls."""
 
 from __future__ import annotations
 

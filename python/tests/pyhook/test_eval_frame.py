@@ -1,4 +1,4 @@
-"""The eval-frame hook: active only inside extents, chained, with a reason for every skipped frame."""
+"""The eval-frame hook: active only in extents (blocks that install it), chained; each skipped frame has a reason."""
 
 from __future__ import annotations
 
@@ -590,7 +590,7 @@ class TestForeignHooks:
             assert middle(1) == ("middle", ("leaf", 1))  # through the foreign hook and ours, which serves nothing
             foreign.set(False)  # this restores ours
             assert _C.current_eval_frame_is_ours()
-            assert leaf(1) == ("leaf", 1)  # its first call uninstalls itself
+            assert leaf(1) == ("leaf", 1)  # our hook uninstalls itself when it is first called
             assert not _C.current_eval_frame_is_ours()
 
     def test_ours_over_theirs_over_ours(self, foreign: Any) -> None:

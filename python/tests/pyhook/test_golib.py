@@ -1,4 +1,4 @@
-"""Loading the library after a miss, and the effect of fork: with a small C library in place of the Go library."""
+"""Loading the library after a miss, and the effect of fork. A small C library takes the place of the Go library."""
 
 from __future__ import annotations
 

@@ -32,8 +32,8 @@ def both_ways(
 ) -> RecordingBackend:
     """Compare ``fn`` under CPython with its translations: inline, and as whole graphs, each twice (a miss, then a hit).
 
-    breaks: graph breaks of the function's own frame, None for any number. graphs: passed to the backend, None for any.
-    reset: restores what the function changes besides its arguments. Returns the backend.
+    ``breaks``: graph breaks of the function's own frame; ``graphs``: those passed to the backend; None: any number.
+    ``reset`` restores what the function changes besides its arguments. Returns the backend.
     """
     recorder = nb()
     for backend in (None, recorder):
@@ -88,13 +88,13 @@ class Opaque:
 
 @godynamo.disable
 def make(value: Any = 1) -> Opaque:
-    """Return a new object. A call of this is a Python call, and never captured."""
+    """Return a new object. A call of this function is a Python call; its own code is never captured."""
     return Opaque(value)
 
 
 @godynamo.disable
 def same(value: Any) -> Any:
-    """Return the argument. A call of this is a Python call, and never captured."""
+    """Return the argument. A call of this function is a Python call; its own code is never captured."""
     return value
 
 

@@ -42,6 +42,6 @@ class Row:
 
 
 def packed(sort: bool = True) -> Any:
-    """Return packed sequences of three lengths, unless ``sort`` in an order that is not by length."""
+    """Return packed sequences of three lengths: the longest first if ``sort``, otherwise in another order."""
     lengths = torch.tensor([5, 3, 2] if sort else [2, 5, 3])
     return nn.utils.rnn.pack_padded_sequence(torch.randn(5, 3, 3), lengths, enforce_sorted=sort)

@@ -15,7 +15,7 @@ import op_cases
 from godynamo._translator import fake
 
 DTYPES = (torch.float32, torch.int64, torch.bool, torch.bfloat16, torch.uint8)
-#: operators of op_db for which rules determine at least one result; none of them may lose this unnoticed
+#: operators of op_db for which rules determine at least one result; a test fails if the rules no longer do
 BY_RULE = """
     norm square nn.functional.unfold nn.functional.interpolate.nearest nn.functional.interpolate.bilinear
     nn.functional.interpolate.linear nn.functional.interpolate.trilinear nn.functional.interpolate.bicubic

@@ -77,7 +77,7 @@ def test_a_split_is_told_with_its_reason():
         (lambda out: out.double(), "value"),
         (lambda out: out.t().contiguous().t(), "value"),
         (lambda out: out.detach(), "value"),
-        (lambda out: out * 1.0, "value"),  # the same numbers from another autograd function
+        (lambda out: out * 1.0, "value"),  # the same numbers, computed by another autograd function
         (lambda out: torch.rand(1) * 0 + out, "random"),
     ],
 )

@@ -19,7 +19,7 @@ row = pytest.mark.row
 
 
 def go(obj: Any) -> Any:
-    """Optimize, in place of torch.jit.script in the seed document."""
+    """Optimize a function; takes the place of torch.jit.script in the seed document."""
     return godynamo.optimize(obj, backend=nb())
 
 

@@ -1,4 +1,4 @@
-"""One rank: distributed_program.py ddp|collectives eager|inline|whole; prints results, which must equal eager's."""
+"""One rank: distributed_program.py ddp|collectives eager|inline|whole; prints results, the same in all modes."""
 
 import sys
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Autograd in optimized functions: effects, their order and gradients are eager's, captured or after a break."""
+"""Autograd in optimized functions: effects, their order and gradients are as in eager mode, also after a break."""
 
 from __future__ import annotations
 

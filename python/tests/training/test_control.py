@@ -1,4 +1,4 @@
-"""Marks on functions, godynamo's and torch.compiler's; calls of scripted code, higher-order and custom operations."""
+"""godynamo's and torch.compiler's marks on functions; calls of scripted code, higher-order and custom operations."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ SPLIT = {
 
 
 def outcome(fn, x):
-    """Return the outcome of a call; of torch.compile's errors only the kind, since their text contains the stack."""
+    """Return the outcome of a call; for torch.compile's errors only the kind, since their text contains the stack."""
     torch.manual_seed(0)
     OUTSIDE.grad = LINEAR.weight.grad = None
     x = x.clone().requires_grad_()

@@ -1,4 +1,4 @@
-"""Twenty steps of training a small transformer: losses, parameters, optimizer state and random numbers are eager's."""
+"""Twenty training steps of a small transformer, as in eager mode: losses, parameters, optimizer, random numbers."""
 
 from __future__ import annotations
 

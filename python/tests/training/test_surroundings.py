@@ -91,7 +91,7 @@ def test_a_users_mode_sees_what_it_sees_in_eager_code(case, backend, mode):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_activation_checkpointing(case, backend, reentrant):
-    """The first call translates inside the checkpointed region; an exception ends the second pass early."""
+    """The first call translates in the checkpointed region. An exception may end the recomputation early."""
     model, optimized, x = prepared(case, backend)
     x.requires_grad_()
     for _ in range(2):
@@ -124,7 +124,7 @@ def test_saved_tensor_hooks_see_eagers_tensors(case, backend):
 
 
 def test_effects_are_not_doubled_where_a_hook_ends_the_graph():
-    """An exception of the user's hook leaves the graph; code before it does not run again."""
+    """An exception of the user's hook propagates out of the graph; the code before the graph does not run again."""
 
     class Stop(Exception):
         pass

@@ -90,7 +90,7 @@ def described(t):
 
 
 def recorded(record):
-    """Record, then run for tensors of two shapes: if a size became a constant, the second result shows it."""
+    """Record a call and replay it for tensors of two shapes. The second result shows a size that became a constant."""
 
     def look(fn):
         graph = record(fn)

@@ -1,4 +1,4 @@
-"""Wrong operator calls, with backends that detect them while compiling: eager's exception at eager's line."""
+"""Wrong operator calls under backends that detect them while compiling: exception and line are as in eager mode."""
 
 from __future__ import annotations
 

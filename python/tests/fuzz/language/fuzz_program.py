@@ -296,7 +296,7 @@ class Generator:
         return line(f"{name} = {value}")
 
     def lifetime(self, s: Scope) -> Statement:
-        """Begin, end or show the life of a mortal."""
+        """Begin the life of a mortal, end it, or show which mortals are dead."""
         shown = self.one("print(dead())", "LOG.append(dead())", "print(len(dead()))")
         if not s.names["m"]:
             return line(shown)
@@ -544,7 +544,7 @@ class Generator:
         return out
 
     def generator(self, s: Scope) -> list[Statement]:
-        """Write a generator and one of several ways to draw from it."""
+        """Write a generator and one of several ways to iterate over it."""
         g, k = self.new("g"), self.new("k")
         inner = s.inside(function=g, loop=True, handler=False, returns=False)
         body = self.statement(inner)

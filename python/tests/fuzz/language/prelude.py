@@ -54,7 +54,7 @@ DEAD = set()
 
 
 class Mortal:
-    """Records its death; the order of deaths does not show."""
+    """Records its death in a set, since the order of deaths is not compared."""
 
     def __init__(self, k):
         self.k = k

@@ -1,4 +1,4 @@
-"""explain's counts on random programs: captured and outside together are what CPython runs without godynamo."""
+"""explain's counts on random programs: captured and outside instructions add up to those of CPython's own run."""
 
 import dis
 import random
@@ -18,7 +18,7 @@ SEEDS = random.Random(5).sample(range(10_000), 40)
 
 
 def take(codes, call, optimize):
-    """Make one call; return its description and four sets of places: captured, outside, and torch calls of each."""
+    """Make one call; return its description and sets of places: captured, outside, captured calls, outside calls."""
     ns = {"__name__": "program"}
     for code in codes:
         exec(code, ns)

@@ -1,4 +1,4 @@
-"""Explanations of random programs have all forms: none raises, and each is well-formed."""
+"""Explanations of random programs can be written in all forms, and each form is well-formed."""
 
 import json
 import random
@@ -29,7 +29,7 @@ class Balanced(HTMLParser):
             self.open.append(tag)
 
     def handle_startendtag(self, tag, attrs):
-        """Accept an element of the picture."""
+        """Accept a self-closing element of the SVG picture."""
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag

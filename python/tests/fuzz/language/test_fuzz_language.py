@@ -87,7 +87,7 @@ def fn(x, y, n, l, d, o):
         (
             lambda fn: lambda *a: (fn(*a)[0], list(a[3])),
             "effects",
-        ),  # an equal list, but not the same: detected in the arguments
+        ),  # an equal but different list: the comparison of arguments detects it
     ],
 )
 def test_a_wrong_translation_is_seen(monkeypatch, wrong, kind):

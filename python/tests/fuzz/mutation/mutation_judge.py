@@ -1,7 +1,7 @@
 """Runs a program of changing classes under CPython and under godynamo, and returns their first difference.
 
-The function is called twice before the first change and twice after each one: a change that an entry of the cache
-misses shows as a difference in the next call.
+The function is called twice before the first change and twice after each one: a change that an entry's guards do not
+detect shows as a difference in the next call.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Numb
 ADDRESSES = range(1 << 44, 1 << 47)  #: range of addresses: ints of this size are ids, such as deepcopy's memo keys
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
 MOST = 400  #: maximum number of objects in one result
-AGAIN = 60  #: CPython's runs of a program that differs: an order may show in one run of eight
+AGAIN = 60  #: how often CPython reruns a program that differs: some orders show in one run of eight
 ITERATORS = tuple(
     type(i)
     for i in (
@@ -115,7 +115,7 @@ class MutationPlain:
                     type(member).__name__ == "member_descriptor"
                     and type.__getattribute__(base, "__module__") == "program"
                 ):
-                    with contextlib.suppress(AttributeError, TypeError):  # empty, or of another class
+                    with contextlib.suppress(AttributeError, TypeError):  # the slot is empty or of another class
                         slots.append((name, self(member.__get__(value))))
         if type(own) is dict:
             own = [(text_of(k), self(v)) for k, v in own.items() if type(k) is str]

@@ -2,7 +2,7 @@
 
 {o} an object, {c} a class of the program, {d} some class, {new} a new instance, {v} a value, {i} a small number, {a} an
 attribute's name, {s} a special method's name, {body} "name = function" of a special method, {native} a C method or
-field of a builtin type, {taken} "name = such a method of that name". <% and %> are braces.
+field of a builtin type, {taken} "name = a C method of that name". <% and %> are braces.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ _BUILTIN = [
     BaseException,
 ]
 _BUILTIN += [collections.deque, collections.OrderedDict]
-#: return addresses, or sizes that depend on the interpreter's state
+#: methods that return addresses, or sizes that depend on the interpreter's state
 _VARYING = "__sizeof__ __dir__ __getstate__ __reduce__ __reduce_ex__ __hash__ __repr__ __str__".split()
 _DESCRIPTORS = "wrapper_descriptor method_descriptor classmethod_descriptor getset_descriptor member_descriptor".split()
 

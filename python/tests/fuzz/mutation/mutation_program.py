@@ -130,7 +130,7 @@ class Generator:
         )
 
     def an_object(self) -> str:
-        """Return an expression outside the function: an instance, or a container of some."""
+        """Return an expression outside the function: an instance, or a container of instances."""
         rng = self.rng
         if rng.random() < 0.3:
             return self.filled(rng.choice(CONTAINERS))

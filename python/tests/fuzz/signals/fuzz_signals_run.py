@@ -1,4 +1,4 @@
-"""make fuzz-signals: compares signals and exceptions of other threads at random points of programs with CPython's.
+"""make fuzz-signals: sends signals and other threads' exceptions at random points of programs; compares with CPython.
 
     fuzz_signals_run.py [--count N] [--seed FIRST] [--most N] [--show] [--nomemory] [--malloc-debug]
 

@@ -2,8 +2,8 @@
 
 The model is CPython itself: the program is called under CPython once for each point at which CPython may handle a
 signal, and the outcomes (value or exception, order of effects, locks, torch's modes, random state) are the permitted
-ones. A call under godynamo must have one of them, or that of a call without an arrival if the exception reached the
-caller after the end of the call. Later calls must have the outcome of a call without an arrival.
+ones. A call under godynamo must have a permitted outcome. If the exception reached the caller after the end of the
+call, the outcome may be that of a call without an arrival, which later calls must have as well.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from harness.fuzz_children import SAID
 from harness.fuzz_compare import FILENAME, PLAIN_LIMIT, Mismatch, TooLongError, _compiled, limited
 from signals_support import arrivals
 
-# torch imports many modules at the first use of these; an arrival in an import would not be in the program.
+# torch imports many modules at the first use of these; an arrival during an import would be outside the program.
 torch.use_deterministic_algorithms(False)
 
-MOST_POINTS = 4000  #: programs with more are not judged
+MOST_POINTS = 4000  #: programs with more points of arrival are not judged
 SIGNALS = {
     "interrupt": signal.SIGINT,
     "timeout": signal.SIGUSR1,
@@ -61,7 +61,7 @@ class Call:
     swallowed: bool  #: an exception arrived in a torch finalizer, where CPython drops it
 
     def size(self, how: str) -> int:
-        """Return the number of places of that sort where something may arrive."""
+        """Return the number of places of sort ``how`` where something may arrive."""
         return {"alloc": self.blocks, "tick": self.ticks, "thread": self.nanoseconds, "point": self.points}[how]
 
 
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
 
 
 def chain(error: BaseException | None) -> list[str]:
-    """Types and texts of an exception and its contexts, without the exceptions that torch was handling on arrival."""
+    """Return types and texts of an exception and its contexts, without those that torch was handling on arrival."""
     out: list[str] = []
     while error is not None and len(out) < 9:
         text = str(error).split("While executing")[0].rstrip()  # torch's interpreter appends this
@@ -102,7 +102,7 @@ def chain(error: BaseException | None) -> list[str]:
 
 
 def met_program(traceback: TracebackType | None) -> bool:
-    """Whether an exception has passed through a frame of the program."""
+    """Whether a traceback has a frame of the program."""
     return any(frame.f_code.co_filename == FILENAME for frame, _ in walk_tb(traceback))
 
 
@@ -150,7 +150,7 @@ class Program:
         sys.unraisablehook = self.unraisable
 
     def unraisable(self, found: Any) -> None:
-        """Record a finalizer's exception. Torch's weak dictionaries run Python code when a tensor ends."""
+        """Record a finalizer's exception. Torch's weak dictionaries run Python code when a tensor is freed."""
         self.swallowed = self.swallowed or str(getattr(found.object, "__module__", "")).startswith("torch.")
         self.ns["LOG"].append(("unraisable", type(found.exc_value).__name__))
 
@@ -194,7 +194,7 @@ class Program:
         end, late_type = plain(cell[0]) if cell else chain(raised), late and type(late).__name__
         if raised is not None or late is not None:
             raised = late = None
-        gc.collect(0)  # objects held by the traceback's frames and by cycles of the call end here, visibly
+        gc.collect(0)  # objects held by the traceback's frames or by cycles are freed and logged here
         modes = self.modes()
         outcome = {
             "end": end,
@@ -227,12 +227,12 @@ class Program:
         return self.call(self.entry).outcome
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield CPython's outcomes of an arrival at each point, each only once."""
+        """Yield CPython's outcomes of an arrival at each point; yield equal outcomes only once."""
         for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC, arrivals.HOOKED):
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:
-        """Yield those of one sort of places. Allocations are places inside C functions that check for signals."""
+        """Yield CPython's outcomes for one sort of places. Allocations are places in C code that checks for signals."""
         at, fired = -1, True
         while fired:
             at += 1
@@ -243,7 +243,7 @@ class Program:
                 yield found.outcome
 
     def fails_like(self, outcome: Outcome) -> bool:
-        """Whether CPython ends like this if allocations fail: a program may catch MemoryError, a finalizer loses it."""
+        """Whether CPython ends like this if allocations fail: programs may catch MemoryError, a finalizer loses it."""
         if not self.failed:
             for how in (arrivals.FAIL, arrivals.FAIL_ON):
                 for at in range(1, self.call(self.entry, how).blocks + 1):
@@ -251,7 +251,7 @@ class Program:
         return ended(outcome) in self.failed
 
     def can(self, outcome: Outcome) -> bool:
-        """Whether CPython can end like this; its outcomes are computed until one matches."""
+        """Whether CPython can have this outcome. CPython's outcomes are computed until one matches."""
         key = repr(outcome)
         if key in self.known:
             return True
@@ -325,7 +325,7 @@ def apart(outcome: Outcome) -> Outcome:
 
 
 def ends_early(outcome: Outcome, expected: Outcome) -> bool:
-    """Whether only ends of objects differ in order: CPython's exception keeps them alive (limits in docs/plan.md)."""
+    """Whether only objects' ends differ in order: CPython's exception keeps objects alive (limits in docs/plan.md)."""
     return isinstance(outcome["end"], list) and outcome != expected and apart(outcome) == apart(expected)
 
 
@@ -336,7 +336,7 @@ def ended(outcome: Outcome) -> Outcome:
 
 
 def lost_at_an_end(outcome: Outcome) -> Outcome | None:
-    """Return an outcome without an arrival in a finalizer, which CPython also loses; None if there was none."""
+    """If a finalizer lost the exception that arrived, as CPython does, return the ``ended`` outcome; else None."""
     effects = literal_eval(outcome["effects"])
     if not any(is_end(e) and e[0] == "unraisable" and e[1] in NAMES.values() for e in effects):
         return None
@@ -401,7 +401,7 @@ class Watch:
         _C.set_callback("internal_error", lambda info: self.errors.append(f"{info['where']}: {info['error']}"))
 
     def found(self) -> Mismatch | None:
-        """Return the first internal error, which need not show in any call."""
+        """Return the first internal error; calls may succeed in spite of one."""
         if not self.errors and not _C.counters()["internal_errors"]:
             return None
         return Mismatch("internal error", 0, None, [*self.errors, _C.counters()["internal_errors"]])
@@ -413,7 +413,7 @@ def judge(text: str, whole: bool = False) -> Mismatch | None:
 
 
 def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
-    """Do the same with failing allocations: a call raises MemoryError, or ends as in CPython with or without a failure.
+    """Judge a program whose allocations fail: a call raises MemoryError, or ends as in CPython with or without failure.
 
     Allocations of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd crashed at one of 60
     randomly chosen allocations (a graph of five operations makes 37,884), and lost the exception at four
@@ -457,7 +457,7 @@ def spared_compilers() -> Iterator[None]:
 
 
 def _judged(text: str, calls: Callable[[Program, Outcome, Watch], Mismatch | None]) -> Mismatch | None:
-    gc.disable()  # the end of a cycle would depend on earlier code
+    gc.disable()  # the time at which a cycle is freed would depend on earlier code
     gc.freeze()
     program, watch = Program(text), Watch()
     try:
@@ -480,7 +480,7 @@ def _judged(text: str, calls: Callable[[Program, Outcome, Watch], Mismatch | Non
 
 
 def written() -> str:
-    """Return the text of standard error if it is a file, as in a child; without a warning of torch's event log."""
+    """Return standard error's text if it is a file, as in a child. A warning of torch's event log is left out."""
     if not stat.S_ISREG(os.fstat(2).st_mode):
         return ""
     lines = os.pread(2, SAID, 0).decode(errors="replace").splitlines(keepends=True)

@@ -46,7 +46,7 @@ class Forgiving(Own):
 
 
 class Counted:
-    """Python's own lock, in a class that counts."""
+    """A context manager that counts how often it is entered and left."""
 
     def __init__(self):
         self.entered = self.left = 0

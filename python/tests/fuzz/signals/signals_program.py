@@ -65,7 +65,7 @@ class Generator:
         return out
 
     def statement(self, depth: int, held: frozenset[str]) -> list[Statement]:
-        """``held``: "lock" in a block of LOCK, "loop" in a loop."""
+        """Return one random statement. ``held`` contains "lock" inside a block of LOCK, "loop" inside a loop."""
         if depth > 0 and self.rng.random() < 0.42:
             makers = (self.context, self.context, self.final, self.handled, self.handled, self.loop, self.inner)
             return self.rng.choice(makers)(depth - 1, held)
@@ -167,8 +167,8 @@ def program(seed: int) -> list[Statement]:
 def case(seed: int) -> dict[str, object]:
     """Return how the seed's program is called: what arrives, the backend, the entry function, and each arrival.
 
-    An arrival is (call, how, part): ``first`` calls translate, ``hit`` calls use the translation; it comes at that
-    share of the allocations, ticks or time that such a call takes without an arrival.
+    An arrival is (call, how, part). A ``first`` call translates, a ``hit`` call uses the translation. The arrival comes
+    after the share ``part`` of the allocations, ticks or time that such a call takes without an arrival.
     """
     rng = random.Random(seed ^ (1 << 40))
     arrivals: list[tuple[str, str, float]] = [("first", "alloc", rng.random()) for _ in range(3)]

@@ -42,7 +42,7 @@ def judged(program, kind=SIGNALS, timeout=60.0):
 
 @pytest.fixture(params=["as they are", "ignored"])
 def _dispositions(request):
-    """Run the test also with SIGINT and SIGTERM ignored, as in the background or under nohup."""
+    """Run the test also with SIGINT and SIGTERM ignored, as a shell's background commands do."""
     if request.param == "as they are":
         yield
         return
@@ -231,7 +231,7 @@ def test_arrivals_at_every_allocation_of_a_hit(body, backend):
 
 @pytest.mark.parametrize(("kind", "body"), [("sent", MODES), ("timeout", DRAWN_AND_CHANGED)], ids=["modes", "changes"])
 def test_arrivals_in_a_graph_that_aotautograd_compiles(kind, body):
-    """AOTAutograd omits mode switches, and makes in-place changes last."""
+    """AOTAutograd drops mode switches, and moves in-place changes to the end of the graph."""
     found = judged(text(kind, body, "aot_eager", [("hit", "alloc", k / 96) for k in range(96)]))
     assert found is None, str(found)
 
@@ -279,7 +279,7 @@ def converted(program, error, args):
 
 
 def broken_afterwards(program):
-    """Return a wrong form that loses the function after the first exception."""
+    """Return a wrong form that can no longer be called after its first exception."""
     left = [program.entry]
 
     def call(*args):
@@ -357,6 +357,6 @@ REBOUND = """
 
 
 def test_a_frame_that_cpython_goes_on_with_owns_its_variables():
-    """CPython runs a later turn after an arrival; it closes the generator that it rebinds."""
+    """After an arrival CPython runs the next iteration, which rebinds `g` and thereby closes the earlier generator."""
     arrivals = tuple(("hit", "alloc", i / 150) for i in range(150))
     assert judged(text(body=REBOUND, calls=arrivals)) is None

@@ -1,4 +1,4 @@
-"""The short form of make fuzz-torch, and what its comparison detects beyond the language's."""
+"""The short form of make fuzz-torch, and what its comparison detects beyond that of fuzz-language."""
 
 from __future__ import annotations
 

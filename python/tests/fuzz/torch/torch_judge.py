@@ -1,8 +1,8 @@
 """Runs a program of tensors and modules under CPython and under godynamo, and returns their first difference.
 
-Compared in addition to the language's programs: every tensor's bits, strides, flags, version, gradient, base and shared
-memory, the module with its state, torch's modes and the random generator afterwards, and the gradients of a backward
-pass outside the program.
+Compared in addition to what fuzz-language compares: every tensor's bits, strides, flags, version, gradient, base and
+shared memory, the module with its state, torch's modes and the random generator afterwards, and the gradients of a
+backward pass outside the program.
 """
 
 from __future__ import annotations
@@ -120,9 +120,9 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
         x.requires_grad_()
         if case["inner"]:  # a tensor that can be changed in place
             x = x * 1
-    # torch detects that a view needs another grad_fn when grad_fn is read, and translating reads it: an in-place
-    # operation on a view of a tensor without gradient, after one that brings a gradient, raises or not depending on
-    # an earlier read. Such views are few.
+    # Reading a view's grad_fn is what makes torch renew it, and translating reads it. If a tensor without gradient has
+    # a view, and an in-place operation brings a gradient, a later in-place operation on the view raises or not,
+    # depending on an earlier read. Such views are few.
     y = {
         "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH).clone(),
         "same": lambda: x,

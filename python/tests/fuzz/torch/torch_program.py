@@ -1,6 +1,6 @@
-"""Random programs of tensors, modules and autograd with the language around them.
+"""Random programs of tensors, modules and autograd, mixed with the statements of fuzz-language.
 
-A program is a function ``fn(x, y, n, l, d, o, m, w)``: the language's arguments, a module and a parameter. Before it
+A program is a function ``fn(x, y, n, l, d, o, m, w)``: fuzz-language's arguments, a module and a parameter. Before it
 is a table CASES of the shapes, dtypes, aliases and flags in each of its calls.
 """
 
@@ -187,11 +187,11 @@ CASE_VALUES: dict[str, tuple[object, ...]] = {
 
 
 class TorchGenerator(Generator):
-    """Builds the body of one program: the language's statements and torch's."""
+    """Builds the body of one program: fuzz-language's statements and torch's."""
 
     def __init__(self, seed: int, count_only: bool = False) -> None:
         super().__init__(seed + (1 << 40 if count_only else 0))
-        # The part of torch that a program uses: with all of torch, programs would raise early.
+        # Most programs use only a part of torch: with all of torch, they would raise early.
         self.wild = self.chance(0.3)
         self.simple = SIMPLE + EXTRA * (2 if self.chance(0.7) else 1)
         self.compound = [*COMPOUND, *["torch_with"] * 4, *["torch_for"] * 2, "torch_if", "torch_if", "decorated"]
