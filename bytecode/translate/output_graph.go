@@ -148,7 +148,7 @@ type subgraphs struct {
 
 // asked holds what the translation has learned so far from tensors' data and from the backend.
 type asked struct {
-	foreseen   map[string]py.Object // foreseen values by sliceKey (foresee.go)
+	foreseen   map[string]py.Object // foreseen values by sliceKey (graph_foresee.go)
 	foreseenBy map[*fxgraph.Node]bool
 	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
 	apartMatters bool

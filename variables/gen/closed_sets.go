@@ -45,7 +45,8 @@ type closedSet struct {
 var (
 	callableKinds = closedSet{"_user/callable_kinds.py", "CallableKind", "callableKind",
 		"how the translator handles a call of a callable", "kind"}
-	resultKinds = closedSet{"_translator/kinds.py", "ResultKind", "resultKind", "the kind of result that a torch operation returns",
+	resultKinds = closedSet{"_translator/kinds.py", "ResultKind", "resultKind",
+		"the kind of result that a torch operation returns",
 		"gives"}
 )
 

@@ -63,7 +63,8 @@ func factsFile(python string) ([]byte, error) {
 	for _, n := range names {
 		fmt.Fprintf(&b, "\t%s py.Object\n", field(n))
 	}
-	b.WriteString("}\n\n// table maps the name of each fact to its field.\nfunc (f *factObjects) table() map[string]*py.Object " +
+	b.WriteString("}\n\n// table maps the name of each fact to its field.\n" +
+		"func (f *factObjects) table() map[string]*py.Object " +
 		"{\n\treturn map[string]*py.Object{\n")
 	for _, n := range names {
 		fmt.Fprintf(&b, "\t\t%q: &f.%s,\n", n, field(n))

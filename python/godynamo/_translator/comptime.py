@@ -1,6 +1,6 @@
 """The argument of godynamo.comptime's functions: frames, graph and guards at the call, as the translation knows them.
 
-The Go side (bytecode/translate/comptime.go) takes the picture without realizing a value, and queries on it add no
+The Go side (bytecode/translate/frame_comptime.go) takes the picture without realizing a value, and queries on it add no
 guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor, in a separate session.
 """
 

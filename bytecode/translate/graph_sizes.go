@@ -12,7 +12,7 @@ import (
 
 // sizeSession follows sizes, dtypes and devices through the graph by rules (fxgraph/shapes), when they are read. A
 // node to which no rule applies is Unknown, and so is every value computed from it. FakeTensor computes these values
-// (meta.go).
+// (graph_meta.go).
 type sizeSession struct {
 	context shapes.Context
 	// off is set if no rule holds from here on, because a mode was switched or a tensor's sizes may have changed in

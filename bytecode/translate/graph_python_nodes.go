@@ -28,7 +28,7 @@ type pythonNodes struct {
 	known   map[variables.VariableTracker]*variables.OpaqueVariable
 	example map[*fxgraph.Node]py.Object
 	counts  []PythonOp
-	types   map[py.Object]py.Object // code object → its annotations, see python_types.go
+	types   map[py.Object]py.Object // code object → its annotations, see graph_python_types.go
 }
 
 // PythonOp counts the Python operations that call one callee.

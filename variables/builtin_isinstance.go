@@ -1,0 +1,176 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// builtinIsInstance implements isinstance. If the value has a real object, CPython checks that object; otherwise the
+// value's type is checked along its MRO. CPython checks abstract classes.
+func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	cls, ok := AsConstant(tx, MustRealize(tx, a[1]))
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "isinstance with %s", Describe(tx, a[1]))
+	}
+	s := tx.Scope()
+	var real py.Object
+	switch x := v.(type) {
+	case *TensorVariable:
+		var r VariableTracker
+		if r, real, err = x.instanceOf(tx, cls); r != nil || err != nil {
+			return r, err
+		}
+	case *ConstantVariable:
+		real = x.Value
+		if tx.World().IsEnum(s, real) && !plainMember(tx, real, "__class__") {
+			return nil, unsupported(exc.CallUnsupported, "isinstance of %s", Describe(tx, x))
+		}
+		tx.World().RestsOnBases(tx, real.Type())
+	}
+	asked, pure := instanceChecks(tx, cls)
+	if !pure {
+		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that overrides __instancecheck__")
+	}
+	if !real.IsNull() {
+		r, err := s.IsInstance(real, cls)
+		if err == nil && !r {
+			err = staysOutside(tx, real.Type(), cls, asked)
+		}
+		return BoolConst(r), observed(err)
+	}
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if x, ok := v.(*TensorVariable); ok {
+		return x.isInstance(tx, t, cls)
+	}
+	if _, ok := v.(*ObjectVariable); ok && claimsClass(tx, t) {
+		if asksAbstract(tx, asked) { // an abstract class reads the instance's __class__
+			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
+		}
+		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // cls is a tuple, whose classes are checked in turn
+			return isAnyInstance(tx, v, cls)
+		}
+	}
+	tx.World().RestsOnBases(tx, t)
+	r, err := s.IsSubclass(t, cls)
+	if err != nil || r {
+		return BoolConst(r), observed(err)
+	}
+	if err := staysOutside(tx, t, cls, asked); err != nil {
+		return nil, err
+	}
+	return saysItIs(tx, v, t, cls)
+}
+
+// instanceOf implements isinstance for a tensor whose possible types decide it. Otherwise it returns nil, and the real
+// tensor of an input.
+func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known VariableTracker, real py.Object, err error) {
+	s, w := tx.Scope(), tx.World()
+	if t.Class.IsNull() || t.Class == w.ParameterType {
+		real = t.Example
+		if !real.IsNull() && asksForDtype(tx, cls) {
+			tx.Output().NeedField(t, 255)
+		}
+	} else if real = t.Real; !real.IsNull() { // an attribute marks an nn.Parameter
+		if _, err := t.instanceAttr(tx, "_is_param"); err != nil {
+			return nil, real, err
+		}
+	}
+	if among := t.classes(tx); len(among) > 1 {
+		first := w.TensorTypeIs(s, among[0], cls)
+		for _, c := range among[1:] {
+			if w.TensorTypeIs(s, c, cls) != first {
+				return nil, real, unsupported(exc.TensorSubclass, "isinstance of %s, which may be an operand",
+					t.describe())
+			}
+		}
+		return BoolConst(first), real, nil
+	}
+	if real.IsNull() && w.TensorTypeIs(s, w.ParameterType, cls) != w.TensorTypeIs(s, w.TensorType, cls) {
+		class, err := t.exactType(tx)
+		if err != nil {
+			return nil, real, err
+		}
+		if class == w.ParameterType {
+			return BoolConst(w.TensorTypeIs(s, class, cls)), real, nil
+		}
+	}
+	return nil, real, nil
+}
+
+// isInstance implements isinstance for a tensor computed by the graph. typ is the tensor's type.
+func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
+		return BoolConst(w.TensorTypeIs(s, typ, cls)), nil
+	}
+	m, err := t.Meta(tx)
+	if err != nil {
+		return nil, err
+	}
+	t.Need(tx, "dtype")
+	t.Need(tx, "device")
+	r, err := s.Call(w.tensorLikeIs, m.Dtype, m.Device, cls)
+	if err != nil {
+		return nil, observed(err)
+	}
+	return BoolConst(r == py.True()), nil
+}
+
+// saysItIs implements the second step of isinstance, which checks the value's __class__. The first step has found that
+// the value's type is not a subclass of cls.
+func saysItIs(tx Translator, v VariableTracker, t, cls py.Object) (VariableTracker, error) {
+	if !claimsClass(tx, t) {
+		return BoolConst(false), nil
+	}
+	o, ok := v.(*ObjectVariable)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "__class__ of %s", Describe(tx, v))
+	}
+	claimed, err := o.GetAttr(tx, "__class__")
+	if e, ok := err.(*exc.Observed); ok && raises(tx, e, "AttributeError") {
+		return BoolConst(false), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k, ok := AsConstant(tx, MustRealize(tx, claimed))
+	if !ok || !py.IsSubtype(k.Type(), tx.World().TypeType) {
+		return nil, unsupported(exc.CallUnsupported, "isinstance of an object whose __class__ is %s",
+			Describe(tx, claimed))
+	}
+	tx.World().RestsOnBases(tx, k)
+	r, err := tx.Scope().IsSubclass(k, cls)
+	return BoolConst(r), observed(err)
+}
+
+// claimsClass reports whether user code computes the __class__ of instances of class t.
+func claimsClass(tx Translator, t py.Object) bool {
+	d, _ := tx.Scope().TypeLookup(t, "__class__")
+	hook, _ := tx.Scope().TypeLookup(t, "__getattribute__")
+	return !py.IsNative(t, "__getattribute__", hook) || !tx.World().IsObjectMethod(tx.Scope(), "__class__", d)
+}
+
+// isAnyInstance implements isinstance with a tuple of classes.
+func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (VariableTracker, error) {
+	if classes.Kind() != py.Tuple {
+		return nil, unsupported(exc.CallUnsupported, "isinstance of %s with %s", Describe(tx, v),
+			py.TypeName(classes.Type()))
+	}
+	for _, c := range tx.Scope().Items(classes) {
+		r, err := builtinIsInstance(tx, []VariableTracker{v, NewConstant(c, nil)})
+		if err != nil {
+			return nil, err
+		}
+		if is, err := Truth(tx, r); err != nil || is {
+			return r, err
+		}
+	}
+	return BoolConst(false), nil
+}
