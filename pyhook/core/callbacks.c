@@ -1,12 +1,12 @@
-/* Calls into godynamo's Python modules, internal errors, graphs that raise: see callbacks.h. Functions for
- * Python return new references, NULL with an exception. */
+/* Calls into godynamo's Python modules, internal errors, graphs that raise: see callbacks.h. Functions for Python
+ * return new references, or NULL with an exception set. */
 #include "callbacks.h"
 
 #include "calls/other_hook.h"
 #include "interrupt.h"
 
-/* The callbacks and the modules that define them; set_callback overrides a callback. They are looked up at each
- * use: none is hot, and a module that is replaced or reloaded must not leave a stale function here. */
+/* The callbacks and the modules that define them; set_callback overrides a callback. A callback is looked up at
+ * each use: none is on a hot path, and if its module is replaced or reloaded, no stale function may remain here. */
 static struct {
     const char *name, *module;
     PyObject *override; /* strong or NULL */

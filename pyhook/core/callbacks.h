@@ -5,18 +5,19 @@
 
 #include "runtime.h"
 
-/* Calls one of Python's callbacks. `name` is from the table in callbacks.c, e.g. "limit_reached"; arg is
- * borrowed. new result, or NULL with an exception. Nothing is translated while it runs. */
+/* Calls one of Python's callbacks. `name` is from the table in callbacks.c, e.g. "limit_reached"; arg is borrowed.
+ * Returns a new reference to the callback's result, or NULL with an exception set. Nothing is translated meanwhile. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports an internal error: takes the pending exception, if any, counts the error, and calls Python. The code
- * being translated is not attempted again (gd_serve_miss). Leaves no exception. where: a short
- * phrase; function: borrowed or NULL. */
+/* Reports an internal error: takes the pending exception, if any, counts the error, and calls Python. gd_serve_miss
+ * does not translate the current code again. Leaves no exception. where: a short phrase; function: borrowed or
+ * NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 
-/* Takes a compiled graph's exception from the error indicator and keeps it: the user's own code runs instead. */
+/* Takes a compiled graph's exception from the error indicator and keeps it while the user's own code runs instead. */
 void gd_keep_graph_error(void);
-/* Takes what gd_keep_graph_error kept on this thread: new reference or NULL. */
+/* Returns the exception that gd_keep_graph_error kept on this thread, a new reference, and forgets it; NULL if
+ * there is none. */
 static inline PyObject *
 gd_take_graph_error(void)
 {
@@ -24,8 +25,8 @@ gd_take_graph_error(void)
     gd_thread.graph_error = NULL;
     return error;
 }
-/* Ends a run of the user's own code in place of a graph that raised: the graph's error is reported if the
- * code did not raise. Steals error. */
+/* Ends a run of the user's own code in place of a graph that raised. Reports the graph's error if the code did not
+ * raise. Steals error. result: what the code returned, borrowed; NULL if it raised. */
 void gd_graph_error_done(PyObject *error, PyObject *function, PyObject *result);
 
 /* Adds set_callback, set_translate_callback, report_internal_error to the module. Returns 0 or -1. */

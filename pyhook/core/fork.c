@@ -1,12 +1,12 @@
-/* The Go runtime does not survive a fork. In the child its threads are gone: a call that reaches its garbage
- * collector hangs until SIGKILL. So the child never calls the old copy of the library again.
+/* The Go runtime does not survive a fork. In the child the runtime's threads are gone, and a call that reaches its
+ * garbage collector hangs until SIGKILL. So the child never calls the old copy of the library again.
  *
- * This also holds inside a translation, if a backend forks and the child returns from it. The way back would
- * lead through Go, which may not even let a C call return, since the thread that has its processor is gone.
- * So such a child jumps from C to C, over the Go frames between, and leaks the memory of one translation.
+ * This also holds inside a translation, if a backend forks and the child returns from the backend. The child cannot
+ * return through Go: even the return from a C call may hang, since the thread that held Go's processor is gone. So
+ * the child jumps (longjmp) from C to C, over the Go frames between, and leaks the memory of one translation.
  *
- * The atfork handler only counts. State with an older count is stale in the child: the loaded library
- * (golib_load.c), and the translation marks of threads that do not exist there (calls/miss.c). Full garbage
+ * The atfork handler increments the fork generation. State of an older generation is stale in the child: the loaded
+ * library (golib_load.c), and the translation marks of threads that do not exist there (calls/miss.c). Full garbage
  * collections no longer wait for the translations of such threads (full_collections.c).
  */
 #include "callbacks.h"
@@ -23,8 +23,8 @@ struct gd_escape {
     int generation; /* fork generation when the Go library was called */
 };
 
-/* Runs in the child before fork() returns, perhaps without the GIL, since a C library may fork on any thread:
- * no Python, no malloc, no lock. */
+/* Runs in the child before fork() returns. It may run without the GIL, since a C library may fork on any thread, so
+ * it uses no Python, no malloc and no lock. */
 static void
 in_child(void)
 {
@@ -44,8 +44,8 @@ gd_python_returned(void)
     }
 }
 
-/* Reports whether the pending exception ends the user's call. If not, it belongs to the translation and is
- * cleared. */
+/* Reports whether the user's call must raise the pending exception. Any other exception belongs to the translation
+ * and is cleared. */
 static int
 users_exception(void)
 {
@@ -88,7 +88,7 @@ gd_golib_translate(const gd_golib_api *api, const gd_request *request, gd_reply 
     return 0;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 fork_generation(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

@@ -1,11 +1,10 @@
 /* The contract between the C core (`_C`) and the Go library: only flat structs and two function tables.
  *
- * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, passes it a
- * gd_core_api and gets a gd_golib_api back. Nothing here needs libtorch; PyObject is the only CPython type
- * named.
+ * Both sides are compiled from this header. `_C` opens libgodynamo.so at the first miss, passes it a gd_core_api
+ * and receives a gd_golib_api. Nothing here needs libtorch; PyObject is the only CPython type named.
  *
- * Ownership words used below: borrowed (the callee must not release it), new (the receiver must release it),
- * stolen (the callee releases it, also on failure).
+ * Ownership words used below: borrowed (the callee must not release it), new (the receiver must release it), stolen
+ * (the callee releases it, also on failure).
  */
 #ifndef GD_GOLIB_H
 #define GD_GOLIB_H
@@ -43,14 +42,14 @@ typedef struct {
     uint16_t reserved;
     uint64_t static_sizes;   /* bit i: size of dimension i is compared */
     uint64_t static_strides; /* bit i: stride of dimension i is compared */
-    PyObject *example;       /* borrowed; its metadata is read when the entry is made, no reference is kept */
+    PyObject *example;       /* borrowed; its metadata is read when the entry is made, and no reference is kept */
 } gd_tensor_spec;
 
 /* How an entry keeps the objects its program names (gd_const_spec.keep). */
 enum {
     GD_KEEP_STRONG = 0, /* the entry holds a reference: for immutable or immortal objects only */
     GD_KEEP_WEAK = 1,   /* a weak reference whose callback clears .valid and unlinks the entry */
-    GD_KEEP_NONE = 2    /* an owner named in an earlier check keeps it alive; only its address is compared */
+    GD_KEEP_NONE = 2    /* kept alive by an owner, which an earlier node checks; only the address is compared */
 };
 
 typedef struct {
@@ -59,41 +58,48 @@ typedef struct {
     int32_t reserved;
 } gd_const_spec;
 
-/* The user frames that an instruction of the transformed code represents. Rows are sorted by `start` (code
- * unit index). A row covers code units start .. end-1. `chain` indexes gd_entry_spec.chains. */
+/* One row of the traceback table: the user frames that instructions of the transformed code represent. Rows are
+ * sorted by `start` (code unit index). A row covers code units start .. end-1. `chain` indexes
+ * gd_entry_spec.chains. */
 typedef struct {
     uint32_t start, end;
     uint32_t chain;
-    /* another chain: where the user's own code raises an exception from outside that arrived during this
-     * instruction (calls/rerun.h). For a graph: one of its operations, for exceptions that do not show which
-     * operation they ended */
+    /* index of another chain: the place where the user's own code raises an exception from outside (of a signal
+     * handler, for example) that arrived during this instruction (calls/rerun.h). For a graph, it is the place of
+     * one of its operations, used if the exception does not show which operation it ended */
     uint32_t place;
-    uint32_t flags; /* GD_TB_DROP: the call of a resume function, whose own entry replaces this one in a traceback */
+    /* GD_TB_*. With GD_TB_DROP the row is for the call of a resume function, whose own entry replaces the row's entry
+     * in a traceback */
+    uint32_t flags;
 } gd_tb_row;
 enum {
     GD_TB_DROP = 1,
     GD_TB_GRAPH = 2, /* the call of a compiled graph */
-    GD_TB_PROTECTED = 4, /* the user's code handles this operation's exception: if it raises, that code runs instead */
+    /* the user's code handles this operation's exception: if the operation raises, the user's code runs instead */
+    GD_TB_PROTECTED = 4,
 };
 
 /* gd_entry_spec.flags */
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2, /* calls Python code that is not inlined: install the eval-frame hook around the call */
-    GD_ENTRY_HANDS_OVER =
-        8, /* the rest of a frame; it takes over the references to its arguments (calls/tail_call.h) */
-    GD_ENTRY_CATCHES =
-        16, /* passes its native instruction's exception to a resume function, as a tail call's last argument */
-    GD_ENTRY_WATCHES =
-        32, /* with RUN_ORIGINAL: the code examines the interpreter itself. With NEEDS_HOOK, what it calls is
-             * translated only after many calls; without, no hook is installed while it runs */
-    GD_ENTRY_RERUN = 4, /* its graph changes nothing outside itself. If the graph raises, the user's own code runs
-                         * from its start instead, and raises (or not) as in CPython, effects included */
+    /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
+    GD_ENTRY_HANDS_OVER = 8,
+    /* if its native instruction (the one that a graph break leaves to CPython) raises, passes the exception to a
+     * resume function, as the last argument of a tail call */
+    GD_ENTRY_CATCHES = 16,
+    /* with RUN_ORIGINAL: the code examines the interpreter itself. If NEEDS_HOOK is set as well, the code's callees are
+     * translated only after many calls. If not, no hook is installed while the code runs */
+    GD_ENTRY_WATCHES = 32,
+    /* the entry's graph changes nothing outside itself. If the graph raises, the user's own code runs from its start
+     * instead, with all its effects, and raises or not as in CPython */
+    GD_ENTRY_RERUN = 4,
 };
 
 typedef struct {
-    PyObject *function; /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL. Its parameters,
-                         * all positional: slots 0 .. nslots-1, then extra_regs in order */
+    /* borrowed: function made from the transformed code; NULL with RUN_ORIGINAL. Its parameters are all positional:
+     * slots 0 .. nslots-1, then extra_regs in order */
+    PyObject *function;
     const gd_node_spec *nodes;
     uint32_t nnodes;
     uint32_t nregs; /* slots + 2 + written registers */
@@ -109,20 +115,21 @@ typedef struct {
     const gd_tb_row *tb_rows;
     uint32_t ntb_rows;
     uint32_t reserved;
-    /* borrowed tuple of chains. A chain is a tuple of levels (code, globals, lasti, line), outermost first. The
-     * outermost level is the transformed frame itself and may have two more items. The fifth lists its
-     * variables: a tuple of (index in localsplus, index of the transformed frame's variable that has the
-     * value) and (index, -1, value). The sixth says how often the operation's instruction runs before
-     * this run of it; it is complemented (~) if an exception from outside is raised in place of the
-     * operation. NULL: no rows */
+    /* borrowed tuple of chains, or NULL if there are no rows. A chain is a tuple of levels (code, globals, lasti,
+     * line), outermost first. The outermost level is the transformed frame itself and may have two more items. The
+     * fifth lists the frame's variables, each as (index in localsplus, index of the transformed frame's variable
+     * that has the value) or (index, -1, value). The sixth says how often the operation's instruction runs before
+     * the run that the chain represents. It is complemented (~) if an exception from outside is raised instead of
+     * running the operation again */
     PyObject *chains;
-    PyObject *parts; /* borrowed tuple of str: the text parts, joined by " and " they are the guard text */
-    PyObject *part_lines; /* borrowed tuple of (filename, line) or None, one per part: what installed the guard */
-    /* borrowed tuple of (name, chain), one per operation of the compiled graph, or NULL. A traceback from the
-     * graph gets the failed operation's chain (GD_TB_GRAPH). Then (name, chain, number of levels outside the
-     * function) for the graphs of functions that operations receive */
+    PyObject *parts; /* borrowed tuple of str: the text parts. Joined by " and " they are the guard text */
+    /* borrowed tuple: for each part the (filename, line) that installed the guard, or None */
+    PyObject *part_lines;
+    /* borrowed tuple, or NULL. It has a (name, chain) for each operation of the compiled graph: a traceback from
+     * the graph gets the failed operation's chain (GD_TB_GRAPH). Then follow (name, chain, number of levels outside
+     * the function) for the operations in the graphs of functions that are passed to operations */
     PyObject *operations;
-    PyObject *info; /* borrowed dict: what explain() shows */
+    PyObject *info; /* borrowed dict: the data that explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object that this entry replaces */
 } gd_entry_spec;
 
@@ -169,9 +176,9 @@ typedef struct {
 enum { GD_FRAME_DIRECT = 0, GD_FRAME_HOOK = 1, GD_FRAME_RESUME = 2 };
 
 /* A frame to translate. Its slots are the argument slots in localsplus order (positional, keyword-only, *args
- * tuple, **kwargs dict), then the cells of function.__closure__. All are borrowed and alive during the call.
- * A RESUME function takes everything as positional parameters, so some of its slots hold cells (see Go's
- * resume table). */
+ * tuple, **kwargs dict), then the cells of function.__closure__. All are borrowed and alive during the call. A
+ * RESUME function takes everything as positional parameters, so some of its argument slots hold cells (see Origin
+ * in bytecode/translate). */
 typedef struct {
     PyObject *owner; /* the Callable, or with GD_FRAME_HOOK the Root, that owns `cache` */
     PyObject *options; /* godynamo._user.options.Options of the owner */
@@ -182,16 +189,16 @@ typedef struct {
     uint32_t nargs; /* slots that are arguments; the rest are cells */
     int32_t kind; /* GD_FRAME_* */
     int32_t nentries; /* entries this frame already has */
-    PyObject *failures; /* borrowed list of str, the reasons why each existing entry did not serve; or NULL */
+    PyObject *failures; /* borrowed list of str, or NULL: why each existing entry did not serve */
 } gd_request;
 
 enum {
-    GD_OK = 0, /* entry is new and is added to the list */
+    GD_OK = 0, /* entry is a new reference; the entry is added to the FrameCache */
     GD_SKIP = 1, /* this code can never be translated: mark it */
     GD_PASS = 2, /* run this one call, and everything it calls, in CPython; later calls may be translated */
-    GD_RAISE = 3, /* a Python exception is set: nopython, a backend that failed, KeyboardInterrupt */
-    GD_SKIP_HERE = 4, /* no more attempts for this callable; other frames of the code may do better */
-    GD_LEAVE = 5 /* GD_PASS for the frame alone: what it calls is served, as with GD_SKIP and GD_SKIP_HERE */
+    GD_RAISE = 3, /* an exception is set: nopython and a graph break, a backend that failed, KeyboardInterrupt */
+    GD_SKIP_HERE = 4, /* no more attempts for this callable; other frames of the code may be translatable */
+    GD_LEAVE = 5 /* run this one call in CPython, but serve its callees, as with GD_SKIP and GD_SKIP_HERE */
 };
 typedef struct {
     int32_t status;
@@ -199,34 +206,36 @@ typedef struct {
     PyObject *entry; /* new reference with GD_OK: a gd_GuardedCode */
 } gd_reply;
 
-/* The functions of the core. All need the GIL. On failure: NULL or -1 with a Python exception. */
+/* The functions of the core. All need the GIL. On failure they return NULL or -1 with an exception set. */
 typedef struct {
     uint32_t abi;
     uint32_t size; /* sizeof(gd_core_api) */
-    int (*code_view)(PyObject *code, gd_code_view *out); /* 0 or -1 */
+    int (*code_view)(PyObject *code, gd_code_view *out); /* returns 0 or -1 */
     void (*code_view_release)(gd_code_view *view);
     PyObject *(*code_new)(const gd_code_spec *spec); /* new */
     PyObject *(*entry_new)(const gd_entry_spec *spec); /* new gd_GuardedCode */
-    /* Runs the entry's program on slots. Returns 1 if it holds, 0 if it fails (*failed_node set), -1 on error. */
+    /* Runs the entry's guard program on slots. Returns 1 if the guards hold; 0 if one fails, with *failed_node set;
+     * -1 on error. */
     int (*entry_check)(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
                        int32_t *failed_node);
-    /* Returns a callable for the rest of a frame: a Callable of kind RESUME around `function`, in the family
-     * of `owner` (same options, limit and hook extent). new */
+    /* Returns a new Callable of kind RESUME around `function`, which runs the rest of a frame. It belongs to the
+     * family of `owner` (same options, limit and hook extent). */
     PyObject *(*resume_new)(PyObject *owner, PyObject *function);
-    /* Returns 1: filled; 0: not a plain dense tensor with a known layout (use Python attributes). Never raises. */
+    /* Fills *out and returns 1. Returns 0 if the object is not a plain dense tensor with a known layout: read
+     * the tensor's Python attributes instead. Never raises. */
     int (*tensor_view)(PyObject *tensor, gd_tensor_view *out);
-    /* Returns the function that a Callable wraps. borrowed; NULL without an exception if `obj` is not a
-     * Callable. *self gets the bound object or NULL. */
+    /* Returns the function that a Callable wraps, borrowed, and sets *self to the bound object or NULL. Returns
+     * NULL without an exception if `obj` is not a Callable. */
     PyObject *(*callable_function)(PyObject *obj, PyObject **self);
-    /* Must be called after anything that may have run Python, before returning to Go. In a process forked
-     * meanwhile, whose Go runtime is dead, it does not return: it jumps to the caller of translate() and
-     * abandons the frames between. */
+    /* Must be called after anything that may have run Python, before returning to Go. In a child forked meanwhile,
+     * whose Go runtime is dead, it does not return: it jumps to the caller of translate() and abandons the frames
+     * between. */
     void (*python_returned)(void);
-    /* Runs the handlers of signals that have arrived. Returns 0, or -1 with an exception. While a translation
-     * runs, they are otherwise held back (interrupt.h). */
+    /* Runs the handlers of signals that have arrived. Returns 0, or -1 with an exception set. During a translation
+     * signals are otherwise held back (interrupt.h). */
     int (*check_signals)(void);
-    /* Reports whether the reply will be ignored: an exception from outside has been noted, which the call
-     * then raises, or memory is out. */
+    /* Reports whether the reply will be ignored: either an exception from outside has been noted, which the call
+     * will raise, or memory is exhausted. */
     int (*interrupted)(void);
     /* Reports whether a mode that records or transforms operators is active. */
     int (*mode_active)(void);

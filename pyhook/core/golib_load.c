@@ -20,12 +20,12 @@ static struct {
     int generation;         /* fork generation of the fields below */
     int ever;               /* this process or an ancestor has loaded the library: only a copy may be loaded now */
     int usable;
-    gd_golib_init_fn init;  /* of the copy loaded last */
+    gd_golib_init_fn init;  /* the init function of the copy loaded last */
     gd_golib_api api;
 } lib;
 
-/* Writes the path of the library: GODYNAMO_GOLIB, else next to this extension. Returns 0, or -1 if it does
- * not fit. */
+/* Writes the path of the library: GODYNAMO_GOLIB, else a file next to this extension. Returns 0, or -1 if the path
+ * does not fit. */
 static int
 library_path(char *path, size_t size)
 {
@@ -42,8 +42,8 @@ library_path(char *path, size_t size)
     return (size_t)snprintf(path, size, "%.*s%s", dir, info.dli_fname, LIBRARY_NAME) < size ? 0 : -1;
 }
 
-/* Copies a file to a new memfd. The descriptor is never closed: the loader identifies libraries by path, and
- * would take a second one with the same /proc path for the first. Returns -1 with errno on failure. */
+/* Copies a file to a new memfd and returns its descriptor, or -1 with errno set. The descriptor is never closed:
+ * the loader identifies libraries by path, and would take a second library with the same /proc path for the first. */
 static int
 copy_to_memfd(const char *path)
 {
@@ -88,7 +88,8 @@ copy_to_memfd(const char *path)
     return out;
 }
 
-/* Loads path and runs its init. Returns NULL, or the reason for the failure (static or dlerror's). */
+/* Loads the library at path and calls its init function. Returns NULL, or the reason for the failure, a static
+ * string or that of dlerror(). */
 static const char *
 load(const char *path)
 {
@@ -115,7 +116,7 @@ load(const char *path)
     return NULL;
 }
 
-/* Gives one warning per process. Even where warnings are errors, a missing library must not fail the user's call. */
+/* Gives one warning per process. Even if warnings are errors, a missing library must not fail the user's call. */
 static void
 warn(const char *path, const char *why)
 {
@@ -130,7 +131,7 @@ const gd_golib_api *
 gd_golib_get(void)
 {
     if (lib.generation != gd_runtime.fork_generation) {
-        /* A fork since the load: the old copy is dead. */
+        /* The process has forked since the load: the old copy is dead. */
         lib.generation = gd_runtime.fork_generation;
         lib.usable = 0;
         lib.tried = 0;
@@ -139,7 +140,7 @@ gd_golib_get(void)
         return lib.usable ? &lib.api : NULL;
     }
     if (lib.ever && !gd_runtime.fork_reload) {
-        return NULL; /* not marked as tried, since the setting may change */
+        return NULL; /* not marked as tried, since the setting fork_reload may change */
     }
     lib.tried = 1;
     char path[4096];
@@ -170,7 +171,7 @@ gd_golib_get(void)
     return lib.usable ? &lib.api : NULL;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 golib_loaded(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

@@ -1,5 +1,5 @@
-/* See guard_env.h. Nothing here is on the hot path. Functions for Python return new references, NULL with an
- * exception. */
+/* See guard_env.h. Nothing here is on the hot path. Functions for Python return new references, or NULL with an
+ * exception set. */
 #include "guard_env.h"
 
 #include "cache/entry.h"
@@ -16,7 +16,7 @@
 
 /* ---- running an entry's program from Python ---- */
 
-/* Returns the builtins of a frame with these globals. borrowed */
+/* Returns the builtins of a frame with these globals, borrowed. */
 static PyObject *
 builtins_of(PyObject *globals)
 {
@@ -27,8 +27,8 @@ builtins_of(PyObject *globals)
     return builtins != NULL && PyDict_Check(builtins) ? builtins : PyEval_GetBuiltins();
 }
 
-/* Returns registers for one evaluation; the caller frees them. slots: a tuple; globals: a dict, or None for
- * the function's. NULL with an exception. */
+/* Returns registers for one evaluation, which the caller frees, or NULL with an exception set. slots: a tuple;
+ * globals: a dict, or None for the globals of e's function. */
 static PyObject **
 registers_for(gd_GuardedCode *e, PyObject *slots, PyObject *globals)
 {
@@ -54,8 +54,8 @@ registers_for(gd_GuardedCode *e, PyObject *slots, PyObject *globals)
     return regs;
 }
 
-/* Evaluates the guards. *failed is the failing node or -1. *text, if requested, gets a new str. Returns 0, or
- * -1 with an exception. */
+/* Evaluates the guards. Sets *failed to the failing node, or -1. If text is not NULL, sets *text to a new str that
+ * says what failed, or to None. Returns 0, or -1 with an exception set. */
 static int
 evaluate(gd_GuardedCode *e, PyObject *slots, PyObject *globals, int *failed, PyObject **text)
 {
@@ -116,8 +116,8 @@ guard_check(PyObject *module, PyObject *args)
     return Py_BuildValue("(Oi)", Py_False, (int)((gd_GuardedCode *)entry)->node_parts[failed]);
 }
 
-/* Returns the tuple (nanoseconds per evaluation, number of failures) of `count` evaluations, without the
- * overhead of Python calls: new */
+/* Evaluates the guards `count` times without the overhead of Python calls. Returns a new tuple (nanoseconds per
+ * evaluation, number of failures), or NULL with an exception set. */
 static PyObject *
 guard_time(PyObject *module, PyObject *args)
 {
@@ -141,7 +141,7 @@ guard_time(PyObject *module, PyObject *args)
     return Py_BuildValue("(di)", ns, failures);
 }
 
-/* For tests: calls a Python function and handles its exception as the call path does for an entry's function. */
+/* Calls a Python function, for tests, and handles its exception as the call path does for an entry's function. */
 static PyObject *
 entry_call(PyObject *module, PyObject *args)
 {
@@ -157,7 +157,7 @@ entry_call(PyObject *module, PyObject *args)
     return result;
 }
 
-/* ---- what the guard text reads of an entry ---- */
+/* ---- data of an entry that the guard text reads ---- */
 
 static PyObject *
 entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
@@ -179,7 +179,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
             alive = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, j)) == object;
         }
         if (!alive) {
-            break; /* kept alive by an owner, which may be gone: neither held nor watched here */
+            break; /* an owner, which may be gone, keeps it alive: the entry neither holds nor watches it */
         }
         return Py_NewRef(object);
     }
@@ -187,7 +187,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
     return NULL;
 }
 
-/* Returns a new tuple, or NULL with an exception. */
+/* Returns a new tuple of ints, or NULL with an exception set. */
 static PyObject *
 dims_tuple(const int64_t *dims, int n)
 {
@@ -290,7 +290,7 @@ static PyMethodDef entry_methods[] = {
 
 /* ---- making an entry from a dict ---- */
 
-/* The memory that a spec points to while an entry is made. */
+/* The memory that a gd_entry_spec points to while the entry is made. */
 typedef struct {
     gd_node_spec *nodes;
     gd_const_spec *consts;
@@ -300,8 +300,8 @@ typedef struct {
     PyObject *held; /* sequences whose items are borrowed */
 } spec_memory;
 
-/* Returns an item of the dict as a tuple, kept in memory->held; an empty tuple if absent. borrowed, NULL with
- * an exception */
+/* Returns an item of the dict as a tuple, borrowed from memory->held; an empty tuple if the dict has no such item.
+ * Returns NULL with an exception set on failure. */
 static PyObject *
 sequence_of(PyObject *dict, const char *name, spec_memory *memory)
 {
@@ -324,7 +324,7 @@ array_for(PyObject *sequence, size_t size)
     return array;
 }
 
-/* Returns the number of an operation given by number or name, or -1. */
+/* Returns the number of an operation, which is given by number or name, or -1. */
 static int
 op_number(PyObject *op)
 {
@@ -436,7 +436,7 @@ number_of(PyObject *dict, const char *name)
     return item != NULL ? (uint32_t)PyLong_AsUnsignedLongMask(item) : 0;
 }
 
-/* Returns an item of the dict: borrowed, NULL if absent or None. */
+/* Returns an item of the dict, borrowed; NULL if it is absent or None. */
 static PyObject *
 object_of(PyObject *dict, const char *name)
 {
@@ -483,7 +483,7 @@ make_entry(PyObject *module, PyObject *dict)
 
 /* ---- helpers of the guard text that only C can implement without creating objects or running code ---- */
 
-/* Returns the instance attribute; borrowed, NULL if absent. name: str */
+/* Returns the attribute that the object itself has, borrowed; NULL if it has none of this name. name: a str. */
 static PyObject *
 own_attribute(PyObject *object, PyObject *name)
 {
@@ -518,8 +518,8 @@ ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
     return ends < 0 ? NULL : PyBool_FromLong(ends);
 }
 
-/* The references to a variable that an evaluation of the guard text (_called/guard_env.py: eval_text) holds,
- * beyond those that also exist when C evaluates. */
+/* How many references to a variable's value an evaluation of the guard text holds (eval_text in
+ * _called/guard_env.py), beyond those that also exist when C evaluates the guards. */
 enum { TEXT_HOLDS = 6 };
 
 static PyObject *

@@ -1,4 +1,5 @@
-/* Guards for Python: entries made and checked by tests, and the helpers that make the guard text executable. */
+/* Guards for Python: functions with which tests make and check entries, and helpers that make the guard text
+ * executable. */
 #ifndef GD_GUARD_ENV_H
 #define GD_GUARD_ENV_H
 

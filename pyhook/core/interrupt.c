@@ -1,10 +1,11 @@
-/* Exceptions that no operation raised: see interrupt.h. */
+/* Exceptions from outside, which no operation raised: see interrupt.h. */
 #include "interrupt.h"
 
 #include <opcode.h>
 #include <signal.h>
 
-static PyObject *look; /* strong: a Python function that does nothing. CPython looks for requests when it starts. */
+/* strong: a Python function that does nothing. CPython looks for requests when the function starts. */
+static PyObject *look;
 
 /* Suspends a hold. Pass the result to hold_again. */
 static int
@@ -78,8 +79,8 @@ is_signal_number(PyObject *value)
     return n > 0 && n < NSIG;
 }
 
-/* Reports whether this code may be the signal handler's. For a handler that is a function, it must be its
- * code; for another kind of callable, any code may be. */
+/* Reports whether `code` may be that of the signal's handler. If the handler is a Python function, it must be the
+ * function's code. If the handler is another kind of callable, any code may be. */
 static int
 may_handle(PyObject *number, PyCodeObject *code)
 {
@@ -115,7 +116,8 @@ gd_is_signal_handler(PyFrameObject *frame)
     int flags = code->co_flags, n = code->co_argcount + code->co_kwonlyargcount;
     for (int i = 0; i < n; i++) {
         PyObject *value = gd_py_frame_value(frame, i);
-        /* Some handlers drop the frame, and our tracebacks replace frames. The signal's number still precedes it. */
+        /* Some handlers drop this argument, and our tracebacks replace frames. The signal's number still precedes
+         * the frame. */
         int other = i > 0 && (value == NULL || value == Py_None || PyFrame_Check(value))
                     && is_signal_number(gd_py_frame_value(frame, i - 1));
         if (value == caller || (other && may_handle(gd_py_frame_value(frame, i - 1), code))) {
@@ -139,8 +141,8 @@ has_arguments(PyObject *value)
            && PyTuple_GET_SIZE(((PyBaseExceptionObject *)value)->args) > 0;
 }
 
-/* Reports whether C code raises exceptions of this class by itself: CPython's own classes, and those of the
- * libraries that implement operations. */
+/* Reports whether C code raises exceptions of this class by itself. It does for CPython's own classes, and for
+ * those of the libraries that implement operations. */
 static int
 raised_by_libraries(PyTypeObject *type)
 {
@@ -210,7 +212,7 @@ gd_interrupted(void)
 }
 
 /* Reports whether the exception of a call that the translator made came from outside. The test is stricter than
- * gd_came_from_outside's: in such calls C code raises builtin exceptions without arguments, such as
+ * that of gd_came_from_outside: in such calls C code raises builtin exceptions without arguments, such as
  * StopIteration, as a normal result. */
 static int
 noteworthy(PyObject *type, PyObject *value, PyObject *traceback)
@@ -241,7 +243,7 @@ gd_note_interruption(void)
     PyErr_Restore(type, value, traceback);
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
@@ -250,8 +252,8 @@ came_from_outside(PyObject *Py_UNUSED(module), PyObject *error)
         return PyErr_Format(PyExc_TypeError, "an exception is needed, not %s", Py_TYPE(error)->tp_name);
     }
     PyObject *traceback = PyException_GetTraceback(error);
-    /* Torch adds its position to the arguments of exceptions that pass through, so a backend's arguments are
-     * not considered. */
+    /* Torch adds a position to the arguments of exceptions that pass through it, so the arguments of a backend's
+     * exception are not considered. */
     int outside = noteworthy((PyObject *)Py_TYPE(error), NULL, traceback);
     Py_XDECREF(traceback);
     if (outside && gd_thread.translating > 0 && gd_thread.interruption == NULL) {

@@ -1,14 +1,14 @@
-/* Exceptions that no operation raised: from a signal handler, set by another thread, KeyboardInterrupt.
- * CPython raises them where its eval loop checks eval_breaker ("looks for requests"), so any code that runs
- * there may raise them.
+/* Exceptions from outside, which no operation raised: those of signal handlers, KeyboardInterrupt among them, and
+ * those that another thread sets. CPython raises them where its eval loop checks eval_breaker ("looks for
+ * requests"), so they seem to come from whatever code runs there.
  *
  * Our own code (translations, Python guards, failure texts) runs with signals held back (gd_hold_signals). A
- * handler runs before or after, in the user's code or where we check for signals, so its exception cannot be
- * taken for a result of our code. An exception that another thread sets cannot be held back. If a call made
- * by the translator raises one, it is noted (gd_note_interruption).
+ * handler runs before or after our code, or where we check for signals, so its exception cannot be taken for a
+ * result of our code. An exception that another thread sets cannot be held back. If a call made by the translator
+ * raises such an exception, the core notes it (gd_note_interruption).
  *
- * Transformed code runs with signals enabled. An exception that arrives there is not the operation's. The
- * user's code whose transformed form it ended must see it as CPython would raise it: calls/rerun.h.
+ * Transformed code runs with signals enabled. An exception from outside may end one of its operations. The user's
+ * code must then see the exception where CPython would raise it: calls/rerun.h.
  */
 #ifndef GD_INTERRUPT_H
 #define GD_INTERRUPT_H
@@ -16,8 +16,8 @@
 #include "pycompat.h"
 #include "runtime.h"
 
-/* Holds signals back. Returns 1 if this call began it on this thread, 0 if they are held already or if this
- * thread receives none. */
+/* Holds signals back. Returns 1 if this call began the hold on this thread; 0 if signals are held back already, or
+ * if CPython runs no handlers on this thread. */
 static inline int
 gd_hold_signals(void)
 {
@@ -36,39 +36,39 @@ gd_release_signals(int held)
     }
 }
 
-/* Runs the handlers of signals that have arrived, held back or not. Returns 0, or -1 with an exception, which
- * is noted. */
+/* Runs the handlers of signals that have arrived, even if signals are held back. Returns 0. If a handler raises,
+ * notes the exception and returns -1 with the exception set. */
 int gd_check_signals(void);
 
-/* Makes CPython look for requests: signals, an exception or GIL request of another thread. Returns 0, or -1
- * with an exception that came from outside. */
+/* Makes CPython look for requests: signals, an exception or GIL request of another thread. Returns 0, or -1 with an
+ * exception from outside set. */
 int gd_look_for_requests(void);
 
-/* Returns the code of the function that gd_look_for_requests calls: borrowed. The hook leaves it to CPython
- * (module.c). */
+/* Returns the code of the function that gd_look_for_requests calls, borrowed. The hook never serves this code
+ * (module.c marks it). */
 PyCodeObject *gd_look_code(void);
 
-/* Reports whether the exception, normalized, came from outside the operation that it left. All borrowed;
- * traceback may be NULL. The first entry of the traceback is the frame that ran the operation. One of these
- * must hold:
+/* Reports whether a normalized exception came from outside, rather than from the operation that it ended. All
+ * arguments are borrowed; traceback may be NULL. The first entry of the traceback is the frame that ran the
+ * operation. The exception came from outside if one of these holds:
  *
  *   - A frame has its caller's frame as an argument, as only a signal handler has. If that argument has been dropped
- *     or replaced, the frame counts if a signal's number precedes it and the frame runs that signal's handler.
- *   - No frame raised it, so it came out of C, and operations do not raise its type or form: it is no Exception, it
+ *     or replaced, the argument before it must be a signal's number, and the frame must run that signal's handler.
+ *   - No frame raised it, so it came out of C, and operations do not raise such exceptions: it is not an Exception, it
  *     has no arguments, or its class is neither builtin nor a tensor library's.
  *
- * If neither holds although it came from outside, the operation does not raise it again: calls/rerun.h
- * detects that.
+ * For some exceptions from outside neither holds. Then the operation does not raise again, which calls/rerun.h
+ * detects.
  */
 int gd_came_from_outside(PyObject *type, PyObject *value, PyObject *traceback);
 
-/* Reports whether the frame is a signal handler's: its arguments include its caller's frame, or the number of
- * a signal that it handles. */
+/* Reports whether the frame runs a signal handler: its arguments include its caller's frame, or the number of a
+ * signal that it handles. */
 int gd_is_signal_handler(PyFrameObject *frame);
 
-/* Notes why a call made by the translator failed. An exception from outside is kept for gd_take_interruption;
- * out of memory is recorded in gd_thread.no_memory. Either ends the translation, even if the error is caught
- * later. The pending exception stays. */
+/* Notes the pending exception of a call that the translator made: an exception from outside is kept for
+ * gd_take_interruption, and a MemoryError is recorded in gd_thread.no_memory. Either ends the translation, even if
+ * code catches it later. Other exceptions are ignored. The exception stays pending. */
 void gd_note_interruption(void);
 
 /* Reports whether an exception from outside, or lack of memory, has been noted. */
@@ -77,7 +77,7 @@ int gd_interrupted(void);
 /* Adds came_from_outside to the module. Returns 0 or -1. */
 int gd_interrupt_init(PyObject *module);
 
-/* Takes what was noted on this thread since the last call: new reference or NULL. */
+/* Returns the exception that was noted on this thread, a new reference, and forgets it; NULL if there is none. */
 static inline PyObject *
 gd_take_interruption(void)
 {

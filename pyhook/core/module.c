@@ -22,7 +22,7 @@
 #include "set_layout.h"
 #include "torch/tensor_layout.h"
 
-/* In order of their dependencies. */
+/* In the order of their dependencies. */
 static int (*const parts[])(PyObject *) = {
     gd_extra_state_init,   gd_runtime_init,     gd_callbacks_init,   gd_guard_env_init,     gd_guard_memo_init,
     gd_tensor_layout_init, gd_frame_cache_init, gd_callable_init,    gd_module_handle_init, gd_tail_call_init,

@@ -1,4 +1,4 @@
-/* Enables signals that are held back after some time: see patience.h. */
+/* Ends a hold of signals after some time: see patience.h. */
 #include "patience.h"
 
 #include "interrupt.h"
@@ -9,7 +9,7 @@
 #include <time.h>
 
 
-/* What the other thread needs to enable signals when the time is over. Both threads have a reference. */
+/* The data that the other thread needs to enable signals when the time is over. Both threads have a reference. */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
@@ -45,8 +45,8 @@ patience_wait(void *arg)
     return NULL;
 }
 
-/* Returns a new one with its thread started; NULL on failure. All signals are blocked in that thread, so none
- * is delivered to it. */
+/* Returns a new patience with its thread started; NULL on failure. The thread blocks all signals, so none is
+ * delivered to it. */
 static patience *
 patience_new(double seconds)
 {
@@ -83,7 +83,7 @@ patience_new(double seconds)
     return p;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 let_signals_through(PyObject *Py_UNUSED(module), PyObject *after)

@@ -1,5 +1,5 @@
-/* Enables signals that are held back (interrupt.h) after a time, on a separate thread that changes nothing
- * else in CPython: Ctrl-C must end a backend that compiles, but not at once. */
+/* Ends a hold of signals (interrupt.h) after a time, on a separate thread that changes nothing else in CPython.
+ * Ctrl-C must be able to end a backend's compilation, but not at once. */
 #ifndef GD_PATIENCE_H
 #define GD_PATIENCE_H
 

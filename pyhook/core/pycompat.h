@@ -1,13 +1,13 @@
-/* The only header through which the C files of the core include Python.h and CPython's internal headers. Besides
- * it they include only public headers that Python.h leaves out (opcode.h, structmember.h, frameobject.h).
+/* The only header through which the C files of the core include Python.h and CPython's internal headers. Besides it
+ * they include only public headers that Python.h leaves out (opcode.h, structmember.h, frameobject.h).
  *
- * Public headers come first, then the internal ones of the running minor version, through py3xx/internals.h.
- * That file also gives version-specific facts the names used elsewhere (gd_py_*). An unchecked version does
+ * Public headers come first, then the internal ones of the running minor version, through py3xx/internals.h. That
+ * file also gives version-specific facts the names that other files use (gd_py_*). An unchecked version does
  * not compile, since field offsets and calling conventions of internal structs change silently between minor
  * versions.
  *
- * Ownership in the core: arguments are borrowed; the result is a new reference, NULL with an exception on
- * failure. A comment says where a function differs; docs/style.md defines the words.
+ * Ownership in the core: arguments are borrowed; a result is a new reference, or NULL with an exception set. A
+ * function's comment says where the function differs; docs/style.md defines the words.
  */
 #ifndef GD_PYCOMPAT_H
 #define GD_PYCOMPAT_H

@@ -4,7 +4,7 @@
 
 #include "pycompat.h"
 
-/* Adds random_words and random_put to the module. Returns 0, or -1 with an exception. */
+/* Adds random_words and random_put to the module. Returns 0, or -1 with an exception set. */
 int gd_random_words_init(PyObject *module);
 
 #endif

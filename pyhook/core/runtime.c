@@ -1,5 +1,5 @@
-/* Settings, modes, counters, headroom: see runtime.h. Functions for Python return new references, NULL with
- * an exception. */
+/* Settings, modes, counters, headroom: see runtime.h. Functions for Python return new references, or NULL with an
+ * exception set. */
 #include "runtime.h"
 
 #include <pthread.h>
@@ -16,7 +16,7 @@ gd_runtime_state gd_runtime = {
 __thread gd_thread_state gd_thread;
 
 static int disabled_threads;    /* threads in GD_MODE_DISABLED */
-static int disabled_generation; /* fork generation in which they were counted */
+static int disabled_generation; /* fork generation in which the threads were counted */
 
 /* ---- settings ---- */
 
@@ -42,7 +42,7 @@ void
 gd_update_special(int delta)
 {
     if (disabled_generation != gd_runtime.fork_generation) {
-        /* The other threads are not in this child; gd_thread.mode is already the new one. */
+        /* The other threads are not in this child. gd_thread.mode has been changed already. */
         disabled_generation = gd_runtime.fork_generation;
         disabled_threads = gd_thread.mode == GD_MODE_DISABLED;
     }
@@ -66,7 +66,8 @@ get_config(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return out;
 }
 
-/* Checks every setting before changing any: all or none. Returns None (new), or NULL with an exception. */
+/* Changes all given settings or none: checks every value first. Returns None (a new reference), or NULL with an
+ * exception set. */
 static PyObject *
 set_config(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 {

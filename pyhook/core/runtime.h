@@ -1,4 +1,4 @@
-/* State of the process and of each thread: settings, modes, counters, headroom.
+/* State of the process and of each thread: settings, modes, counters, headroom (the C stack that is left).
  *
  * All of it is read and written under the GIL, except the fork generation (fork.c).
  */
@@ -37,7 +37,7 @@ enum {
 /* Stances of the process (godynamo.set_stance; the setting "stance"). */
 enum {
     GD_STANCE_DEFAULT = 0,
-    GD_STANCE_FORCE_EAGER = 1,        /* as if switched off by `enabled` */
+    GD_STANCE_FORCE_EAGER = 1,        /* as if the setting `enabled` were 0 */
     GD_STANCE_EAGER_ON_RECOMPILE = 2, /* GD_MODE_RUN_ONLY for every thread */
     GD_STANCE_FAIL_ON_RECOMPILE = 3,  /* a call that needs a translation raises exc.RecompileError */
     GD_STANCE_EAGER_THEN_COMPILE = 4  /* the first call of a code object runs in CPython, the next is translated */
@@ -75,24 +75,25 @@ typedef struct {
     struct gd_extent *extent; /* innermost extent in force on this thread, or NULL */
     int mode; /* GD_MODE_* */
     int translating; /* depth of translations and callbacks on this thread; while nonzero, nothing is translated */
-    unsigned internal_errors; /* number reported on this thread so far */
+    unsigned internal_errors; /* number of internal errors reported on this thread so far */
     int watching; /* running frames of user code that examines the interpreter itself; see GD_WATCHED_CALLS */
-    PyCodeObject *skip_once; /* borrowed: the next frame of this code is deliberately run in CPython */
-    struct _PyInterpreterFrame *passing; /* passed to a foreign eval function; CPython runs it if it comes back */
+    PyCodeObject *skip_once; /* borrowed: the next frame of this code runs in CPython */
+    /* the frame passed to a foreign eval function; CPython runs it if it comes back */
+    struct _PyInterpreterFrame *passing;
     struct gd_py_extent *extents; /* extents of this thread entered from Python, the last one first */
     int holds_collections; /* 1 while this thread translates and full garbage collections wait for it */
-    PyObject
-        *graph_error; /* strong or NULL: raised by a compiled graph; the user's own code runs before it is reported */
+    PyObject *graph_error; /* strong or NULL: a compiled graph's exception, reported once the user's code has run */
     int holds; /* signals are held back on this thread; see interrupt.h */
     int no_memory; /* a translation ran out of memory */
-    PyObject *interruption; /* strong or NULL: an exception from outside, noted by a translation; interrupt.h */
+    PyObject *interruption; /* strong or NULL: an exception from outside that a translation noted; interrupt.h */
     struct gd_rerun *rerun; /* the current run of user code in place of transformed code that raised; calls/rerun.h */
     struct {
         PyObject *error, *place; /* strong or NULL */
         int throws;
     } raised; /* input of the next gd_rerun_begin */
-    struct gd_TailCall *tail; /* borrowed: the TailCall being called, until its references are handed over */
-    struct gd_TailCall *handing; /* borrowed: its references go to the next frame to start; see calls/tail_call.c */
+    struct gd_TailCall *tail; /* borrowed: the TailCall being run, until a frame takes over its references */
+    /* borrowed: the TailCall whose references go to the next frame to start; see calls/tail_call.c */
+    struct gd_TailCall *handing;
     gd_py_eval_function handing_to; /* the eval function for that frame */
     struct gd_census *census; /* the census that explain() takes on this thread, or NULL */
     struct gd_escape *escape; /* the call of the Go library in progress on this thread, or NULL; fork.c */
@@ -105,27 +106,28 @@ extern __thread gd_thread_state gd_thread;
 /* Returns the name of a GD_COUNT_*. */
 const char *gd_counter_name(int counter);
 
-/* Returns the bytes of C stack left below the caller on this thread; PTRDIFF_MAX if the stack is not the
- * thread's own, but a coroutine library's, for example, so that its end is unknown. */
+/* Returns the bytes of C stack left below the caller on this thread. Returns PTRDIFF_MAX if the end of the stack is
+ * unknown, because it is not the thread's own but a coroutine library's, for example. */
 ptrdiff_t gd_stack_headroom(void);
 
 /* With less C stack than this, our calls go no deeper: CPython needs it to raise and report a RecursionError. */
 #define GD_STACK_MIN (96 * 1024)
 /* The minimum C stack for a translation, since Go's callbacks run Python on it. */
 #define GD_STACK_TRANSLATE (384 * 1024)
-/* The C stack is checked only beyond this many Python frames, up to which CPython itself trusts every stack. */
+/* Up to this many Python frames CPython itself trusts every C stack. The C stack is checked only beyond this number. */
 #define GD_DEPTH_TRUSTED 900
 
-/* Recomputes gd_runtime.special after a change of a setting or of this thread's mode; delta: change in the
- * number of disabled threads. */
+/* Recomputes gd_runtime.special after a change of a setting or of this thread's mode. delta: change in the number
+ * of disabled threads. */
 void gd_update_special(int delta);
 
-/* Makes an absolute import, whatever frame runs. PyImport_ImportModule takes __import__ from the running
- * frame's builtins, which may lack it in an eval() with custom builtins. new reference, or NULL with an
- * exception. */
+/* Imports a module by its absolute name, whatever frame runs. PyImport_ImportModule takes `__import__` from the
+ * running frame's builtins, which may lack it in an eval() with custom builtins. Returns a new reference, or NULL
+ * with an exception set. */
 PyObject *gd_import(const char *name);
 
-/* Reports and clears the pending exception of a callback whose failure must not reach the user's call. */
+/* Reports the pending exception of a callback as unraisable and clears it, since the failure must not reach the
+ * user's call. */
 void gd_swallow(PyObject *context);
 
 /* Adds the functions of this file to the module: set_config, get_config, set_mode, counters, ... Returns 0 or -1. */

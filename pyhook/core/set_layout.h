@@ -4,7 +4,7 @@
 
 #include "pycompat.h"
 
-/* Adds set_clone and set_layout to the module. Returns 0, or -1 with an exception. */
+/* Adds set_clone and set_layout to the module. Returns 0, or -1 with an exception set. */
 int gd_set_layout_init(PyObject *module);
 
 #endif

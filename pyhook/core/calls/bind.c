@@ -1,4 +1,4 @@
-/* Binding of call arguments to frame slots: see calls/bind.h. */
+/* Binds call arguments to frame slots: see calls/bind.h. */
 #include "calls/bind.h"
 
 /* Returns the index of the parameter named `key` among names[from .. to), or -1. Keywords are nearly always
@@ -44,7 +44,7 @@ fill_defaults(PyFunctionObject *function, PyCodeObject *code, PyObject *names, P
         PyObject *kwdefaults = function->func_kwdefaults;
         PyObject *value = kwdefaults != NULL ? PyDict_GetItemWithError(kwdefaults, PyTuple_GET_ITEM(names, i)) : NULL;
         if (value == NULL) {
-            PyErr_Clear(); /* CPython raises the error again */
+            PyErr_Clear(); /* CPython's own call raises the error again */
             return 0;
         }
         slots[i] = Py_NewRef(value);
@@ -88,7 +88,7 @@ bind_into(PyFunctionObject *function, PyCodeObject *code, PyObject *names, PyObj
     for (Py_ssize_t k = 0; k < nkw; k++) {
         PyObject *key = PyTuple_GET_ITEM(kwnames, k), *value = args[nargs + k];
         if (!PyUnicode_CheckExact(key)) {
-            return 0; /* f(**{str_subclass: 1}): the comparison may run the subclass's __eq__ */
+            return 0; /* in f(**{str_subclass: 1}) the comparison may run the subclass's __eq__ */
         }
         Py_ssize_t i = find_parameter(names, code->co_posonlyargcount, total, key);
         if (i >= 0) {

@@ -1,7 +1,7 @@
 /* Attributes and methods of a Callable: see calls/callable_attrs.h. Two tables map each name to its getter or
  * field.
  *
- * Getters and methods return a new reference, or NULL with an exception.
+ * Getters and methods return a new reference, or NULL with an exception set.
  */
 #include "calls/callable_attrs.h"
 
@@ -9,14 +9,14 @@
 
 #include "calls/callable.h"
 
-/* Returns the object that was optimized, else the Callable's function: borrowed. */
+/* Returns the object that the user optimized; borrowed. A `wrapped` of NULL means the function itself. */
 static PyObject *
 wrapped_of(gd_Callable *w)
 {
     return w->wrapped != NULL ? w->wrapped : (PyObject *)w->function;
 }
 
-/* ---- names: the Callable's own if set (functools.update_wrapper sets them), else the wrapped object's ---- */
+/* ---- names: those set on the Callable (as functools.update_wrapper does), else those of the wrapped object ---- */
 
 static PyObject *
 get_name(PyObject *op, void *name)
@@ -28,7 +28,7 @@ get_name(PyObject *op, void *name)
             return Py_NewRef(own);
         }
     }
-    PyObject *of = Py_NewRef(wrapped_of(w)); /* its attribute code may replace __wrapped__ */
+    PyObject *of = Py_NewRef(wrapped_of(w)); /* reading the attribute may run code that replaces __wrapped__ */
     PyObject *value = PyObject_GetAttrString(of, name);
     Py_DECREF(of);
     return value;
@@ -53,7 +53,7 @@ set_name(PyObject *op, PyObject *value, void *name)
     return 0;
 }
 
-/* ---- fields of the function, read and written through ---- */
+/* ---- attributes that read and write the fields of the function ---- */
 
 static PyObject *
 get_field(PyObject *op, void *name)
@@ -147,7 +147,7 @@ PyMemberDef gd_callable_members[] = {
 PyObject *
 gd_callable_repr(PyObject *op)
 {
-    PyObject *of = Py_NewRef(wrapped_of((gd_Callable *)op)); /* as in get_name */
+    PyObject *of = Py_NewRef(wrapped_of((gd_Callable *)op)); /* repr() may run code that replaces __wrapped__ */
     PyObject *text = PyUnicode_FromFormat("<optimized %R>", of);
     Py_DECREF(of);
     return text;
@@ -161,8 +161,9 @@ callable_copy(PyObject *op, PyObject *Py_UNUSED(ignored))
     return Py_NewRef(op);
 }
 
-/* Returns a str (new), which tells pickle to look the name up in __module__ and to insist on finding this
- * very object. Importable decorated functions pickle and others raise PicklingError, as plain functions do. */
+/* Returns a new str, or NULL with an exception set. pickle takes the str as the name of a global: it looks the name
+ * up in `__module__` and checks that it finds this very object. So a Callable that can be imported is pickled, and
+ * any other raises PicklingError, as for plain functions. */
 static PyObject *
 callable_reduce(PyObject *op, PyObject *Py_UNUSED(ignored))
 {

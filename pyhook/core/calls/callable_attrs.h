@@ -9,7 +9,7 @@ extern PyMethodDef gd_callable_methods[];
 extern PyMemberDef gd_callable_members[];
 extern PyGetSetDef gd_callable_getset[];
 
-/* Implements tp_repr: new str, or NULL with an exception. */
+/* Implements tp_repr. Returns a new str, or NULL with an exception set. */
 PyObject *gd_callable_repr(PyObject *op);
 
 #endif

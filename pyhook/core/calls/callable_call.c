@@ -13,8 +13,8 @@
 
 /* ---- the user's own function ---- */
 
-/* Calls the function as CPython would, with self before the arguments. new, or NULL with an exception, as for
- * any vectorcall */
+/* Calls the function as CPython would, with self before the arguments. Returns a new reference, or NULL with an
+ * exception set. */
 static PyObject *
 call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -27,7 +27,7 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     }
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
-        /* PY_VECTORCALL_ARGUMENTS_OFFSET lends us the element before args. */
+        /* With PY_VECTORCALL_ARGUMENTS_OFFSET, args[-1] may be overwritten if it is restored before returning. */
         PyObject **place = (PyObject **)args - 1, *lent = *place;
         *place = self;
         PyObject *result = w->function->vectorcall(function, place, (size_t)nargs + 1, kwnames);
@@ -51,8 +51,9 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     return result;
 }
 
-/* Calls the function inside an extent of its family: new. The hook does not serve the function's own frame,
- * which has been judged already. */
+/* Calls the function inside an extent of its family, in which the eval-frame hook serves the family's frames. The
+ * hook does not serve the function's own frame, which this call has already decided to run in CPython. Returns a
+ * new reference, or NULL with an exception set. */
 static PyObject *
 call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -66,12 +67,13 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     return result;
 }
 
-/* When a frame cannot be translated, the functions it calls may still be: they are served, as under
- * torch.compile. But CPython runs calls slower under a hook, so after GD_IDLE_CALLS calls that served
- * nothing, only one call in GD_IDLE_CALLS runs under the hook. */
+/* A frame that cannot be translated may call functions that can. They are served, as under torch.compile. But
+ * CPython runs calls slower under a hook, so after GD_IDLE_CALLS calls of the frame's code that served nothing,
+ * only one call in GD_IDLE_CALLS runs under the hook. */
 #define GD_IDLE_CALLS 64
 
-/* Calls the user's own function for a frame that cannot be translated. new, or NULL with an exception */
+/* Calls the user's own function for a frame that cannot be translated. Returns a new reference, or NULL with an
+ * exception set. */
 static PyObject *
 call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -99,8 +101,8 @@ call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return result;
 }
 
-/* Finishes a call according to `how`, the result of gd_serve. result: of a served call, stolen. new, or NULL
- * with an exception */
+/* Finishes a call according to `how`, the result of gd_serve. Steals result, the value of a served call. Returns a
+ * new reference, or NULL with an exception set. */
 static __attribute__((noinline)) PyObject *
 finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObject *const *args, size_t nargsf,
        PyObject *kwnames)
@@ -143,9 +145,9 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     return result;
 }
 
-/* ---- calls: results are new references, NULL with an exception ---- */
+/* ---- calls: each returns a new reference, or NULL with an exception set ---- */
 
-/* Replaces the FrameCache by one for the function's current code. Returns 0, or -1 with an exception. */
+/* Replaces the FrameCache by one for the function's current code. Returns 0, or -1 with an exception set. */
 static int
 renew_cache(gd_Callable *w)
 {
@@ -157,8 +159,9 @@ renew_cache(gd_Callable *w)
     return 0;
 }
 
-/* Serves a call after binding its arguments in general: keywords, defaults, *args, **kwargs. Every slot is
- * held during the call, since a default may be replaced meanwhile. new, or NULL with an exception */
+/* Binds arguments of any form (keywords, defaults, *args, **kwargs) and serves the call. Holds a reference to the
+ * value of every slot meanwhile, since the program may replace a default. Returns a new reference, or NULL with an
+ * exception set. */
 static PyObject *
 call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
            size_t nargsf, PyObject *kwnames)
@@ -211,11 +214,11 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     return finish(tstate, w, how, result, args, nargsf, kwnames);
 }
 
-/* An empty dict that nothing else refers to, kept for the next **kwargs, or NULL. Nearly every call of a
- * module has no keywords, and drops its **kwargs dict unread. */
+/* An empty dict kept for the next **kwargs, or NULL. Nothing else refers to it. Nearly every call of an nn.Module
+ * passes no keywords and drops its **kwargs dict unread. */
 static PyObject *spare_kwargs;
 
-/* Returns an empty dict: new, or NULL with an exception. */
+/* Returns a new empty dict, or NULL with an exception set. */
 static inline PyObject *
 take_kwargs(void)
 {
@@ -224,8 +227,8 @@ take_kwargs(void)
     return dict != NULL ? dict : PyDict_New();
 }
 
-/* Takes back a dict from take_kwargs. Steals it. A dict that was ever used is not kept, since its key table and
- * GC tracking would be visible. */
+/* Steals a dict from take_kwargs, and keeps it for the next call if it is unused and nothing else refers to it. A
+ * dict that was ever used is not kept, since the program could notice its key table and GC tracking. */
 static inline void
 give_kwargs(PyObject *dict)
 {
@@ -237,9 +240,10 @@ give_kwargs(PyObject *dict)
     }
 }
 
-/* Serves a call without keywords of code that has *args or **kwargs, when all other slots are filled by
- * position, as in calls of modules. The caller holds those slots. new, or NULL with an exception; *done = 0
- * if call_bound must be used instead. */
+/* Serves a call without keywords of code that has *args or **kwargs, if positional arguments fill all its other
+ * slots. Most calls of nn.Modules are of this form. The caller holds the arguments. Returns a new reference, or
+ * NULL with an exception set. If call_bound must serve the call instead, sets *done to 0 and returns NULL without
+ * an exception; otherwise sets *done to 1. */
 static inline PyObject *
 call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
           size_t nargsf, int *done)
@@ -285,8 +289,8 @@ call_star(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject 
     return GD_LIKELY(how == GD_SERVED) ? result : finish(tstate, w, how, result, args, nargsf, NULL);
 }
 
-/* Serves a call whose arguments must be bound, or whose register array does not fit the C stack frame: new, or NULL
- * with an exception. Kept out of line to keep the hot path's stack frame small. */
+/* Serves a call whose arguments must be bound, or whose registers do not fit the hot path's array. Returns a new
+ * reference, or NULL with an exception set. It is not inlined, so that the hot path's C stack frame stays small. */
 static __attribute__((noinline)) PyObject *
 call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject *const *args, size_t nargsf,
              PyObject *kwnames)
@@ -310,8 +314,9 @@ call_general(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObje
     return result;
 }
 
-/* Makes the checks that the hot path skips. Returns the result of the call: new, or NULL with an exception;
- * *done = 0 if the hot path may continue (w->cache then matches the function's code). */
+/* Makes the checks that the hot path skips. If one of them decides the call, sets *done to 1 and returns the call's
+ * result: a new reference, or NULL with an exception set. Otherwise sets *done to 0: the hot path may continue, and
+ * w->cache matches the function's code. */
 static __attribute__((noinline)) PyObject *
 slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames, int *done)
 {
@@ -327,10 +332,10 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
         return call_original(w, args, nargsf, kwnames);
     }
     if (gd_runtime.special) {
-        gd_update_special(0); /* the thread that set it may not exist in this forked child */
+        gd_update_special(0); /* the thread that set `special` may not exist in this forked child */
     }
-    /* Calls through a Callable use C stack where CPython's would not. Under a raised recursion limit they
-     * must not overflow it. */
+    /* A call through a Callable uses C stack, unlike CPython's calls between Python functions. Under a raised
+     * recursion limit it must not overflow the stack. */
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_MIN) {
         PyErr_SetString(PyExc_RecursionError, "maximum recursion depth exceeded: the C stack is used up");
         return NULL;
@@ -351,8 +356,8 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     return NULL;
 }
 
-/* The hot path: copies the arguments to registers, runs the guard programs, and calls the function of the
- * first entry whose guards hold. new; NULL with an exception */
+/* Serves a call. This is the hot path: it copies the arguments to registers, runs the guard programs, and calls the
+ * function of the first entry whose guards hold. Returns a new reference, or NULL with an exception set. */
 static inline __attribute__((always_inline)) PyObject *
 call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -408,8 +413,8 @@ gd_cleared_vectorcall(PyObject *Py_UNUSED(op), PyObject *const *Py_UNUSED(args),
 
 /* ---- tail calls ---- */
 
-/* Calls a Callable of any kind until it returns a value or its next tail call. It is the vectorcall of a
- * DIRECT one without the loop that follows tail calls. new, or NULL with an exception */
+/* Calls a Callable of any kind once. Returns a new reference to its value or to the TailCall that it makes, or NULL
+ * with an exception set. Unlike gd_callable_vectorcall, it does not run the TailCall. */
 static PyObject *
 call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -419,8 +424,8 @@ call_once(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     return call(op, args, nargsf, kwnames);
 }
 
-/* Clears the frame object that made the tail call. The user's frame continues in another one, which now owns
- * the variables. */
+/* Clears the frame object of the function that made the tail call. The user's frame continues in another frame,
+ * which now owns the variables. */
 static void
 clear_frame(gd_TailCall *t)
 {
@@ -442,11 +447,11 @@ gd_run_tail_calls(PyObject *result)
         if (GD_UNLIKELY(t->frame != NULL)) {
             clear_frame(t);
         }
-        /* The rest of the frame has not started. If a request is pending (a signal, an asynchronous
-         * exception), the frame's own code runs and raises the exception at CPython's first check. */
+        /* The rest of the frame has not started. If a pending request (a signal, an asynchronous exception) raises
+         * here, the untransformed resume function runs instead and raises the exception at CPython's first check. */
         if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
             gd_rerun_prepare(NULL, 1);
-            gd_thread.tail = t; /* the frame started below takes over the variables as well */
+            gd_thread.tail = t; /* the frame that starts below takes over the references as well */
             result = finish(tstate, t->w, GD_RUN_ORIGINAL_AGAIN, NULL, t->args, (size_t)Py_SIZE(t), NULL);
             Py_DECREF(t);
             continue;

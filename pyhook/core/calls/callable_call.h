@@ -4,11 +4,11 @@
 
 #include "calls/callable.h"
 
-/* Serves a call and runs the tail calls it returns: new, or NULL with an exception. */
+/* Serves a call and runs the tail calls that it returns. Returns a new reference, or NULL with an exception set. */
 PyObject *gd_callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-/* The vectorcall after tp_clear, reachable only from a finalizer of the same garbage: returns NULL with
- * ReferenceError, no new reference. */
+/* Replaces the vectorcall after tp_clear. Only a finalizer of the same garbage can still reach it. Returns NULL
+ * with ReferenceError set, never a new reference. */
 PyObject *gd_cleared_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 #endif

@@ -1,5 +1,5 @@
-/* The Callable type that optimize() returns, and its constructors. calls/callable_call.c has its calls,
- * calls/callable_attrs.c its attributes. */
+/* The Callable type that optimize() returns, and its constructors. Its calls are in calls/callable_call.c, its
+ * attributes in calls/callable_attrs.c. */
 #include <stddef.h>
 
 #include "calls/callable.h"
@@ -7,7 +7,7 @@
 #include "calls/callable_call.h"
 #include "calls/tail_call.h"
 
-/* Returns a new Callable. Borrows all arguments; self and wrapped may be NULL. */
+/* Returns a new Callable, or NULL with an exception set. Borrows all arguments; self and wrapped may be NULL. */
 static PyObject *
 make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrapped, int kind)
 {
@@ -34,7 +34,7 @@ make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrappe
     return (PyObject *)w;
 }
 
-/* Implements tp_new: new Callable, or NULL with an exception */
+/* Implements tp_new. Returns a new Callable, or NULL with an exception set. */
 static PyObject *
 callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
 {
@@ -71,7 +71,7 @@ callable_new(PyTypeObject *Py_UNUSED(type), PyObject *args, PyObject *kwargs)
         }
     }
     PyObject *w = make(function, self, family, wrapped, GD_FRAME_DIRECT);
-    /* As functools.update_wrapper does, copy the attributes that the user set on the function. */
+    /* Copy the attributes that the user set on the function, as functools.update_wrapper does. */
     if (w != NULL && (wrapped == NULL || method != NULL) && function->func_dict != NULL
         && PyDict_GET_SIZE(function->func_dict) > 0) {
         ((gd_Callable *)w)->dict = PyDict_Copy(function->func_dict);
@@ -117,7 +117,7 @@ gd_resume_new(PyObject *owner, PyObject *function)
     return make((PyFunctionObject *)function, NULL, root, NULL, GD_FRAME_RESUME);
 }
 
-/* ---- the type: slots return new references, NULL with an exception ---- */
+/* ---- the type: its slots return new references, or NULL with an exception set ---- */
 
 static int
 callable_traverse(gd_Callable *w, visitproc visit, void *arg)
@@ -131,7 +131,7 @@ callable_traverse(gd_Callable *w, visitproc visit, void *arg)
     return 0;
 }
 
-/* Keeps the function: names and repr read it, and it breaks its own reference cycles. */
+/* Keeps `function`, which the names and the repr read. The tp_clear of the function breaks cycles through it. */
 static int
 callable_clear(gd_Callable *w)
 {
@@ -148,7 +148,7 @@ static void
 callable_dealloc(gd_Callable *w)
 {
     PyObject_GC_UnTrack(w);
-    /* Callables may form a long chain, each in the closure of the one before. Freeing it must not recurse
+    /* Callables may form a long chain, each in the closure of the one before. Freeing such a chain must not recurse
      * once per Callable. */
     Py_TRASHCAN_BEGIN(w, callable_dealloc) if (w->weakreflist != NULL)
     {
@@ -160,8 +160,8 @@ callable_dealloc(gd_Callable *w)
     Py_TRASHCAN_END
 }
 
-/* Implements tp_descr_get as for functions: itself for the class, a bound method for an instance. new, or NULL
- * with an exception */
+/* Implements tp_descr_get as functions do: access through the class yields the Callable itself, access through an
+ * instance a bound method. Returns a new reference, or NULL with an exception set. */
 static PyObject *
 callable_descr_get(PyObject *op, PyObject *instance, PyObject *Py_UNUSED(owner))
 {

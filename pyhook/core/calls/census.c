@@ -9,15 +9,16 @@
 
 /* Questions to the `ask` callback; see _explain/census.py. */
 enum { ASK_CODE, ASK_FUNCTION, ASK_CALLEE };
-/* Answers about code ... */
+/* Answers to ASK_CODE. */
 enum { OF_LIBRARY, OF_USER, HIDDEN };
-/* ... and about C functions: whether a call of it counts as a torch call. */
+/* Answers to ASK_FUNCTION: whether a call of the function counts as a torch call. TORCH_WITH_TENSOR: only if a tensor
+ * is among its arguments. */
 enum { NOT_TORCH, TORCH, TORCH_WITH_TENSOR };
 
-/* How many items of a list or tuple argument, such as sum()'s, are searched for tensors. */
+/* How many items of a list or tuple argument (of sum(), for example) are searched for tensors. */
 #define MAX_SEARCHED 64
 
-/* What is known of one code object. */
+/* The data about one code object. */
 typedef struct tally tally;
 typedef struct {
     PyCodeObject *code; /* strong */
@@ -25,35 +26,36 @@ typedef struct {
     int kind;           /* OF_* */
     int ours;           /* made by a translation */
     tally *tallies;
-    PyObject *callees;  /* strong dict or NULL: unit of a call → text for the first callee there */
+    PyObject *callees;  /* strong dict or NULL: code unit of a call → text for the first callee there */
 } seen;
 
-/* Why CPython runs a frame: a reason noted by the core, or the instruction of the transformed function that
- * called it, directly or not. For a transformed function itself: the instruction that called it. */
+/* Why CPython runs a frame: for a reason that the core has noted, or because an instruction of a transformed
+ * function called it, directly or through other frames. For the frame of a transformed function itself, the cause
+ * is the instruction that called it. */
 typedef struct {
     seen *by;
     int unit;   /* code unit of the call in `by`, or -1 */
     int reason; /* GD_COUNT_*, or -1 */
 } cause;
 
-/* Counts of what ran of one code object for one cause, by code unit. */
+/* How often each code unit of a code object ran for one cause. */
 struct tally {
     tally *next;
     seen *of;
     int cause;
-    unsigned long starts; /* frames started; for generators, each resumption */
+    unsigned long starts; /* frames started; each resumption of a generator counts */
     Py_ssize_t n;
     uint32_t *runs, *torch; /* arrays of n */
 };
 
-/* A running frame. A library frame below counted code has a site, the instruction of that code that led to the
- * library. Its torch calls count there. */
+/* A running frame. If it belongs to a library that counted code called, it has a site: the instruction of the
+ * counted code that led to the library. The library's torch calls are counted at the site. */
 typedef struct {
     _PyInterpreterFrame *frame; /* compared only, never dereferenced */
-    tally *tally; /* of library frames with a site: the site's; NULL: nothing is counted */
-    int unit;     /* the current instruction; of library frames with a site: the site's */
-    int counted;  /* not a library frame with a site */
-    int hidden;   /* neither this frame nor its callees count, except transformed functions */
+    tally *tally; /* the site's, if the frame has a site; NULL: nothing is counted */
+    int unit;     /* the site, if the frame has one, else the frame's current instruction */
+    int counted;  /* 0 if the frame has a site */
+    int hidden;   /* neither this frame nor its callees are counted, except transformed functions */
 } running;
 
 typedef struct gd_census {
@@ -68,15 +70,15 @@ typedef struct gd_census {
     int depth, max_depth;
     PyCodeObject *noted; /* borrowed, compared only: code whose next frame runs in CPython, for `reason` */
     int reason;
-    PyObject *functions; /* strong dict: address of a PyMethodDef → answer */
-    PyMethodDef *settrace; /* sys.settrace */
+    PyObject *functions; /* strong dict: address of a PyMethodDef → answer to ASK_FUNCTION */
+    PyMethodDef *settrace; /* the definition of sys.settrace */
     int incomplete;        /* out of memory, or the trace function was removed */
 } census;
 
 /* ---- questions to the Python callback ---- */
 
-/* Calls the callback: new, or NULL without an exception. It is not the user's code: nothing is translated or
- * counted meanwhile. */
+/* Calls the callback. It is not the user's code, so nothing is translated or counted meanwhile. Returns a new
+ * reference, or NULL without an exception. */
 static PyObject *
 ask(census *c, int what, PyObject *about)
 {
@@ -142,7 +144,8 @@ grow_table(census *c)
     return 0;
 }
 
-/* Returns the entry of a code object, added on first use: borrowed; NULL without memory. */
+/* Returns the data about a code object, made at the first use and owned by c->table. Returns NULL without an
+ * exception if memory is exhausted. */
 static seen *
 look_up(census *c, PyCodeObject *code)
 {
@@ -227,8 +230,7 @@ void
 gd_census_note(PyCodeObject *code, int reason)
 {
     census *c = gd_thread.census;
-    /* Keep the first reason, the most specific one: the later steps that pass the frame on report it again in
-     * general terms. */
+    /* Keep the first reason, which is the most specific. The steps that pass the frame on later note a general one. */
     if (c->noted != code) {
         c->noted = code;
         c->reason = reason;
@@ -273,7 +275,7 @@ frame_starts(census *c, _PyInterpreterFrame *frame)
         else if (parent == NULL || parent->tally == NULL) {
             why = cause_of(c, s, -1, -1);
         }
-        else if (s->ours) { /* it is captured: report where it was called */
+        else if (s->ours) { /* captured code: the cause is the instruction that called it */
             why = cause_of(c, parent->tally->of, parent->unit, -1);
         }
         else {
@@ -309,7 +311,7 @@ is_tensor(const census *c, PyObject *v)
     return v != NULL && PyType_IsSubtype(Py_TYPE(v), c->tensor);
 }
 
-/* Reports whether v is a tensor, or a list or tuple with one among its first items. */
+/* Reports whether v is a tensor, or a list or tuple with a tensor among its first items. */
 static int
 holds_tensor(const census *c, PyObject *v)
 {
@@ -327,7 +329,7 @@ holds_tensor(const census *c, PyObject *v)
     return 0;
 }
 
-/* Returns the definition of the C function that a callable is. It outlives every bound method. */
+/* Returns the definition of a C function or method, which outlives every bound method; NULL for any other callable. */
 static PyMethodDef *
 definition(PyObject *callable)
 {
@@ -340,8 +342,8 @@ definition(PyObject *callable)
     return NULL;
 }
 
-/* Removes the census's trace function, since the program is about to set its own: that one must get only the
- * events it requests, and no opcode events from frames already running. */
+/* Removes the census's trace function, since the program is about to set its own. The program's trace function must
+ * get only the events that it requests, so the running frames no longer report opcodes. */
 static void
 make_way(census *c)
 {
@@ -419,7 +421,7 @@ is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
 {
     switch (op) {
     case BINARY_OP:
-    case COMPARE_OP: /* a Python class on the left is tried first, and computes the result itself */
+    case COMPARE_OP: /* an instance of a Python class on the left is tried first and computes the result itself */
         return is_tensor(c, sp[-2])
                || (is_tensor(c, sp[-1]) && !PyType_HasFeature(Py_TYPE(sp[-2]), Py_TPFLAGS_HEAPTYPE));
     case UNARY_NEGATIVE:
@@ -512,7 +514,7 @@ gd_census_trace(PyObject *Py_UNUSED(obj), PyFrameObject *frame, int what, PyObje
     return 0;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static void
 census_free(census *c)
@@ -572,7 +574,7 @@ census_start(PyObject *Py_UNUSED(module), PyObject *args)
     Py_RETURN_TRUE;
 }
 
-/* Returns [(unit, runs, torch calls), ...] for what was run: new, or NULL with an exception */
+/* Returns a new list [(unit, runs, torch calls), ...] of the code units that ran, or NULL with an exception set. */
 static PyObject *
 counts_of(const tally *t)
 {
@@ -590,7 +592,7 @@ counts_of(const tally *t)
     return out;
 }
 
-/* Returns one row of census_stop's result: new; NULL with an exception */
+/* Returns one row of census_stop's result: a new tuple, or NULL with an exception set. */
 static PyObject *
 row_of(const census *c, const tally *t)
 {
@@ -614,7 +616,7 @@ census_stop(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
         PyEval_SetTrace(NULL, NULL);
     }
     else {
-        c->incomplete = 1; /* the user's code set or removed a trace function; one it has set stays */
+        c->incomplete = 1; /* the user's code set or removed a trace function; if it set one, that one stays */
     }
     PyObject *rows = PyList_New(0);
     for (size_t i = 0; rows != NULL && i < c->size; i++) {

@@ -1,17 +1,17 @@
-/* The census counts the instructions that CPython itself runs during one call, and says why. Only explain()
- * uses it.
+/* The census counts the instructions that CPython itself runs during one call, and records why CPython runs them.
+ * Only explain() uses it.
  *
- * While a thread takes one, CPython's opcode events (a C trace function) report each instruction of each
- * Python frame, whether or not the eval-frame hook is installed. The core notes why it leaves a frame to
- * CPython. The same code is captured as without a census: sys.gettrace() shows nothing, and gd_observed does
- * not count this trace function.
+ * While a thread takes a census, CPython reports each instruction of each Python frame to the census's C trace
+ * function, whether or not the eval-frame hook is installed. Whenever the core leaves a frame to CPython, it notes
+ * the reason. A census does not change what is captured: sys.gettrace() does not show its trace function, and
+ * gd_observed ignores it.
  *
- * The program could observe one difference: CPython specializes no bytecode while events are taken.
+ * The program could observe one difference: under a trace function CPython specializes no bytecode.
  *
- *   frame of ...            what is counted
- *   the user's code         every instruction; torch calls and operators on tensors also count as torch
- *   a transformed function  the same; _explain/census.py knows which of its few instructions represent the user's
- *   a library               its torch calls, at the user's instruction that led there
+ *    frame of ...            what is counted
+ *    the user's code         every instruction. Torch calls and operators on tensors are also counted as torch calls
+ *    a transformed function  every instruction, as above. _explain/census.py knows which few represent the user's code
+ *    a library               its torch calls, each at the user's instruction that led to the library
  */
 #ifndef GD_CENSUS_H
 #define GD_CENSUS_H
@@ -19,10 +19,10 @@
 #include "pycompat.h"
 #include "runtime.h"
 
-/* The census's trace function; others compare its address only. */
+/* Counts the events of a census, as its C trace function. Other files only compare the address. */
 int gd_census_trace(PyObject *obj, PyFrameObject *frame, int what, PyObject *arg);
 
-/* Notes why the next frame of this code runs in CPython. Borrows code. */
+/* Notes the reason (a GD_COUNT_*) why the next frame of this code runs in CPython. Borrows code. */
 void gd_census_note(PyCodeObject *code, int reason);
 
 /* Calls gd_census_note if a census is under way. reason: a GD_COUNT_*. */

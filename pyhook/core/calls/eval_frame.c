@@ -1,5 +1,6 @@
-/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a lookup among the
- * frame's entries. It is installed while some thread is inside an extent (calls/extent.h). */
+/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a lookup among the frame's
+ * entries. It is installed while any thread is inside an extent, a call that serves a family's frames
+ * (calls/extent.h). */
 #include "calls/eval_frame.h"
 
 #include "cache/extra_state.h"
@@ -13,8 +14,9 @@
 #include "calls/tail_call.h"
 #include "runtime.h"
 
-/* Runs the frame as without our hook: new, or NULL with an exception. A foreign hook that was installed over
- * ours may pass the frame back to ours. A frame that comes back runs in CPython. */
+/* Runs the frame as if our hook were not installed. Returns a new reference, or NULL with an exception set. A
+ * foreign hook that was installed over ours may pass the frame back to ours. A frame that comes back runs in
+ * CPython. */
 static PyObject *
 pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -29,9 +31,10 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Runs the frame with no extent in force, since another compiler handles the frame's calls. When frames that
- * torch.compile passes on were served, its own translation included, the two compilers translated each
- * other's work without end. new */
+/* Runs the frame with no extent in force on this thread, since another compiler handles the frame's calls. When the
+ * hook served the frames that torch.compile leaves to CPython, those of torch.compile's own translation included,
+ * the two compilers translated each other's work without end. Returns a new reference, or NULL with an exception
+ * set. */
 static PyObject *
 pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -43,8 +46,9 @@ pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Asks Python, once for each code object, whether to skip code from its file (torch, the standard library,
- * ours). Returns the code's state: borrowed, NULL without an exception if Python cannot be asked. */
+/* Calls Python's skip_code, once for each code object, to decide whether code from its file (torch, the standard
+ * library, godynamo) is skipped. Returns the code's ExtraState, borrowed. Returns NULL without an exception if
+ * there is no memory for it, or if the interpreter is finalizing. */
 static gd_ExtraState *
 ask_trace_rules(PyCodeObject *code)
 {
@@ -57,15 +61,15 @@ ask_trace_rules(PyCodeObject *code)
         return extra;
     }
     if (gd_is_finalizing()) {
-        return NULL; /* the Python function is gone */
+        return NULL; /* skip_code may be gone */
     }
     PyObject *verdict = gd_call_python("skip_code", (PyObject *)code);
     int skip = verdict != NULL ? PyObject_IsTrue(verdict) : -1;
     int tree = skip > 0 && PyLong_CheckExact(verdict) && PyLong_AsLong(verdict) == 2;
     Py_XDECREF(verdict);
     if (skip < 0) {
-        /* Every frame would report the same error, so only the first is shown. Code that cannot be judged is
-         * skipped. */
+        /* Every frame would report the same error, so only the first report is shown. Code for which skip_code
+         * fails is skipped. */
         static int shown;
         if (shown++) {
             PyErr_Clear();
@@ -76,8 +80,8 @@ ask_trace_rules(PyCodeObject *code)
     return extra;
 }
 
-/* Returns the counter of the reason why this frame runs in CPython, or -1; then *extra is its code's state,
- * borrowed. */
+/* Returns the counter (GD_COUNT_*) of the reason why this frame runs in CPython. Returns -1 if the frame may be
+ * served; *extra is then the ExtraState of its code, borrowed. */
 static int
 early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
 {
@@ -87,12 +91,12 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         return GD_COUNT_hook_no_extent;
     }
     if (t->passing == frame) {
-        return GD_COUNT_hook_own_frame; /* a foreign hook has passed it back */
+        return GD_COUNT_hook_own_frame; /* a foreign hook has passed the frame back */
     }
     if (throwflag) {
         return GD_COUNT_hook_throw;
     }
-    /* Not simply the next frame: a finalizer or a signal handler may run before the intended one starts. */
+    /* skip_once names a code object, since a finalizer or a signal handler may run before the intended frame starts. */
     if (t->skip_once == code) {
         t->skip_once = NULL;
         return GD_COUNT_hook_own_frame;
@@ -106,7 +110,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
         return GD_COUNT_hook_generator;
     }
-    /* Module and class bodies keep their names in a dict: without slots for variables, a frame is not translated. */
+    /* Module and class bodies keep their names in a dict. A frame without slots for its variables is not translated. */
     if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL) {
         return GD_COUNT_hook_not_function;
     }
@@ -118,7 +122,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         PyErr_Clear();
     }
     else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
-        return GD_COUNT_watched; /* a new FrameCache, or what skip_code imports, would be visible */
+        return GD_COUNT_watched; /* the code could see a new FrameCache, and the modules that skip_code imports */
     }
     if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
         *extra = ask_trace_rules(code);
@@ -132,8 +136,8 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     return -1;
 }
 
-/* Serves a frame that has not started. MAKE_CELL and COPY_FREE_VARS have not run: arguments are not in cells
- * yet, and the free variables' cells are read from the function. */
+/* Serves a frame that has not started. Returns what gd_serve returns. MAKE_CELL and COPY_FREE_VARS have not run:
+ * arguments are not in cells yet, and the cells of free variables are read from the function. */
 static int
 serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd_FrameCache *cache, PyObject **result)
 {
@@ -155,7 +159,8 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
     return how;
 }
 
-/* Runs a frame that is not worth a translation yet (calls/heat.h). new, or NULL with an exception */
+/* Runs a frame that is not worth a translation yet (calls/heat.h). Returns a new reference, or NULL with an
+ * exception set. */
 static PyObject *
 run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
 {
@@ -173,7 +178,8 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
     return result;
 }
 
-/* Serves the frame or runs it in CPython: the eval-frame function. new, or NULL with an exception */
+/* Serves a frame or runs it in CPython, as the eval-frame function. Returns a new reference, or NULL with an
+ * exception set. */
 static PyObject *
 eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -182,7 +188,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     int reason = early_exit(tstate, frame, throwflag, &extra);
     if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_TRANSLATE
         && gd_hook_set_aside(tstate)) {
-        /* Without a hook, CPython makes Python calls without C stack. */
+        /* Without a hook, CPython's calls between Python functions use no C stack. */
         reason = GD_COUNT_hook_no_headroom;
     }
     if (reason >= 0) {
@@ -254,16 +260,16 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     if (graph_error == NULL) {
         return pass_on(tstate, frame, throwflag);
     }
-    Py_INCREF(function); /* the frame's reference is released when it ends */
+    Py_INCREF(function); /* the frame releases its own reference when it ends */
     result = pass_on(tstate, frame, throwflag);
     gd_graph_error_done(graph_error, (PyObject *)function, result);
     Py_DECREF(function);
     return result;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
-/* An extent entered from Python, in a list of its thread. */
+/* An extent entered from Python: an item of its thread's list. */
 typedef struct gd_py_extent {
     gd_extent extent;
     struct gd_py_extent *next;

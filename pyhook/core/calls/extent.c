@@ -1,8 +1,8 @@
 /* Extents, and the installation of the hook: see calls/extent.h.
  *
- * Under a hook, CPython no longer runs Python-to-Python calls without C stack: call-heavy code is 1.3 to 1.4 times
- * slower, and the stack overflows at 40,000 frames instead of never. So the hook is installed only while some
- * thread is inside an extent.
+ * Under a hook, every call between Python functions uses C stack: call-heavy code is 1.3 to 1.4 times slower, and
+ * the stack overflows at 40,000 frames instead of never. So the hook is installed only while some thread is inside
+ * an extent.
  */
 #include "calls/extent.h"
 
@@ -35,8 +35,8 @@ install(PyThreadState *tstate, gd_extent *extent)
     }
 }
 
-/* Restores the previous eval function, but only if ours is installed: a hook installed later has ours as its
- * own previous one. */
+/* Restores the previous eval function if ours is installed. A foreign hook that was installed later stays: it has
+ * ours as its previous function. */
 static void
 uninstall(PyThreadState *tstate, const gd_extent *extent)
 {
@@ -51,7 +51,8 @@ uninstall(PyThreadState *tstate, const gd_extent *extent)
         gd_hook.previous = _PyEval_EvalFrameDefault;
     }
     else if (extent->outer != NULL && extent->replaced != gd_hook.ours) {
-        /* Between this extent and an outer one of this thread a foreign hook was installed: restore it. */
+        /* A foreign hook was installed between an outer extent of this thread and this one: restore the foreign
+         * hook. */
         gd_py_set_eval(tstate, extent->replaced);
         gd_hook.previous = extent->previous;
     }
@@ -107,7 +108,7 @@ gd_hook_put_back(PyThreadState *tstate, int aside)
 {
     gd_hook_recount();
     if (!aside || !gd_hook.suspended) {
-        return; /* the outermost extent has ended meanwhile */
+        return; /* nothing was set aside, or the outermost extent has ended meanwhile */
     }
     gd_hook.suspended = 0;
     if (gd_hook.count > 0 && gd_py_get_eval(tstate) == gd_hook.previous) {

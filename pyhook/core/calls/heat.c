@@ -1,6 +1,6 @@
-/* Which frames are worth translating: see calls/heat.h. A suite of short tests runs thousands of functions a
- * few times each. Translating one costs as much as hundreds of its calls, and gains nothing if it meets no
- * tensor. */
+/* Which frames are worth translating: see calls/heat.h. A suite of short tests runs thousands of functions a few
+ * times each. Translating a function costs as much as hundreds of its calls, and gains nothing if the function
+ * meets no tensor. */
 #include "calls/heat.h"
 
 #include <time.h>
@@ -8,10 +8,10 @@
 #include "callbacks.h"
 #include "runtime.h"
 
-/* How many items of a container are examined, and how deep. */
+/* How many items of a container are examined, and how deeply nested containers may be. */
 enum { LOOK_ITEMS = 4, LOOK_DEEP = 2 };
 
-/* torch.Tensor and torch.nn.Module, once imported; strong. */
+/* torch.Tensor and torch.nn.Module; strong, NULL until they are first needed. */
 static PyTypeObject *torch_types[2];
 
 static int
@@ -32,8 +32,8 @@ know_torch_types(void)
     return torch_types[0] != NULL;
 }
 
-/* Reports whether v is a tensor or a module, or a builtin container with one among its first items. Runs no
- * user code. */
+/* Reports whether v is a tensor or a module, or a builtin container with a tensor or module among its first items.
+ * Runs no user code. */
 static int
 holds_tensor(PyObject *v, int deep)
 {
@@ -68,7 +68,7 @@ holds_tensor(PyObject *v, int deep)
     return 0;
 }
 
-/* Reports whether the function's code names torch. Python is asked once for each code object. */
+/* Reports whether the function's code names torch. Calls Python once for each code object. */
 static int
 names_torch(gd_ExtraState *extra, PyFunctionObject *function)
 {
@@ -78,19 +78,19 @@ names_torch(gd_ExtraState *extra, PyFunctionObject *function)
         Py_XDECREF(verdict);
         if (names < 0) {
             gd_swallow((PyObject *)function);
-            return 0; /* asked again at the next call */
+            return 0; /* the next call tries again */
         }
         extra->flags |= GD_CODE_TORCH_ASKED | (names ? GD_CODE_NAMES_TORCH : 0);
     }
     return (extra->flags & GD_CODE_NAMES_TORCH) != 0;
 }
 
-/* Frames of the process that met a tensor or were hot. If this grows while a frame runs, its callees are
- * worth the hook. */
+/* How many frames of the process met a tensor or were hot. If the number grows while a frame runs, the frame's
+ * callees are worth the hook. */
 static uint64_t seen;
 
-/* After IDLE_CALLS calls that did not change `seen`, calls run without the hook, except one in LOOK_AGAIN.
- * MOST_VAIN limits gd_ExtraState.vain. */
+/* After IDLE_CALLS calls of a code object that did not change `seen`, its calls run without the hook, except one in
+ * LOOK_AGAIN. MOST_VAIN limits gd_ExtraState.vain. */
 enum { IDLE_CALLS = 8, LOOK_AGAIN = 64, MOST_VAIN = 16 };
 
 static uint64_t

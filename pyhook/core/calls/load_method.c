@@ -1,8 +1,9 @@
 #include "calls/load_method.h"
 
-/* load_method(object, name) does a LOAD_METHOD and returns the result as one value. A C method of another
- * type must be refused by the call, after its arguments are evaluated; binding it would refuse at once, so it
- * is wrapped in a method object, which refuses when called. Returns a new reference, NULL with an exception. */
+/* Implements load_method(object, name): does a LOAD_METHOD and returns its result as one value, a new reference, or
+ * NULL with an exception set. If the method is a C method of another type, the error must come from the call, after
+ * the call's arguments are evaluated. Binding such a method would raise at once, so it is wrapped in a method
+ * object, which raises when it is called. */
 static PyObject *
 load_method(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

@@ -1,11 +1,11 @@
-/* LOAD_METHOD as a function. The instruction pushes two values, or one and NULL, and a resume function's
- * arguments can hold neither form. */
+/* LOAD_METHOD as a function that returns one value. The instruction itself pushes two values, or a NULL and a
+ * value, and the parameters of a resume function can hold neither form. */
 #ifndef GD_LOAD_METHOD_H
 #define GD_LOAD_METHOD_H
 
 #include "pycompat.h"
 
-/* Adds load_method to the module. 0 or -1 */
+/* Adds load_method to the module. Returns 0 or -1. */
 int gd_load_method_init(PyObject *module);
 
 #endif

@@ -19,7 +19,7 @@
 /* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16
 
-/* The miss being handled: what the translator and the callbacks receive, and its state. */
+/* The miss being handled: the data for the translator and the callbacks, and the state of the miss. */
 typedef struct {
     gd_FrameCache *cache;
     gd_Root *root;
@@ -28,9 +28,9 @@ typedef struct {
     PyObject *const *slots;
     PyObject *failures; /* strong list or NULL */
     int kind;
-    int others; /* another thread ran Python when the translation began; it may have ended since */
-    int held; /* this miss holds signals back, until the entry or the user's own code runs */
-    int interrupted; /* the exception to raise came from outside */
+    int others; /* when the translation began, another thread ran Python (it may have ended since) */
+    int held; /* this miss holds signals back until the entry or the user's own code runs */
+    int interrupted; /* the exception to raise came from outside (interrupt.h) */
 } miss;
 
 static void
@@ -40,9 +40,10 @@ end_hold(miss *m)
     m->held = 0;
 }
 
-/* Decides how a call raises a pending exception that none of the frame's operations raised. An error meant for the
- * caller is raised at the call, if the frame has not begun. An exception from outside is raised by the frame's own code
- * where it begins or continues: CPython checks for signals there, and the traceback keeps the frame. */
+/* Decides how a call raises the pending exception, which none of the frame's operations raised. If the frame has
+ * not begun, the call itself raises an error that is meant for the caller. Any other exception is raised by the
+ * user's own code, where the frame begins or continues: CPython checks for signals there, and the traceback keeps
+ * the frame. */
 static int
 raising(const miss *m, PyObject **result)
 {
@@ -56,7 +57,8 @@ raising(const miss *m, PyObject **result)
 
 /* ---- registers ---- */
 
-/* Returns a register array for `entry`, filled with the call's slots; NULL without memory, with an exception. */
+/* Returns a register array for `entry` that begins with the call's slots, globals and builtins, all borrowed. The
+ * caller frees it. Returns NULL with MemoryError set. */
 static PyObject **
 new_regs(const miss *m, gd_GuardedCode *entry)
 {
@@ -71,8 +73,8 @@ new_regs(const miss *m, gd_GuardedCode *entry)
     return regs;
 }
 
-/* Collects the reasons why the entries did not serve, most recently used entry first: new list or NULL. The
- * FrameCache keeps the reasons as well. */
+/* Collects the reasons why the entries did not serve, the most recently used entry first. Returns a new list, or
+ * NULL without an exception. The FrameCache keeps the reasons as well. */
 static PyObject *
 collect_failures(const miss *m)
 {
@@ -100,7 +102,7 @@ collect_failures(const miss *m)
 
 /* ---- may this call be translated? ---- */
 
-/* Returns the counter of the reason not to translate this call, or -1. */
+/* Returns the counter (GD_COUNT_*) of the reason not to translate this call, or -1 if it may be translated. */
 static int
 refusal(PyThreadState *tstate, const miss *m)
 {
@@ -109,7 +111,7 @@ refusal(PyThreadState *tstate, const miss *m)
         m->cache->skip = 1;
         return GD_COUNT_skipped;
     }
-    /* While the interpreter finalizes nothing can be imported, but cached entries still serve. */
+    /* While the interpreter finalizes, nothing can be imported, but cached entries still serve. */
     if (gd_switched_off() || gd_runtime.broken || gd_thread.mode == GD_MODE_DISABLED || gd_is_finalizing()) {
         return GD_COUNT_disabled;
     }
@@ -128,9 +130,9 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
         return GD_COUNT_watched;
     }
-    /* A mode sees every operation and attribute in order: a translation must neither add its own nor fold any
-     * away. Under a torch.func transform, tensors are wrappers that no backend accepts. torch.compile does
-     * not compile under either. */
+    /* A torch mode sees every operation and attribute access in order, so a translation must neither add any nor
+     * fold any away. Under a torch.func transform, tensors are wrappers that no backend accepts. torch.compile
+     * compiles in neither case. */
     if (gd_torch_mode_active()) {
         return GD_COUNT_torch_mode;
     }
@@ -143,7 +145,7 @@ refusal(PyThreadState *tstate, const miss *m)
     return -1;
 }
 
-/* Calls one of Python's callbacks about this miss: new reference, or NULL with an exception. */
+/* Calls one of Python's callbacks about this miss. Returns a new reference, or NULL with an exception set. */
 static PyObject *
 tell(const miss *m, const char *callback, int limit)
 {
@@ -159,8 +161,8 @@ tell(const miss *m, const char *callback, int limit)
     return result;
 }
 
-/* Has Python raise the exception that the user chose in place of a translation: exc.RecompileError, or with a
- * limit exc.FailOnRecompileLimitHit. */
+/* Calls Python to raise the exception that the user chose in place of a translation: exc.RecompileError, or
+ * exc.FailOnRecompileLimitHit if limit is not 0. Returns how the call is finished. */
 static int
 refused(const miss *m, int limit, PyObject **result)
 {
@@ -173,7 +175,7 @@ refused(const miss *m, int limit, PyObject **result)
     return GD_RUN_ORIGINAL;
 }
 
-/* Calls tell() where the answer does not matter and no failure may reach the user's call. */
+/* Calls tell() for a callback whose result does not matter and whose failure must not reach the user's call. */
 static void
 tell_only(const miss *m, const char *callback, int limit)
 {
@@ -184,8 +186,8 @@ tell_only(const miss *m, const char *callback, int limit)
     Py_XDECREF(result);
 }
 
-/* Calls tell() for the user's own callbacks. An Exception is reported as unraisable. Returns -1 with any
- * other exception, such as KeyboardInterrupt or SystemExit. */
+/* Calls tell() for the user's own callbacks. An Exception is reported as unraisable. Returns 0, or -1 with any
+ * other exception set, such as KeyboardInterrupt or SystemExit. */
 static int
 tell_user(const miss *m, const char *callback)
 {
@@ -200,8 +202,8 @@ tell_user(const miss *m, const char *callback)
     return 0;
 }
 
-/* Reports whether one more entry is allowed; evicts entries if the settings say so. The failure reasons of
- * all entries, evicted ones included, are collected first. */
+/* Reports whether one more entry is allowed. Evicts entries to make room if the settings say so. Collects the
+ * failure reasons of all entries first, those of evicted ones included. */
 static int
 room_for_entry(miss *m)
 {
@@ -229,8 +231,8 @@ room_for_entry(miss *m)
 
 /* ---- translation ---- */
 
-/* Calls the Python translator that replaces Go's (set_translate_callback) with the request as a dict; its
- * result is the verdict. */
+/* Calls the Python translator that is set in place of the Go library (set_translate_callback). It receives the
+ * request as a dict; its result is stored in reply. */
 static void
 translate_by_callback(const gd_request *q, gd_reply *reply)
 {
@@ -267,7 +269,7 @@ translate_by_callback(const gd_request *q, gd_reply *reply)
     Py_XDECREF(answer);
 }
 
-/* Fills reply. A failure of the Go library itself is an internal error and becomes GD_PASS. */
+/* Translates the frame and fills reply. A failure of the Go library itself is an internal error and becomes GD_PASS. */
 static void
 translate(const miss *m, gd_reply *reply)
 {
@@ -302,8 +304,8 @@ translate(const miss *m, gd_reply *reply)
     }
 }
 
-/* Translates with the code marked as in translation. The mark holds the fork generation, so a child ignores
- * the marks of threads that it does not have. */
+/* Translates the frame, with its FrameCache marked as in translation. The mark holds the fork generation, so a
+ * forked child ignores the marks of threads that it does not have. */
 static void
 translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
 {
@@ -328,15 +330,15 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
         Py_CLEAR(reply->entry);
         reply->status = GD_PASS;
     }
-    if (interruption != NULL) { /* even if the code in between has caught it */
+    if (interruption != NULL) { /* raise it even if other code has caught it since */
         PyErr_Clear();
         PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
         Py_CLEAR(reply->entry);
         reply->status = GD_RAISE;
         m->interrupted = 1;
     }
-    /* The reply and the error indicator must agree: an exception left pending by a good reply would surface
-     * anywhere. */
+    /* The reply and the error indicator must agree: CPython would raise an exception left pending by a good reply
+     * at an unrelated place. */
     if (reply->status != GD_RAISE && PyErr_Occurred()) {
         gd_internal_error("translation left an exception behind", (PyObject *)m->function);
     }
@@ -357,9 +359,9 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
 
 /* ---- the fresh entry ---- */
 
-/* Adds the entry to the list and runs it. Its program is evaluated although it was made for these very
- * values: this fills the registers that its function takes, and proves that the guards hold on the frame they
- * were built from. */
+/* Adds a new entry to its FrameCache and runs it. The guard program is evaluated although it was made for these
+ * very values: this fills the registers that the entry's function takes, and proves that the guards hold on the
+ * frame they were built from. */
 static int
 run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {
@@ -405,7 +407,8 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
     int reason = refusal(tstate, m);
     if (reason >= 0) {
         gd_runtime.counters[reason]++;
-        if (reason != GD_COUNT_disabled) { /* the caller that disabled translation is the reason, not this code */
+        /* the caller that disabled translation is the reason, not the frame's own code */
+        if (reason != GD_COUNT_disabled) {
             gd_census_left(cache->code, reason);
         }
         return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
@@ -456,7 +459,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         }
         how = GD_RUN_ORIGINAL_LEFT;
         break;
-    /* modules share the code of Module.__call__: if one is too large, others may not be */
+    /* All nn.Modules share the code of Module.__call__: one module may be too large to translate, and others not. */
     case GD_SKIP_HERE:
         GD_COUNT(skipped);
         gd_census_left(cache->code, GD_COUNT_skipped);
@@ -468,8 +471,8 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         how = raising(m, result);
         break;
     default:
-        /* The next call might be translated, but most are not, and a loop over such a function would spend
-         * its time here. */
+        /* A later call might be translated, but most are not. Without a limit, a loop over such a function would
+         * spend its time here. */
         GD_COUNT(passed);
         gd_census_left(cache->code, GD_COUNT_passed);
         cache->passes++;
@@ -477,7 +480,7 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
         break;
     }
     if (GD_UNLIKELY(gd_thread.internal_errors != errors)) {
-        cache->skip = 1; /* a bug of ours concerns this code only: what it calls is served */
+        cache->skip = 1; /* our bug affects this code only: its callees are served */
     }
     return how;
 }

@@ -1,5 +1,5 @@
-/* Serves one call: tries the entries of its FrameCache, else translates the frame. Shared by the Callable and
- * the hook. */
+/* Serves one call: tries the entries of its FrameCache, else translates the frame. The Callable and the hook both
+ * use it. */
 #ifndef GD_MISS_H
 #define GD_MISS_H
 
@@ -16,21 +16,24 @@
 
 /* How a call is finished. */
 enum {
-    GD_SERVED = 0, /* *result is new, or NULL with an exception set */
+    GD_SERVED = 0, /* the call is done: *result is a new reference, or NULL with an exception set */
     GD_RUN_ORIGINAL = 1, /* the caller must run the user's own code */
-    GD_RUN_ORIGINAL_HOOKED = 2, /* as RUN_ORIGINAL, inside an extent of the family, so that its callees are served */
-    GD_RUN_ORIGINAL_WATCHING = 3, /* as HOOKED, with gd_thread.watching raised */
+    /* as RUN_ORIGINAL, inside an extent of the family, so that the code's callees are served */
+    GD_RUN_ORIGINAL_HOOKED = 2,
+    GD_RUN_ORIGINAL_WATCHING = 3, /* as HOOKED, with gd_thread.watching incremented */
     GD_RUN_ORIGINAL_ALONE = 4, /* as RUN_ORIGINAL, with the hook uninstalled */
     GD_RUN_ORIGINAL_AGAIN = 6, /* as RUN_ORIGINAL, between gd_rerun_begin and gd_rerun_end */
-    GD_RUN_ORIGINAL_LEFT = 5, /* as HOOKED, but without the hook for most calls while it serves no callees */
+    /* as HOOKED; but once many calls in a row have served no callee, most calls run without the hook */
+    GD_RUN_ORIGINAL_LEFT = 5,
 };
 
-/* While code that examines the interpreter itself runs, a frame that the hook could serve runs in CPython for
- * this many calls. So a single measurement sees CPython's behavior, but a loop that takes one in each
- * iteration is still captured. */
+/* While code that examines the interpreter itself runs, each code object that the hook could serve runs in CPython
+ * for this many calls. So a single measurement sees CPython's behavior, but a loop that measures in each iteration
+ * is still captured. */
 #define GD_WATCHED_CALLS 32
 
-/* Reports whether this is such a call of the code that extra belongs to, and counts it. extra may be NULL. */
+/* Reports whether a call must run in CPython because code that examines the interpreter is running, and counts the
+ * call. extra: of the call's code, or NULL. */
 static inline int
 gd_watched_call(gd_ExtraState *extra)
 {
@@ -38,18 +41,19 @@ gd_watched_call(gd_ExtraState *extra)
            && ++extra->watched;
 }
 
-/* Handles a call that no entry serves: decides whether to translate, translates, and runs the new entry.
- * slots: the frame's slots, kept alive by the caller. Arguments are borrowed. */
+/* Handles a call that no entry serves: decides whether to translate, translates, and runs the new entry. Returns
+ * one of the codes above (GD_SERVED, ...). slots: the frame's slots, kept alive by the caller. Arguments are
+ * borrowed. */
 int gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner,
                   PyFunctionObject *function, int kind, PyObject *const *slots, PyObject **result);
 
-/* Calls the function of an entry that needs the hook, or that takes over references. new, or NULL with an
- * exception */
+/* Calls the function of an entry that needs the hook (GD_ENTRY_NEEDS_HOOK) or takes over the references to its
+ * arguments (GD_ENTRY_HANDS_OVER). Returns a new reference, or NULL with an exception set. */
 PyObject *gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs,
                                   size_t n);
 
-/* Fills the two registers after the slots: globals and builtins, which any program may read. Returns 0 if the
- * collector has cleared the function. */
+/* Fills the two registers after the slots with globals and builtins, which any guard program may read. Returns 1,
+ * or 0 if the collector has cleared the function. */
 static inline int
 gd_fill_globals(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
 {
@@ -67,7 +71,8 @@ gd_copy_cells(gd_FrameCache *cache, PyFunctionObject *function, PyObject **regs)
     }
 }
 
-/* Runs an entry whose program has just held on regs. Steals the reference to entry. *result as with GD_SERVED. */
+/* Runs an entry whose guard program has just succeeded on regs. Steals the reference to entry. Returns GD_SERVED
+ * and sets *result, or returns the code that says how the caller must run the user's own code. */
 static inline int
 gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObject **regs, PyObject **result)
 {
@@ -107,8 +112,8 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     return GD_SERVED;
 }
 
-/* Copies n borrowed references. There are few, and the barrier keeps the compiler from making this a call of
- * memcpy, which costs more than the copy. */
+/* Copies n borrowed references. The barrier keeps the compiler from turning the loop into a call of memcpy, which
+ * would cost more than copying these few. */
 static inline void
 gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
 {
@@ -118,7 +123,8 @@ gd_copy_refs(PyObject **to, PyObject *const *from, Py_ssize_t n)
     }
 }
 
-/* Serves a call. regs: room for cache->max_regs, its slots filled; the caller holds cache, root and function. */
+/* Serves a call. Returns one of the codes above (GD_SERVED, ...). regs has room for cache->max_regs registers and
+ * begins with the frame's slots. The caller holds cache, root and function. */
 static inline __attribute__((always_inline)) int
 gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
          int kind, PyObject **regs, PyObject **result)

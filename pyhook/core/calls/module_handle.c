@@ -1,4 +1,4 @@
-/* See calls/module_handle.h. Slots and functions return new references, NULL with an exception. */
+/* See calls/module_handle.h. Slots and functions return new references, or NULL with an exception set. */
 #include "calls/module_handle.h"
 
 #include <stddef.h>
@@ -24,12 +24,12 @@ static PyObject *
 handle_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyObject *call = ((gd_ModuleHandle *)op)->call;
-    /* If a program sets `__call__` of the handle class, tp_call becomes CPython's own again, which finds the
-     * new one. */
+    /* If a program sets `__call__` of the handle class, CPython sets tp_call to its own function again, which finds
+     * the new `__call__`. */
     if (GD_UNLIKELY(call == NULL || Py_TYPE(op)->tp_call != handle_call)) {
         return _PyObject_MakeTpCall(PyThreadState_Get(), op, args, PyVectorcall_NARGS(nargsf), kwnames);
     }
-    Py_INCREF(call); /* the call may replace it */
+    Py_INCREF(call); /* the call may replace the field */
     PyObject *result = gd_callable_check(call) ? ((gd_Callable *)call)->vectorcall(call, args, nargsf, kwnames)
                                                : PyObject_Vectorcall(call, args, nargsf, kwnames);
     Py_DECREF(call);
@@ -81,9 +81,9 @@ PyTypeObject gd_ModuleHandle_Type = {
     .tp_members = handle_members,
 };
 
-/* Makes a heap class a handle class. Heap classes do not inherit vectorcall, since they may define __call__.
- * A handle class gets it here, and as its __call__ ModuleHandle's member for the field `call`, which the two
- * functions above call. */
+/* Makes a heap class a handle class. Heap classes do not inherit vectorcall, since they may define `__call__`, so
+ * this function enables it. The class's `__call__` becomes the member descriptor of the field `call`, whose value
+ * handle_call and handle_vectorcall call. */
 static PyObject *
 set_handle_class(PyObject *Py_UNUSED(module), PyObject *op)
 {
@@ -95,7 +95,7 @@ set_handle_class(PyObject *Py_UNUSED(module), PyObject *op)
     }
     PyObject *name = PyUnicode_InternFromString("__call__");
     PyObject *member = PyObject_GetAttrString((PyObject *)&gd_ModuleHandle_Type, "_godynamo_call");
-    /* Use type's own __setattr__, since a metaclass's is user code. */
+    /* Call type.__setattr__, since a metaclass's `__setattr__` is user code. */
     int failed = name != NULL && member != NULL ? PyType_Type.tp_setattro(op, name, member) : -1;
     Py_XDECREF(name);
     Py_XDECREF(member);

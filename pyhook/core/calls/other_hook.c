@@ -1,6 +1,6 @@
-/* torch.compile's callback of this thread, through torch._C._dynamo.eval_frame: None (off), False (serve
- * only) or a callable (compile). The functions exist without torch._dynamo being imported; if they are
- * missing, nothing is done. */
+/* Reads and sets torch.compile's callback of this thread, through torch._C._dynamo.eval_frame. The callback is None
+ * (off), False (run compiled code only) or a callable (compile). The functions exist even if torch._dynamo is not
+ * imported. If they are missing, nothing is done. */
 #include "calls/other_hook.h"
 
 static PyObject *get_callback, *set_callback; /* strong once found, for the life of the process */

@@ -1,9 +1,9 @@
-/* See calls/quiet_call.h. Slots return new references, NULL with an exception. */
+/* See calls/quiet_call.h. Slots return new references, or NULL with an exception set. */
 #include "calls/quiet_call.h"
 
 #include "interrupt.h"
 
-/* Keyword names of a quiet call. */
+/* The keyword names of a quiet call. */
 typedef struct {
     PyObject_HEAD PyObject *names; /* strong tuple of str */
 } keywords;
@@ -39,7 +39,7 @@ static PyTypeObject keywords_type = {
     .tp_dealloc = (destructor)keywords_dealloc,
 };
 
-/* Makes the call that the items of key describe: new, or NULL with an exception */
+/* Makes the call that the items of key describe. Returns a new reference, or NULL with an exception set. */
 static PyObject *
 call_items(PyObject *key)
 {

@@ -1,14 +1,14 @@
 /* Calls after which CPython does not check for signals.
  *
- * After each CALL, CPython checks for signals and for exceptions that other threads have set, so a call that
- * has done its work may raise a foreign exception. When transformed code has done something inside a block of
- * the user's code that cannot be done again, no handler of the user's would see such an exception. There
+ * After each CALL, CPython checks for signals and for exceptions that other threads have set, so a call that has
+ * done its work may still raise a foreign exception. If transformed code, inside a block of the user's code, has
+ * done something that cannot be done again, the user's handlers would not see such an exception. In these places
  * calls are written as subscripts, which no check follows:
  *
  *     quiet_calls[f, a, b]                    f(a, b)
  *     quiet_calls[f, a, b, keywords(("k",))]  f(a, k=b)
- *     held_calls[f, a, b]                     the same with signals held back while f runs; f may be Python code that
- *                                             restores state
+ *     held_calls[f, a, b]                     f(a, b) with signals held back while f runs; for Python functions that
+ *                                             restore state
  *
  * The next CALL, backward jump or frame of the user's code checks again.
  */
@@ -17,7 +17,7 @@
 
 #include "pycompat.h"
 
-/* Adds quiet_calls, held_calls and the type Keywords to the module. 0 or -1 */
+/* Adds quiet_calls, held_calls and the type Keywords to the module. Returns 0 or -1. */
 int gd_quiet_call_init(PyObject *module);
 
 #endif

@@ -25,7 +25,7 @@ gd_rerun_prepare(PyObject *place, int throws)
 
 /* ---- places ---- */
 
-/* Returns the code of one level of the place, borrowed, and sets the offset of its instruction. */
+/* Returns the code of one level of the place, borrowed, and sets *offset to the offset of the level's instruction. */
 static PyCodeObject *
 level_at(const gd_rerun *r, Py_ssize_t level, int *offset)
 {
@@ -46,8 +46,8 @@ same_source(PyCodeObject *a, int offset_a, PyCodeObject *b, int offset_b)
            && PyCode_Addr2Location(b, offset_b, &y[0], &y[1], &y[2], &y[3]) && memcmp(x, y, sizeof x) == 0;
 }
 
-/* Returns the offset of a resume function's body, which follows the jump at the end of its prologue. bytes:
- * its instructions */
+/* Returns the offset of a resume function's body, which follows the jump at the end of the prologue. bytes: the
+ * function's instructions. */
 static int
 body_of(PyObject *bytes)
 {
@@ -59,8 +59,9 @@ body_of(PyObject *bytes)
     return (int)at + 2;
 }
 
-/* Returns where a resume function has the instruction at `offset` of the user's code, or -1. Its body is a
- * copy of that code: instructions keep their opcodes, positions and order. Raises nothing. */
+/* Returns the offset in `copy`, a resume function's code, of the instruction at `offset` of the user's code, or -1.
+ * The body of a resume function is a copy of the user's code: instructions keep their opcodes, source positions and
+ * order. Raises nothing. */
 static int
 offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
 {
@@ -86,7 +87,7 @@ offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
     return found;
 }
 
-/* Reads a number of an exception table (Objects/exception_handling_notes.txt of 3.11). */
+/* Reads a number from an exception table and advances *p (Objects/exception_handling_notes.txt of 3.11). */
 static int
 read_varint(const unsigned char **p)
 {
@@ -98,7 +99,7 @@ read_varint(const unsigned char **p)
     return value;
 }
 
-/* Returns the handler of an exception raised at `offset`, as a code unit, or -1. */
+/* Returns the code unit of the handler for an exception raised at `offset`, or -1. */
 static int
 handler_of(PyCodeObject *code, int offset)
 {
@@ -115,8 +116,8 @@ handler_of(PyCodeObject *code, int offset)
     return -1;
 }
 
-/* Reports whether CPython may check for signals just before the instruction at `offset`, with the same
- * exception handler. */
+/* Reports whether CPython may check for signals just before the instruction at `offset`, where the same handler
+ * catches exceptions. */
 static int
 after_a_check(PyCodeObject *code, int offset)
 {
@@ -148,7 +149,8 @@ after_a_check(PyCodeObject *code, int offset)
     return found;
 }
 
-/* Reports whether the frame is at its call of the next level of the place, or at a cache of that call. */
+/* Reports whether the frame is at the call that leads from the given level of the place to the next level, or at an
+ * inline cache of that call. */
 static int
 calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
 {
@@ -157,8 +159,8 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
     return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
-/* Reports whether an exception raised in the frame, or passing through it, comes from the place. It may take
- * another form than in transformed code. */
+/* Reports whether an exception raised in the frame, or passing through it, comes from the place. Its type may
+ * differ from the type that transformed code raised. */
 static int
 passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -170,9 +172,9 @@ passes_through(const gd_rerun *r, const _PyInterpreterFrame *frame)
     return 0;
 }
 
-/* Reports whether the running frame is at the place's instruction (with `block`: at any instruction of the
- * same block), and its callers are at their calls. There may be frames between the levels, of functions that
- * the translation did not execute as frames. */
+/* Reports whether the running frame is at the place's instruction (with `block`: at any instruction with the same
+ * handler), and its callers are at their calls. Between the frames of two levels there may be frames of functions
+ * that the translation did not execute as frames. */
 static int
 at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
 {
@@ -234,8 +236,8 @@ raise_now(gd_rerun *r)
     return -1;
 }
 
-/* The transformed code may have run long before it ended, and Ctrl-C should not take twice as long as the
- * program. After this time, the exception is raised at any check for signals in the block. */
+/* The transformed code may have run for a long time before it ended, and Ctrl-C should not take twice as long as
+ * the program. After this time, the exception is raised at any check for signals in the same block. */
 #define LONGEST 100000000 /* ns */
 
 static int64_t
@@ -246,7 +248,7 @@ now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Reports whether to raise the exception at the frame's instruction: at the first check for signals at or
+/* Reports whether the exception is due at the frame's current instruction: at the first check for signals at or
  * after the place. */
 static int
 is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
@@ -349,12 +351,12 @@ gd_rerun_end(gd_rerun *r, PyObject *result)
     if (r->traced && gd_py_traced_by(gd_py_thread_state(), trace)) {
         stop_tracing(r);
     }
-    Py_CLEAR(r->previous_object); /* the program has set its own trace function */
+    Py_CLEAR(r->previous_object); /* it is left only if the program has set its own trace function */
     Py_CLEAR(r->place);
     if (r->error == NULL) {
         return result;
     }
-    /* Not raised so far: raise it as if it arrived when the code had ended. */
+    /* The exception has not been raised so far: raise it as if it had arrived when the code ended. */
     if (result != NULL) {
         Py_DECREF(result);
     }

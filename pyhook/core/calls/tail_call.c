@@ -1,4 +1,4 @@
-/* TailCall, and how it hands its references over: see calls/tail_call.h. */
+/* TailCall, and how a frame takes over its references: see calls/tail_call.h. */
 #include "calls/tail_call.h"
 
 #include "runtime.h"
@@ -13,8 +13,9 @@ drop_args(gd_TailCall *t)
     }
 }
 
-/* Evaluates one frame, the rest of the user's function, as the eval-frame function installed for it. The frame
- * has its own references to its arguments, so the TailCall's are dropped first. new, or NULL with an exception */
+/* Evaluates one frame, the rest of the user's function. gd_call_handing_over installs this eval-frame function for
+ * this frame only. The frame has references of its own to its arguments, so the TailCall's references are dropped
+ * first. Returns a new reference, or NULL with an exception set. */
 static PyObject *
 eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -38,7 +39,7 @@ gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *funct
     gd_thread.handing_to = gd_py_get_eval(tstate);
     gd_py_set_eval(tstate, eval_handed_over);
     PyObject *result = call(function, args, n, NULL);
-    if (GD_UNLIKELY(gd_thread.handing == t)) { /* no memory for a frame */
+    if (GD_UNLIKELY(gd_thread.handing == t)) { /* no frame has started, for lack of memory */
         gd_thread.handing = NULL;
         gd_py_set_eval(tstate, gd_thread.handing_to);
     }
@@ -92,7 +93,7 @@ PyTypeObject gd_TailCall_Type = {
     .tp_dealloc = (destructor)tail_call_dealloc,
 };
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 hand_over(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))

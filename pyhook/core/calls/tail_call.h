@@ -1,15 +1,15 @@
 /* TailCall: how a transformed function continues in a resume function without nesting.
  *
- * The code before a graph break ends with `return resume(values)`. Calling a Callable of kind RESUME does not
- * run it, but returns a TailCall with the Callable and the arguments. The transformed function returns that,
- * and its caller (calls/callable_call.c, calls/eval_frame.c) runs it. So a loop with a graph break in its
- * body uses no more stack in each iteration, and a traceback shows only the frame that raised. No other code
+ * The code before a graph break ends with `return resume(values)`. Calling a Callable of kind RESUME does not run
+ * the resume function, but returns a TailCall with the Callable and the arguments. The transformed function returns
+ * the TailCall, and the caller (calls/callable_call.c, calls/eval_frame.c) runs it. So a loop with a graph break in
+ * its body uses no more stack in each iteration, and a traceback shows only the frame that raised. No other code
  * ever sees a TailCall, since only transformed functions hold a Callable of kind RESUME.
  *
- * The frame that a TailCall runs is the only owner of its variables, as in CPython: when it starts, the
- * TailCall drops its references. CPython's call takes new ones before it starts the frame, so a special
- * eval-frame function is installed for that moment. An entry that may run again from its start
- * (GD_ENTRY_RERUN) keeps the references.
+ * As in CPython, only the frame that a TailCall runs owns its variables: when the frame starts, the TailCall drops
+ * its references to them. CPython's call takes references of its own before it starts the frame, so a special
+ * eval-frame function is installed for that moment and drops those of the TailCall. If the entry may run again from
+ * its start (GD_ENTRY_RERUN), the TailCall keeps its references until the transformed code calls hand_over().
  */
 #ifndef GD_TAIL_CALL_H
 #define GD_TAIL_CALL_H
@@ -18,26 +18,27 @@
 
 typedef struct gd_TailCall {
     PyObject_VAR_HEAD gd_Callable *w; /* strong */
-    /* strong or NULL: the frame object of the function that made it, if something else (a traceback) holds that */
+    /* strong or NULL: the frame object of the function that made this TailCall. It exists only if something, such as a
+     * traceback, has needed it */
     PyObject *frame;
-    PyObject *args[1]; /* strong: ob_size of them, until they are handed over */
+    PyObject *args[1]; /* strong, ob_size references, until the started frame takes them over */
 } gd_TailCall;
 
 extern PyTypeObject gd_TailCall_Type;
 
-/* The vectorcall of a Callable of kind RESUME: new TailCall, or NULL with an exception (keywords, no memory). */
+/* Implements the vectorcall of a Callable of kind RESUME. Returns a new TailCall, or NULL with an exception set
+ * (TypeError for keywords, MemoryError). */
 PyObject *gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-/* Calls the Python function of a tail call's Callable with positional arguments; the first frame to start
- * takes over the references. Without a tail call, makes an ordinary call. new reference or NULL with an
- * exception */
+/* Calls a Python function with positional arguments. If a TailCall is being run (gd_thread.tail), the first frame
+ * that starts takes over its references. Returns a new reference, or NULL with an exception set. */
 PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                                size_t n);
-/* Returns the last argument of a tail call, borrowed; NULL without an exception for anything else. */
+/* Returns the last argument of a TailCall, borrowed; NULL without an exception for any other value. */
 PyObject *gd_tail_call_last(PyObject *value);
 
 /* Finishes the result of a transformed function: runs its tail calls, if any. Costs one comparison if there are
- * none. Steals `result`; new, or NULL with an exception. */
+ * none. Steals `result`. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)
 {

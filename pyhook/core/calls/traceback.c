@@ -32,16 +32,16 @@ row_at(const gd_GuardedCode *e, uint32_t unit)
     return NULL;
 }
 
-/* The transformed frame, in whose place a traceback shows the user's frame. */
+/* The frame of a transformed function that ran. A traceback shows the user's frame in its place. */
 typedef struct {
-    PyFrameObject *frame; /* borrowed: the one that ran */
-    int holds; /* its values are shown; otherwise only constants */
+    PyFrameObject *frame; /* borrowed */
+    int holds; /* the values of its variables are shown; otherwise only constants */
 } shown_frame;
 
-/* Returns a traceback entry for one user frame, before `next` (stolen; NULL at the end). item: (code,
- * globals, lasti, line), and for the transformed frame itself which of its variables the frame that ran has
- * (see gd_entry_spec.chains). new, or NULL with an exception. The entry's frame is a new one of the user's
- * code, which never ran. It also replaces the frame that ran in the next frame's f_back. */
+/* Returns a new traceback entry for one user frame, followed by next (stolen; NULL at the end). Returns NULL with
+ * an exception set on failure. item: a level of a chain (gd_entry_spec.chains). The entry's frame is a new frame of
+ * the user's code that never ran. This frame also becomes the f_back of next's frame, in place of the frame that
+ * ran. */
 static PyObject *
 user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
 {
@@ -66,8 +66,8 @@ user_entry(PyObject *item, shown_frame ran, int innermost, PyObject *next)
     return entry;
 }
 
-/* Returns the entries of one chain, outermost first, before `next` (stolen). ran: the transformed frame. new,
- * or NULL with an exception */
+/* Returns the entries of one chain, outermost first, followed by next (stolen): a new reference, or NULL with an
+ * exception set. ran: the transformed frame. */
 static PyObject *
 user_entries(PyObject *chain, shown_frame ran, PyObject *next)
 {
@@ -86,7 +86,7 @@ user_entries(PyObject *chain, shown_frame ran, PyObject *next)
     return next;
 }
 
-/* Copies an entry, before `next` (stolen). new, or NULL with an exception */
+/* Copies an entry, to be followed by next (stolen). Returns a new reference, or NULL with an exception set. */
 static PyObject *
 copy_entry(PyTracebackObject *tb, PyObject *next)
 {
@@ -96,8 +96,9 @@ copy_entry(PyTracebackObject *tb, PyObject *next)
     return copy;
 }
 
-/* Builds a traceback from parts: entries, and pairs of a chain and the frame that ran, for user frames. new
- * (NULL without an exception if there are no parts), or NULL with an exception */
+/* Builds a traceback from parts. A part is a traceback entry, or for user frames a pair of their chain and the
+ * frame that ran. Returns a new reference, or NULL with an exception set. Returns NULL without an exception if
+ * there are no parts. */
 static PyObject *
 assembled(PyObject *parts)
 {
@@ -124,9 +125,9 @@ assembled(PyObject *parts)
     return next;
 }
 
-/* Finds the operation of the entry that raised. Sets *chain to its user frames, if a graph raised and the
- * operation is known, and removes the frames of graphs from *rest, the entries inward of the transformed
- * frame. Both are new; a replaced *rest is released. */
+/* Finds the operation of entry e that raised. rest: the traceback entries after that of the transformed frame. If a
+ * graph raised and the operation is known, sets *chain to the chain of the operation's user frames. Removes the
+ * frames of graphs from *rest. *chain and *rest are new references; a replaced *rest is released. */
 static void
 known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject **rest)
 {
@@ -146,10 +147,10 @@ known_operation(const gd_GuardedCode *e, int graph, PyObject **chain, PyObject *
     PyErr_Clear();
 }
 
-/* Entries examined, from the outermost. The transformed frame is among the first. */
+/* How many traceback entries are examined, from the outermost. The transformed frame is among the first. */
 enum { MAX_ENTRIES = 64 };
 
-/* Returns the first n entries before `rest` (stolen). new, or NULL with an exception */
+/* Returns copies of the first n entries, followed by rest (stolen): a new reference, or NULL with an exception set. */
 static PyObject *
 before(PyTracebackObject **entries, int n, PyObject *rest)
 {
@@ -159,9 +160,9 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* Returns a new traceback with the entry of e's code replaced; NULL without an exception if there is none.
- * goes_on: the user's frame has not ended, so the traceback must not keep what it holds; constants are shown
- * all the same. */
+/* Returns a new traceback in which user frames replace the entry of the code that e's function runs. Returns NULL
+ * without an exception if there is no such entry, NULL with an exception on failure. goes_on: the user's frame has
+ * not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either case. */
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
@@ -218,7 +219,7 @@ gd_fix_traceback(gd_GuardedCode *e)
                 PyException_SetTraceback(value, traceback);
             }
         }
-        PyErr_Clear(); /* without memory the traceback stays as it is */
+        PyErr_Clear(); /* if memory is exhausted, the traceback stays as it is */
     }
     PyErr_Restore(type, value, traceback);
 }
@@ -242,7 +243,8 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
 
 /* ---- resume functions that ran untransformed ---- */
 
-/* Returns the byte offset of the first instruction of code at the same source position; -1 if there is none. */
+/* Returns the byte offset of the first instruction of `code` with the source position that copy's instruction at
+ * lasti has; -1 if there is none. */
 static int
 same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
 {
@@ -260,7 +262,8 @@ same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
     return -1;
 }
 
-/* Pairs the variables of the user's code with those of the copy, by name. new tuple or NULL with an exception */
+/* Pairs the variables of the user's code with those of the copy that have the same names. Returns a new tuple of
+ * pairs of indices, or NULL with an exception set. */
 static PyObject *
 by_name(PyCodeObject *code, PyCodeObject *copy)
 {
@@ -283,8 +286,8 @@ by_name(PyCodeObject *code, PyCodeObject *copy)
     return out;
 }
 
-/* Returns a new traceback whose outermost entry, the resume function's, is replaced; NULL, perhaps with an
- * exception, if the entry is not a resume function's. */
+/* Returns a new traceback in which the user's frame replaces the outermost entry, that of a resume function.
+ * Returns NULL, perhaps with an exception set, if the entry is not a resume function's. */
 static PyObject *
 rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
 {
@@ -329,9 +332,9 @@ gd_fix_resumed(PyFunctionObject *function)
     PyErr_Restore(type, value, traceback);
 }
 
-/* Returns the part of the traceback inward of the transformed frame that is the user's: a signal handler's
- * frames. borrowed, or NULL. Frames of compiled code are not shown, since the user's own code is about to run
- * instead. */
+/* Returns the part of the traceback that begins with a signal handler's frame, borrowed, or NULL if there is none.
+ * Of the frames after the transformed frame, only these are the user's. Frames of compiled code are not shown,
+ * since the user's own code is about to run instead. */
 static PyObject *
 handlers_part(PyObject *traceback)
 {
@@ -344,8 +347,8 @@ handlers_part(PyObject *traceback)
     return NULL;
 }
 
-/* Clears the interrupted frame, which a signal handler may have kept, and those of compiled code: the user's
- * own frame is to hold their values. */
+/* Clears the frames before `until`: the interrupted frame, which a signal handler may have kept, and those of
+ * compiled code. Only the user's own frame may hold their values. */
 static void
 clear_frames(PyObject *traceback, PyObject *until)
 {
@@ -359,8 +362,8 @@ clear_frames(PyObject *traceback, PyObject *until)
     }
 }
 
-/* Returns the user frames of the graph's operation in the traceback: new; NULL without an exception if it is
- * unknown. */
+/* Returns the chain of user frames of the graph's operation that raised, a new reference. Returns NULL without an
+ * exception if the operation is unknown. */
 static PyObject *
 graph_place(const gd_GuardedCode *e, PyObject *traceback)
 {
@@ -370,16 +373,16 @@ graph_place(const gd_GuardedCode *e, PyObject *traceback)
     }
     Py_XDECREF(rest);
     for (Py_ssize_t i = 0; chain != NULL && i < PyTuple_GET_SIZE(chain); i++) {
-        if (PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(chain, i), 2))
-            < 0) { /* one of several operations on the line */
+        /* The line is known, but not which of its operations raised. */
+        if (PyLong_AsLong(PyTuple_GET_ITEM(PyTuple_GET_ITEM(chain, i), 2)) < 0) {
             Py_CLEAR(chain);
         }
     }
     return chain;
 }
 
-/* Prepares a run of the user's own code that raises the exception, which came from outside, at the row's
- * place. Steals all. */
+/* Prepares a run of the user's own code that raises an exception from outside at the row's place. Steals type,
+ * value and traceback. */
 static void
 raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -432,7 +435,7 @@ gd_graph_raised(gd_GuardedCode *e)
         return GD_RAISED_PROTECTED;
     }
     PyObject *answer = gd_call_python("may_run_again", value != NULL ? value : Py_None);
-    int blameless = answer == Py_None, again = answer == Py_True; /* the backend failed, not the graph */
+    int blameless = answer == Py_None, again = answer == Py_True; /* None: the backend failed, not the graph */
     Py_XDECREF(answer);
     PyErr_Clear();
     if (!blameless && row->flags & GD_TB_PROTECTED) {
@@ -445,8 +448,8 @@ gd_graph_raised(gd_GuardedCode *e)
     return again ? GD_RAISED_GRAPH : 0;
 }
 
-/* Gives the frame of a traceback the variables of the calling frame, by name. code: of the shown frame.
- * Returns 0, or -1 with an exception. */
+/* Gives a frame of a traceback, `shown`, the values of the calling frame's variables, by name. code: the code of
+ * `shown`. Returns 0, or -1 with an exception set. */
 static int
 keep_all(PyFrameObject *shown, PyObject *code)
 {
@@ -466,11 +469,12 @@ keep_all(PyFrameObject *shown, PyObject *code)
     return kept;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
-/* keep_in_traceback(exception, code, index, value, ...): the rest of a frame is about to raise an exception
- * again (None: the one being handled), for which CPython adds no entry. The frame's existing entry, the
- * outermost one, gets what the frame still holds: these variables, or all of them if none are given. */
+/* Implements keep_in_traceback(exception, code, index, value, ...). The transformed rest of a frame calls it before
+ * it raises an exception again (None: the exception being handled). CPython adds no traceback entry for a raise
+ * again, so the frame's existing entry, the outermost one, gets the variables that the frame still holds: the given
+ * ones, or all of them if none are given. */
 static PyObject *
 keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
@@ -487,7 +491,7 @@ keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t
             kept = gd_py_show_value(frame, (int)PyLong_AsLong(args[i]), args[i + 1]);
         }
         if (kept < 0) {
-            PyErr_Clear(); /* without memory, the frame's variables die with it */
+            PyErr_Clear(); /* if memory is exhausted, the frame's variables die with the frame */
         }
     }
     Py_XDECREF(traceback);

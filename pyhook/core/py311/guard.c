@@ -1,4 +1,4 @@
-/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. Follows
+/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. This follows
  * Objects/dictobject.c and Objects/tupleobject.c of 3.11. */
 #include "py311/guard.h"
 #include "guards/pure.h"
@@ -94,9 +94,9 @@ gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first)
     return 1;
 }
 
-/* Sets one variable of a shown frame. item: (index, place), where place is the source frame's variable that
- * has the value, or (index, -1, value). from NULL: only the second form is shown. Returns 0, or -1 with an
- * exception. */
+/* Sets one variable of a frame for a traceback. item: (index, place), where place is the index of the source
+ * frame's variable that has the value, or (index, -1, value). If `from` is NULL, only the second form sets a value.
+ * Returns 0, or -1 with an exception set. */
 static int
 show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *from, PyObject *item)
 {
@@ -131,8 +131,8 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
         return NULL;
     }
     _PyInterpreterFrame *inner = frame->f_frame;
-    /* PyFrame_New makes a function without a closure. For a frame past its first instruction, f_locals
-     * assumes that the cells of the free variables exist (_PyFrame_FastToLocalsWithError of
+    /* PyFrame_New makes a function without a closure. For a frame past its first instruction, reading f_locals
+     * requires that the cells of the free variables exist (_PyFrame_FastToLocalsWithError of
      * Objects/frameobject.c). */
     int first = code->co_nlocals + code->co_nplaincellvars;
     for (int i = 0; i < code->co_nfreevars; i++) {

@@ -9,23 +9,23 @@
 
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
-/* Returns the version of the dict's current state: any change gives it a new one, and no other state of any
- * dict ever has this one. It does not cover the order of an OrderedDict. */
+/* Returns the version of the dict's current state. Every change gives the dict a new version, and no two states of
+ * any dicts have the same one. The version does not cover the order of an OrderedDict. */
 static inline uint64_t
 gd_dict_tag(PyObject *dict)
 {
     return ((PyDictObject *)dict)->ma_version_tag;
 }
 
-/* Returns the address of that version. */
+/* Returns the address of the version that gd_dict_tag returns. */
 static inline const void *
 gd_dict_tag_place(PyObject *dict)
 {
     return &((PyDictObject *)dict)->ma_version_tag;
 }
 
-/* Reports whether the class has a version tag. It identifies the current state of the class and its bases: no
- * other class or state ever has it. */
+/* Reports whether the class has a version tag. A tag identifies one state of the class and its bases: no other
+ * class or state ever has it. */
 static inline int
 gd_type_has_version(const PyTypeObject *type)
 {
@@ -57,8 +57,8 @@ gd_module_dict_place(PyObject *module)
     return (char *)module + PyModule_Type.tp_dictoffset;
 }
 
-/* Returns the dict's own value for the key; `hash` is the key's. Keys are equal by gd_same_key. borrowed, or
- * NULL; raises nothing and calls no user-defined __eq__. */
+/* Returns the dict's own value for the key, borrowed, or NULL. `hash` is the hash of the key; gd_same_key compares
+ * keys. Raises nothing and calls no user-defined `__eq__`. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
 /* Where an instance keeps its attributes: inline, in a dict, or nowhere. */
@@ -90,14 +90,15 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
         return;
     }
     if (offset < 0) {
-        /* From the end of a variable-sized object, as in _PyObject_DictPointer of Objects/object.c. */
+        /* A negative offset counts from the end of a variable-sized object, as in _PyObject_DictPointer of
+         * Objects/object.c. */
         offset += (Py_ssize_t)_PyObject_VAR_SIZE(type, Py_ABS(Py_SIZE(v)));
     }
     view->dict = *(PyObject **)((char *)v + offset);
 }
 
-/* Returns the dict of an instance, created if necessary, as reading __dict__ does. borrowed, or NULL; raises
- * nothing. */
+/* Returns the dict of an instance, borrowed, and creates it if necessary, as reading `__dict__` does. Returns NULL
+ * if there is none. Raises nothing. */
 static inline PyObject *
 gd_made_dict(PyObject *v)
 {
@@ -113,8 +114,8 @@ gd_made_dict(PyObject *v)
     return view.dict;
 }
 
-/* Returns the position of the name among inline values: `hint` if it is right, else found by address, then by
- * text (attribute names are interned, unless set by unusual means). -1 if absent. */
+/* Returns the position of the name among the inline values, or -1. Tries `hint` first, then searches by address,
+ * then by text. Attribute names are interned, unless set by unusual means. */
 Py_ssize_t gd_inline_position(const gd_instance_view *view, PyObject *name, uint64_t hint);
 
 /* Returns the value at a position; borrowed, or NULL if the attribute is not set. */
@@ -131,8 +132,8 @@ gd_inline_is(const gd_instance_view *view, Py_ssize_t position, PyObject *name)
     return position < view->keys->dk_nentries && DK_UNICODE_ENTRIES(view->keys)[position].me_key == name;
 }
 
-/* Reads a tuple iterator: the items left are those of `*seq` (borrowed; NULL if exhausted) from `*first` on.
- * Returns 0 for other objects. */
+/* Reads a tuple iterator and returns 1: the items left are those of `*seq` (borrowed; NULL if exhausted) from
+ * `*first` on. Returns 0 for other objects. */
 int gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first);
 
 /* Returns the code of a frame; borrowed. */
@@ -142,21 +143,21 @@ gd_py_frame_code(PyFrameObject *frame)
     return (PyObject *)frame->f_frame->f_code;
 }
 
-/* Returns a frame object of the code at byte offset lasti, which never ran, for a traceback entry. The
- * variables listed in `shown` (as in gd_entry_spec.chains) have values; if `source` is NULL, only those whose
- * value is in `shown` itself. The others are unbound; reading f_locals is safe. new, or NULL with an
- * exception. */
+/* Returns a new frame object of `code` for a traceback entry, or NULL with an exception set. The frame has never
+ * run; it is at byte offset lasti. `shown` lists the variables that have values (as in gd_entry_spec.chains).
+ * Values that `shown` does not contain itself are read from `source`; if `source` is NULL, their variables stay
+ * unbound, like all variables that are not listed. Reading f_locals is safe. */
 PyFrameObject *gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject *source,
                                 PyObject *shown);
 
-/* Sets a variable without a value in a frame from gd_py_show_frame, or in another that has ended. index: in
- * localsplus. Returns 0, or -1 with an exception. */
+/* Sets a variable of a frame from gd_py_show_frame, or of another frame that has ended, if the variable has no
+ * value. index: in localsplus. Returns 0, or -1 with an exception set. */
 int gd_py_show_value(PyFrameObject *frame, int index, PyObject *value);
 
-/* Sets the f_back of a frame that has ended to `back`, if it is `was`, which may be NULL. */
+/* If the f_back of a frame that has ended is `was` (which may be NULL), sets it to `back`. */
 void gd_py_set_back(PyFrameObject *frame, PyFrameObject *was, PyFrameObject *back);
 
-/* Checks that this interpreter has the layouts that this file assumes. Returns 0, or -1 with an exception. */
+/* Checks that this interpreter has the layouts that this file assumes. Returns 0, or -1 with an exception set. */
 int gd_pycompat_guard_check(void);
 
 #else

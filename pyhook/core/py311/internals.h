@@ -26,7 +26,7 @@
 
 typedef _PyFrameEvalFunction gd_py_eval_function;
 
-/* Returns the calling thread's state; the GIL is held. borrowed */
+/* Returns the calling thread's state, borrowed. The caller holds the GIL. */
 static inline PyThreadState *
 gd_py_thread_state(void)
 {
@@ -47,7 +47,7 @@ gd_py_traced_by(PyThreadState *tstate, Py_tracefunc function)
     return tstate->c_tracefunc == function && tstate->c_profilefunc == NULL;
 }
 
-/* Returns the frame object of the running Python function; NULL if none has been created. new */
+/* Returns the frame object of the running Python function, a new reference; NULL if none has been created. */
 static inline PyObject *
 gd_py_running_frame(PyThreadState *tstate)
 {
@@ -67,10 +67,10 @@ gd_py_others_run(PyThreadState *tstate)
     return 0;
 }
 
-/* Keeps signal handlers and pending calls from running until gd_py_release_signals. CPython runs both on the
- * thread that its runtime records as the main thread (_Py_ThreadCanHandleSignals in pycore_pystate.h), and
- * meanwhile none is recorded. Signals that arrive stay pending, as during a long C call. Returns 1 if this
- * call began the hold; 0 on other threads, and if they are held already. */
+/* Keeps signal handlers and pending calls from running until gd_py_release_signals. CPython runs both on the thread
+ * that its runtime records as the main thread (_Py_ThreadCanHandleSignals in pycore_pystate.h); during the hold no
+ * thread is recorded. Signals that arrive stay pending, as during a long C call. Returns 1 if this call began the
+ * hold; 0 on other threads, and if signals are held already. */
 static inline int
 gd_py_hold_signals(void)
 {
@@ -81,7 +81,7 @@ gd_py_hold_signals(void)
     return 1;
 }
 
-/* Ends the hold, only on the thread where gd_py_hold_signals returned 1. Makes the eval loop check its
+/* Ends the hold. Call it only on the thread where gd_py_hold_signals returned 1. Makes the eval loop check its
  * requests again, since during the hold it may have found that it could not handle them. */
 static inline void
 gd_py_release_signals(PyThreadState *tstate)
@@ -93,15 +93,15 @@ gd_py_release_signals(PyThreadState *tstate)
     }
 }
 
-/* What gd_py_hold_full_collections replaced. */
+/* The state that gd_py_hold_full_collections replaced. */
 typedef struct {
     struct _gc_runtime_state *collector;
     Py_ssize_t total, held;
 } gd_py_collections;
 
-/* Delays full collections: gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at least
- * a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there are now, and
- * two million more, have survived a younger collection. gc.get_threshold() and gc.collect() are as before. */
+/* Delays full collections: gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at
+ * least a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there
+ * are now, plus two million, have survived a younger collection. gc.get_threshold() and gc.collect() are as before. */
 static inline gd_py_collections
 gd_py_hold_full_collections(PyInterpreterState *interp)
 {
@@ -111,8 +111,8 @@ gd_py_hold_full_collections(PyInterpreterState *interp)
     return was;
 }
 
-/* Undoes gd_py_hold_full_collections. A full collection that ran meanwhile has counted the objects itself: its total
- * stays. */
+/* Undoes gd_py_hold_full_collections. If a full collection ran meanwhile, it counted the objects itself, and its
+ * total stays. */
 static inline void
 gd_py_release_full_collections(gd_py_collections was)
 {
@@ -129,8 +129,8 @@ gd_py_has_requests(PyThreadState *tstate)
     return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
 }
 
-/* Does gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The stores
- * are atomic. main_thread: its ident; interp: its interpreter */
+/* Does the work of gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The
+ * stores are atomic. main_thread: the main thread's ident; interp: its interpreter. */
 static inline void
 gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
 {
@@ -138,14 +138,15 @@ gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
     _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
 }
 
-/* Returns the code that the frame object runs or ran. borrowed */
+/* Returns the code that the frame object runs or ran, borrowed. */
 static inline PyCodeObject *
 gd_py_frame_code_of(PyFrameObject *frame)
 {
     return frame->f_frame->f_code;
 }
 
-/* Returns the i-th variable of a frame, read from its cell if it has one; borrowed, NULL if it has no value. */
+/* Returns the value of the i-th variable of a frame, read from its cell if it has one; borrowed, NULL if there is
+ * none. */
 static inline PyObject *
 gd_py_frame_value(PyFrameObject *frame, int i)
 {
@@ -153,7 +154,7 @@ gd_py_frame_value(PyFrameObject *frame, int i)
     return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
 }
 
-/* Returns the opcode at a byte offset in its current form, specialized or not. -1 outside the code. */
+/* Returns the opcode at a byte offset in its current form, specialized or not; -1 if the offset is outside the code. */
 static inline int
 gd_py_opcode_at(PyCodeObject *code, int offset)
 {
@@ -162,15 +163,15 @@ gd_py_opcode_at(PyCodeObject *code, int offset)
                : -1;
 }
 
-/* Returns the byte offset of a frame's current instruction. A frame that calls another may be at the caches
- * of its CALL. */
+/* Returns the byte offset of a frame's current instruction. In a frame that is calling another, this may be an
+ * inline cache of the CALL. */
 static inline int
 gd_py_frame_offset(const _PyInterpreterFrame *frame)
 {
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* Returns the frame that called this one, skipping incomplete ones; NULL at the end. */
+/* Returns the frame that called this one, skipping incomplete ones; NULL if there is none. */
 static inline _PyInterpreterFrame *
 gd_py_caller(const _PyInterpreterFrame *frame)
 {
@@ -202,8 +203,8 @@ gd_py_get_eval(PyThreadState *tstate)
     return f != NULL ? f : _PyEval_EvalFrameDefault;
 }
 
-/* Does what _PyInterpreterState_SetEvalFrameFunc in Python/pystate.c of 3.11 does: the default is stored as
- * NULL, which specialized calls test before they push a frame without a C call. */
+/* Does what _PyInterpreterState_SetEvalFrameFunc in Python/pystate.c of 3.11 does: stores the default function as
+ * NULL. Specialized calls test for NULL before they push a frame without a C call. */
 static inline void
 gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
 {
@@ -229,15 +230,15 @@ typedef struct {
     int flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
 } gd_py_code_parts;
 
-/* Returns a new code object; NULL with an exception if the parts do not fit together. */
+/* Returns a new code object, or NULL with an exception set if the parts do not fit together. */
 PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 
-/* Reads fields that have no public accessor. borrowed from code */
+/* Reads fields of a code object that have no public accessor. The results are borrowed from code. */
 void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
                        PyObject **localspluskinds);
 
-/* Reports whether the interpreter is finalizing: modules are torn down, imports fail. Public under another
- * name from 3.13 on. */
+/* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. From 3.13 on, this
+ * function is public under another name. */
 #define gd_is_finalizing() _Py_IsFinalizing()
 
 #endif

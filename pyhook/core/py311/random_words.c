@@ -12,8 +12,8 @@ typedef struct {
 
 #    define WORDS_SIZE ((Py_ssize_t)(sizeof(random_object) - offsetof(random_object, index)))
 
-/* Returns the words of a generator (borrowed), or NULL with TypeError if the object is too small to hold
- * them. The caller knows that it is a generator. */
+/* Returns the words of a generator (borrowed), or NULL with TypeError set if the object is too small to hold them.
+ * The caller knows that the object is a generator. */
 static char *
 words_of(PyObject *object)
 {
@@ -24,7 +24,7 @@ words_of(PyObject *object)
     return (char *)&((random_object *)object)->index;
 }
 
-/* ---- functions for Python: new references, NULL with an exception ---- */
+/* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *
 random_words(PyObject *Py_UNUSED(module), PyObject *object)

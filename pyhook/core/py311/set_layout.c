@@ -5,7 +5,7 @@
 
 #    include <string.h>
 
-/* Returns the object as a set: borrowed, NULL with TypeError if it is not one. */
+/* Returns the object as a set, borrowed; NULL with TypeError set if it is not one. */
 static PySetObject *
 as_set(PyObject *object)
 {
@@ -16,8 +16,8 @@ as_set(PyObject *object)
     return NULL;
 }
 
-/* Returns a new set with the same keys at the same positions and the same gaps; no key is hashed or compared.
- * NULL with an exception */
+/* Returns a new set with the same keys at the same positions and the same gaps, or NULL with an exception set. No
+ * key is hashed or compared. */
 static PyObject *
 set_clone(PyObject *module, PyObject *object)
 {
@@ -49,8 +49,8 @@ set_clone(PyObject *module, PyObject *object)
     return (PyObject *)to;
 }
 
-/* Returns a new tuple: where pop() searches next, the state of each position (a byte each: 0 empty, 1 a gap,
- * 2 a key), the keys in order. NULL with an exception */
+/* Returns a new tuple, or NULL with an exception set. Its three items: the position where pop() searches next;
+ * bytes with the state of each position (0 empty, 1 a gap, 2 a key); the keys in order. */
 static PyObject *
 set_layout(PyObject *module, PyObject *object)
 {
@@ -60,7 +60,7 @@ set_layout(PyObject *module, PyObject *object)
         return NULL;
     }
     PyObject *keys = NULL;
-    do { /* this may run a finalizer that changes the set; the code after it runs none */
+    do { /* PyTuple_New may run a finalizer that changes the set; the code after the loop runs none */
         Py_XSETREF(keys, PyTuple_New(set->used));
     } while (keys != NULL && PyTuple_GET_SIZE(keys) != set->used);
     PyObject *places = keys != NULL ? PyBytes_FromStringAndSize(NULL, set->mask + 1) : NULL;
