@@ -1,10 +1,11 @@
-"""Counts the instructions of a call, eager and on the hot path, function by function; needs valgrind.
+"""Counts the machine instructions of an eager call and of a cache hit, by C function. Needs valgrind.
 
     bench/instructions.py [--calls N] [--workload relu|identity] [--rows N]
 
-Valgrind cannot run Go's runtime, so the entry is made here by _C.make_entry, with the guards and the code of a
-translation of the workload; everything that runs on a hit is the same. The two sides run one after the other in one
-process under callgrind. The output is the difference per call of the functions whose counts differ.
+Valgrind cannot run Go's runtime. So this script makes the cache entry itself with _C.make_entry, with the guards and
+the code that a translation of the workload would have: a hit runs the same instructions. Both kinds of calls run one
+after the other in one process under callgrind. The output lists the C functions whose counts differ, with the
+difference per call.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ WORKLOADS = {"relu": relu, "identity": identity}
 
 
 def optimized(function: Any, example: Any) -> Any:
-    """Return the function with an entry like the translator's: two tensors of exact type, torch's state unchanged."""
+    """Optimize the function, with an entry that guards two tensors of exact type and torch's state."""
     import types
 
     import godynamo
@@ -61,7 +62,7 @@ def optimized(function: Any, example: Any) -> Any:
 
 
 def child(name: str, calls: int) -> None:
-    """Run under callgrind: no call, a dump, eager's calls, a dump, the optimized function's calls, a dump."""
+    """Run no call, the eager calls, then the optimized calls, under callgrind; write a dump after each of the three."""
     import torch
 
     torch.set_num_threads(1)
@@ -81,7 +82,7 @@ def child(name: str, calls: int) -> None:
     sides = ((eager_loop, function), (fast_loop, fast))
     for loop, f in sides:
         loop(f, WARM_UP)
-    # Without calls first: the cost of switching the counting on and off is in every dump.
+    # The first dump is without calls: it has the cost of switching the counting on and off, which is in every dump.
     for loop, f, n in ((eager_loop, function, 0), *((loop, f, calls) for loop, f in sides)):
         control("--instr=on")
         loop(f, n)
@@ -100,7 +101,7 @@ def types_copy(function: Any) -> Any:
 
 
 def counts(dump: Path) -> Counter[str]:
-    """Return the instructions by function, as callgrind_annotate prints them."""
+    """Return the number of instructions of each function, as callgrind_annotate prints it."""
     text = subprocess.run(
         ["callgrind_annotate", "--auto=no", "--threshold=100", "--show-percs=no", str(dump)],
         capture_output=True, text=True, check=True,

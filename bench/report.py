@@ -1,4 +1,4 @@
-"""The table of a benchmark result, and the goals that it meets."""
+"""Formats a benchmark result as a Markdown table, and checks it against the goals."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Goal:
-    """An upper bound (with at_least: a lower bound) on the figure at `path` of the result."""
+    """An upper bound on the figure at `path` of the result, or a lower bound if `at_least` is set."""
 
     text: str
     path: tuple[str, ...]
@@ -30,7 +30,7 @@ GOALS = [
     Goal("eight entries in turn, µs over eager", ("calls", "eight", "godynamo", "over_eager_us"), 0.3),
     Goal("import over torch, ms", ("imports", "godynamo", "ms"), 30),
     Goal("import over torch, MiB", ("imports", "godynamo", "mib"), 10),
-    # Two processes of the same program differ by 1 to 2 % here; a hook left installed costs a factor of 1.2 or more.
+    # Two processes of the same program differ by 1 to 2 %; a hook that stays installed costs a factor of 1.2 or more.
     Goal("unrelated Python (fib), × without", ("unrelated", "fib", "ratio"), 1.02),
     Goal("unrelated Python (methods), × without", ("unrelated", "methods", "ratio"), 1.02),
     Goal("capture of 600 ops, × faster than torch.compile", ("capture", "speedup"), 5, at_least=True),
@@ -50,7 +50,7 @@ def lookup(result: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
 
 
 def judged(result: Mapping[str, Any]) -> list[tuple[Goal, float | None, bool | None]]:
-    """Return each goal with its figure and whether it is met; None and None without a figure."""
+    """Return each goal with its figure and whether it is met; both are None if the result has no such figure."""
     rows: list[tuple[Goal, float | None, bool | None]] = []
     for goal in GOALS:
         value = lookup(result, goal.path)
@@ -71,7 +71,7 @@ def _side(entry: Mapping[str, Any], side: str) -> str:
 
 
 def _other_figures(result: Mapping[str, Any]) -> list[str]:
-    """Return the rows that are not times per call: text, torch.compile's figure, ours."""
+    """Return the rows of figures other than times per call: a text, torch.compile's figure and godynamo's figure."""
     rows = [
         ("first call of a function of 600 operations, ms", ("capture", "{}", "ms")),
         ("first call of a transformer of 24 equal layers, ms", ("layers", "{}", "ms")),

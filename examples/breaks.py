@@ -7,14 +7,14 @@ import os
 import sys
 import warnings
 
-# torch warns at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
 
 
 def step(x: torch.Tensor, history: list[float]) -> torch.Tensor:
-    """Scale a batch and note its mean: as one writes it first."""
+    """Scale a batch and record its mean: a typical first version."""
     scale = len(os.listdir(os.curdir)) ** 0  # a call into the operating system
     y = torch.tanh(x) * scale
     history.append(y.mean().item())  # a Python number from a tensor's data
@@ -24,7 +24,7 @@ def step(x: torch.Tensor, history: list[float]) -> torch.Tensor:
 
 
 def better(x: torch.Tensor, history: list[torch.Tensor], scale: int) -> torch.Tensor:
-    """The same in one graph: what Python has to know comes in, what it wants to know stays a tensor."""
+    """Do the same in one graph: Python values are arguments, and tensor values stay tensors until the end."""
     y = torch.tanh(x) * scale
     history.append(y.mean())
     y = torch.where(y.abs().max() > 0.9, y * 0.5, y)
@@ -32,7 +32,7 @@ def better(x: torch.Tensor, history: list[torch.Tensor], scale: int) -> torch.Te
 
 
 def main() -> int:
-    """Both give the same."""
+    """Check that both return the same."""
     x = torch.linspace(-1, 3, 12).reshape(3, 4)
     numbers: list[float] = []
     tensors: list[torch.Tensor] = []

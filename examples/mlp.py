@@ -1,4 +1,4 @@
-"""The first speed-up: a small network at batch 1, where most of the time is not arithmetic.
+"""A first speed-up: a small network at batch size 1 spends most of its time outside arithmetic.
 
 python examples/mlp.py
 """
@@ -6,7 +6,7 @@ python examples/mlp.py
 import timeit
 import warnings
 
-# torch warns at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -16,7 +16,7 @@ import godynamo  # noqa: E402
 
 
 class Policy(nn.Module):
-    """A policy network as in reinforcement learning: called with one state at a time."""
+    """A policy network for reinforcement learning, which is called with one state at a time."""
 
     def __init__(self, state: int = 16, hidden: int = 64, actions: int = 4) -> None:
         super().__init__()
@@ -26,13 +26,13 @@ class Policy(nn.Module):
         self.head = nn.Linear(hidden, actions)
 
     def forward(self, state: torch.Tensor) -> torch.Tensor:
-        """(batch, state) -> (batch, actions), probabilities."""
+        """Map (batch, state) to (batch, actions), the actions' probabilities."""
         x = self.body(state)
         return self.head(x).softmax(-1)
 
 
 def best_us(call: object, rounds: int = 30, calls: int = 200) -> float:
-    """Microseconds a call, the best of many rounds."""
+    """Return the microseconds of a call, the best of many rounds."""
     return min(timeit.Timer("call()", globals={"call": call}).repeat(rounds, calls)) / calls * 1e6
 
 

@@ -1,4 +1,4 @@
-"""A backend of one's own: it sees each graph once, may change it, and returns what is called instead.
+"""A custom backend: it receives each graph once, may change it, and returns the callable that runs in its place.
 
 python examples/own_backend.py
 """
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-# torch warns at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -20,7 +20,7 @@ seen: Counter[str] = Counter()
 
 
 def without_dropout(gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[..., Any]:
-    """Take dropout out of the graph, so that a model in training mode gives the same twice."""
+    """Remove dropout from the graph, so that a model in training mode returns the same result twice."""
     for node in list(gm.graph.nodes):
         seen[node.op] += 1
         if getattr(node.target, "__name__", "") == "dropout":
@@ -33,7 +33,7 @@ def without_dropout(gm: fx.GraphModule, example_inputs: list[Any]) -> Callable[.
 
 
 def main() -> None:
-    """The model's dropout is gone where the backend is at work, and nowhere else."""
+    """Check that the optimized model in training mode returns what the model returns in evaluation mode."""
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(8, 32), nn.Dropout(0.5), nn.ReLU(), nn.Linear(32, 2))
     x = torch.randn(4, 8)

@@ -1,4 +1,4 @@
-"""Training a small transformer: the loss curve is eager's, bit by bit.
+"""Trains a small transformer: the loss curve equals that of eager mode bit by bit.
 
 python examples/train.py --steps 20 --compare
 godynamo run examples/train.py --steps 20 --plain
@@ -8,7 +8,7 @@ import argparse
 import time
 import warnings
 
-# torch warns at its import where NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -27,14 +27,14 @@ class Block(nn.Module):
         self.feed = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Dropout(0.1), nn.Linear(4 * width, width))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """(batch, tokens, width) -> the same."""
+        """Map (batch, tokens, width) to the same shape."""
         y = self.norm1(x)
         x = x + self.attention(y, y, y, need_weights=False)[0]
         return x + self.feed(self.norm2(x))
 
 
 class Model(nn.Module):
-    """Token ids to logits of the next token."""
+    """Maps token ids to logits of the next token."""
 
     def __init__(self, vocabulary: int = 32, width: int = 32, layers: int = 4) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ class Model(nn.Module):
         self.head = nn.Linear(width, vocabulary)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        """(batch, tokens) -> (batch, tokens, vocabulary)."""
+        """Map (batch, tokens) to (batch, tokens, vocabulary)."""
         x = self.embed(tokens)
         for block in self.blocks:
             x = block(x)
@@ -51,14 +51,14 @@ class Model(nn.Module):
 
 
 def batches(steps: int) -> list[tuple[torch.Tensor, torch.Tensor]]:
-    """Sequences that count upwards, from places drawn at random."""
+    """Return batches of sequences that count upwards from random starts."""
     generator = torch.Generator().manual_seed(1)
     rows = [torch.randint(32, (8, 1), generator=generator) + torch.arange(13) for _ in range(steps)]
     return [(row[:, :-1] % 32, row[:, 1:] % 32) for row in rows]
 
 
 def train(steps: int, *, optimized: bool) -> list[float]:
-    """Train from the same start; the loss of each step."""
+    """Train from the same initial weights; return the loss of each step."""
     torch.manual_seed(0)
     model = Model()
     run = godynamo.optimize(model) if optimized else model
@@ -74,14 +74,14 @@ def train(steps: int, *, optimized: bool) -> list[float]:
 
 
 def main() -> None:
-    """See the module's text."""
+    """See the module's docstring."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--steps", type=int, default=50)
     parser.add_argument("--plain", action="store_true", help="do not optimize here: godynamo run does")
     parser.add_argument("--compare", action="store_true", help="train a second time in eager")
     options = parser.parse_args()
     torch.set_num_threads(1)
-    train(1, optimized=False)  # what torch imports and allocates at its first step is in neither time
+    train(1, optimized=False)  # so that neither time includes torch's imports and allocations at its first step
     began = time.perf_counter()
     losses = train(options.steps, optimized=not options.plain)
     print(f"loss {losses[0]:.4f} -> {losses[-1]:.4f} in {time.perf_counter() - began:.1f} s")

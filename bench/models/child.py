@@ -2,13 +2,15 @@
 
     child.py NAME ROUNDS [--no-torch-compile] [--backend NAME]
 
-Right means: outputs, gradients, buffers and the random numbers drawn afterwards equal eager's bit by bit, in evaluation
-and in training, on the first and on later calls; if backward raises, with the same exception. Close: equal to 1e-6, for
-models that compute differently under torch.compiler.is_compiling() (transformers.mamba).
+A model is right if its outputs, gradients, buffers and the next random numbers equal those of eager mode bit by bit, in
+evaluation and in training, on the first and on later calls. If eager's backward raises, ours must raise the same
+exception. A model is close if the differences are at most 1e-6: some models compute differently under
+torch.compiler.is_compiling() (transformers.mamba).
 
-With --backend only correctness is reported. "callable" is a function that runs its GraphModule, also bit by bit.
-torch's own backends compute in another order: close then means within same.LIMITS of the largest element, and a larger
-difference is "torch's" if torch.compile with the same backend also has it.
+With --backend only correctness is reported. The backend "callable" is a function that runs its GraphModule, and its
+results must also be equal bit by bit. torch's own backends compute in another order: a model is then close if the
+differences are within same.LIMITS, as a share of the largest element. A larger difference counts as "torch's" if
+torch.compile with the same backend has the same one.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ Run = Callable[[], Any]
 
 
 def run_as_captured(gm: torch.fx.GraphModule, _example_inputs: Any) -> Callable[..., Any]:
-    """Run the graph: the backend "callable"."""
+    """Return a function that runs the graph unchanged; this is the backend "callable"."""
     gm.graph.lint()
     return lambda *inputs: gm(*inputs)
 
@@ -55,7 +57,7 @@ def tensors(value: Any) -> list[torch.Tensor]:
 
 
 def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
-    """Return the largest difference relative to the largest element (0: bitwise equal; inf: other shapes or None)."""
+    """Return the largest difference as a share of the largest element: 0 if bitwise equal, inf if shapes differ."""
     if len(a) != len(b):
         return math.inf
     worst = 0.0
@@ -68,7 +70,7 @@ def differ(a: list[torch.Tensor | None], b: list[torch.Tensor | None]) -> float:
 
 
 def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
-    """Run a training step without optimizer: outputs, gradients, buffers, next random number, backward's exception."""
+    """Run forward and backward; return outputs, gradients, buffers, the next random number and backward's exception."""
     torch.manual_seed(3)
     module.zero_grad()
     outputs = tensors(call())
@@ -115,7 +117,7 @@ def right(
 
 
 def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
-    """Check and count with godynamo; return the optimizing function."""
+    """Check a model and count its graphs under godynamo; return godynamo.optimize."""
     import godynamo
 
     torch.manual_seed(0)
@@ -139,7 +141,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
     if backend == "inductor":
         from torch._inductor import config
 
-        config.fallback_random = True  # otherwise it draws different random numbers
+        config.fallback_random = True  # otherwise inductor draws other random numbers than eager mode
 
     def judged(optimize: Callable[..., Any]) -> str:
         torch.manual_seed(0)
@@ -165,7 +167,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
 
 
 def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
-    """Count with torch.compile; return the optimizing function."""
+    """Count the graphs of torch.compile; return a function that compiles a module with it."""
     from torch import _dynamo
 
     explanation = _dynamo.explain(module)(*args, **kwargs)

@@ -1,16 +1,16 @@
-"""`make models`: runs the zoo, one process per model: correct? in one graph? how fast next to eager and torch.compile?
+"""`make models`: runs each model of the zoo in a separate process; reports correctness, graphs and times.
 
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
         [--backend NAME]
 
-The sides take turns, and a warm time is compared round by round: the median of the rounds' ratios, and its interval
-(godynamo/_tools/bench/timing.py). A model counts as slower only if the whole interval is above 1. Calls: how many more
-of torch's operators run in a call than in eager; bytes: the peak memory relative to eager's. These two do not depend
-on the machine's load.
+Eager mode, godynamo and torch.compile take turns, and warm times are compared round by round: the table has the median
+of the rounds' ratios and its interval (godynamo/_tools/bench/timing.py). A model counts as slower only if the whole
+interval is above 1. The column "calls" is the number of additional torch operator calls compared with eager mode; the
+column "bytes" is the peak memory relative to eager mode. These two do not depend on the machine's load.
 
-Exits with 1 if a model is wrong, fails, or is in more graphs than with torch.compile. With a backend (aot_eager,
-inductor, callable) it only checks that outputs, gradients, buffers and random numbers are eager's; a model that is as
-far off with torch.compile is no failure.
+Exits with 1 if a model is wrong, fails, or has more than one graph where torch.compile has one. With a backend
+(aot_eager, inductor, callable) only correctness is checked: outputs, gradients, buffers and random numbers must equal
+those of eager mode. A model with the same difference under torch.compile is no failure.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def backend_line(r: dict[str, Any]) -> str:
 
 
 def backend_verdict(r: dict[str, Any]) -> str:
-    """Return "right", "close", "torch's" for an error that torch.compile shares, or what is wrong."""
+    """Return "right", "close", "torch's: ..." if torch.compile is equally wrong, or a text that says what is wrong."""
     if "torch" in r:
         return (
             f"torch's: {r['wrong']}"
@@ -104,12 +104,12 @@ def mean(values: list[float]) -> float:
 
 
 def more_graphs(r: dict[str, Any]) -> bool:
-    """Return whether torch.compile has one graph and godynamo more."""
+    """Return whether torch.compile captures one graph and godynamo captures more."""
     return bool(r.get("torch_graphs") == 1 and r.get("graphs", 0) > 1)
 
 
 def told(results: list[dict[str, Any]], what: str) -> str:
-    """Report how many models are faster, and the names of those that are slower or undecided by the rounds."""
+    """Report how many models are faster, and which are slower or have an interval that contains 1."""
     pairs = [(r["name"], r["ratios"][what]) for r in results if what in r["ratios"]]
     slower = [name for name, (_, low, _) in pairs if low > 1]
     level = [name for name, (_, low, high) in pairs if low <= 1 <= high]
@@ -148,7 +148,7 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
 
 
 def with_backend(names: list[str], options: argparse.Namespace) -> int:
-    """Print the table of a backend."""
+    """Check the models with a backend and print a table; return the exit code."""
     results = []
     for name in names:
         results.append(one(name, options))

@@ -17,9 +17,9 @@ import os
 from typing import TYPE_CHECKING, Any
 
 try:
-    import torch as _torch  # noqa: F401 - the core looks for its symbols
+    import torch as _torch  # noqa: F401 - the core looks up torch's C++ symbols
 except ModuleNotFoundError as _error:
-    if _error.name != "torch":  # torch is installed and lacks something itself
+    if _error.name != "torch":  # torch is installed, and its own import failed
         raise
     raise ModuleNotFoundError(
         "godynamo needs PyTorch 2.6 or newer, which this Python does not have: pip install torch", name="torch"
@@ -139,7 +139,7 @@ def _from(module: str, names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), module)
 
 
-# Module of each name that is imported on first use; a submodule maps to itself.
+# Maps each name that is imported on first use to its module; a submodule maps to itself.
 _LAZY = {
     **{name: name for name in ("callback", "comptime", "exc", "overrides", "testing", "utils")},
     **_from(
@@ -169,7 +169,7 @@ _LAZY = {
 }
 
 
-if not TYPE_CHECKING:  # a type checker reports names that are not imported above
+if not TYPE_CHECKING:  # with __getattr__, a type checker would accept names that do not exist
 
     def __getattr__(name: str) -> Any:
         where = _LAZY.get(name)

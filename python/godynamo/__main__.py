@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def _tool() -> str | None:
-    """Return the tool next to this Python (installed by pip), of the checkout that has this package, or on PATH."""
+    """Return the path of the tool: next to this Python (where pip puts it), in this checkout's build, or on PATH."""
     for folder in (Path(sysconfig.get_path("scripts")), Path(__file__).parents[2] / "build" / "bin"):
         if os.access(folder / "godynamo", os.X_OK):
             return str(folder / "godynamo")
@@ -16,7 +16,7 @@ def _tool() -> str | None:
 
 
 def main() -> None:
-    """Replace this process by the tool; exit with 2 if there is none."""
+    """Replace this process by the tool; exit with 2 if the tool is not found."""
     tool = _tool()
     if tool is None:
         print(

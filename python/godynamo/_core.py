@@ -1,6 +1,6 @@
 """Loads ``_C``; if that fails (another Python, another platform), everything runs eagerly.
 
-``core`` is the extension module or a replacement that does nothing; ``available`` says which.
+``core`` is the extension module, or a replacement that does nothing; ``available`` is False for the replacement.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 import warnings
 from typing import Any
 
-#: the builtins at the import of this package: programs may replace them later
+#: The builtins when this package is imported. Programs may replace builtins later.
 BUILTINS = dict(vars(builtins))
 
 

@@ -1,1 +1,1 @@
-"""Hands captured graphs to backends and checks the results; Python operations in graphs."""
+"""Passes captured graphs to backends and checks the results. Implements Python operations in graphs."""

@@ -1,7 +1,8 @@
 """Recognizes backends that trace their graphs with AOTAutograd.
 
-Such a backend sees fake tensors and takes operators apart: recurrent layers then draw other random numbers, an LSTM's
-graph does not run, and tensors that FakeTensor can only guess (vague) become dense ones without elements.
+Such a backend runs the graph on fake tensors and decomposes operators. Recurrent layers then draw other random numbers,
+an LSTM's graph does not run, and tensors whose metadata FakeTensor can only guess (_translator/vague.py) become dense
+tensors without elements.
 """
 
 from __future__ import annotations
@@ -22,15 +23,15 @@ def count() -> str:
     """Return a text that changes when AOTAutograd traces a graph in this process."""
     module = sys.modules.get("torch._functorch.aot_autograd")
     counter = getattr(module, "AOT_COUNTER", None)
-    return "count(0)" if counter is None else repr(counter)  # next() would count itself
+    return "count(0)" if counter is None else repr(counter)  # calling next() would change the count
 
 
 class _Traces(BaseException):
-    """Raised when AOTAutograd starts to trace in a first run. Not an Exception, which a backend might catch."""
+    """Raised when AOTAutograd starts to trace in a first run. It is no Exception, so that no backend catches it."""
 
 
 class _Counter:
-    """Replaces AOTAutograd's counter permanently: each trace takes a number first, which a thread may refuse."""
+    """Replaces AOTAutograd's counter of traces for good. Each trace calls next() first, which raises if refused."""
 
     def __init__(self, counter: Any) -> None:
         self.counter = counter
@@ -62,10 +63,10 @@ def _refused() -> Iterator[None]:
 
 
 class FirstRun:
-    """A compiled graph whose operators must not be taken apart, from a backend that may trace on the first run.
+    """A compiled graph whose operators must not be decomposed, from a backend that may trace only at the first run.
 
-    If it does, nothing of the graph has run yet: the graph runs as captured, now and later, and ``found`` records the
-    backend for the next translations.
+    If the backend starts to trace, nothing of the graph has run yet. The captured graph then runs in place of the
+    compiled one, now and later, and ``found`` records "takes_apart" for the next translations with this backend.
     """
 
     def __init__(
@@ -89,12 +90,12 @@ class FirstRun:
             self._compiled = self._as_captured(args)
             result = self._compiled(*args)
         self._run = self._compiled
-        del self._as_captured  # it holds the graph's rows
+        del self._as_captured  # the function holds the graph's rows
         return result
 
 
 def with_fakes(error: BaseException | None) -> bool:
-    """Return whether an exception, or one that led to it, was raised while fake tensors were being created or run."""
+    """Return whether an exception, or one of its causes, was raised while fake tensors were being created or run."""
     while error is not None:
         traceback = error.__traceback__
         while traceback is not None:
@@ -106,10 +107,10 @@ def with_fakes(error: BaseException | None) -> bool:
 
 
 def of_a_leaf(t: torch.Tensor) -> bool:
-    """Return whether an in-place change raises in grad mode: ``t`` is a leaf that requires gradients, or a view of one.
+    """Return whether ``t`` is a leaf that requires gradients, or a view of one: in-place changes raise in grad mode.
 
-    A graph traced by AOTAutograd makes the change instead. A view that must not be changed for another reason (created
-    in no_grad mode, or one of several outputs) raises during the trace.
+    A graph traced by AOTAutograd makes such a change and does not raise. Other views that must not be changed (created
+    in no_grad mode, or one of several outputs) already raise during the trace.
     """
     base = t._base
     try:

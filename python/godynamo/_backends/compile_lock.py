@@ -1,11 +1,11 @@
-"""Only one backend compiles at a time in a process.
+"""Provides the lock under which backends compile: only one at a time in a process.
 
-Backends are not thread-safe: FX's patches, AOTAutograd's contexts and inductor's caches are process-wide, and
-torch.compile never calls two backends at once (its compile_lock). Without a lock, aot_eager on two threads raised
-"CURRENT_PATCHER is None in finally block". So backends, including custom ones, run under torch's lock.
+Backends are not thread-safe: FX's patches, AOTAutograd's contexts and inductor's caches are process-wide. torch.compile
+never calls two backends at once, because of its compile_lock. Without a lock, aot_eager on two threads raised
+"CURRENT_PATCHER is None in finally block". So all backends, including custom ones, run under torch's lock.
 
-The translating thread takes the lock inside the call into Python: waiting for it releases the GIL. The translator
-itself needs no lock.
+The translating thread takes the lock in Python code, so it releases the GIL while it waits. The translator itself needs
+no lock.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ _own: Any = RLock()
 
 
 def compile_lock() -> Any:
-    """Return the lock to hold around a backend: torch.compile's, so that it and godynamo exclude each other.
+    """Return the lock to hold around a backend: torch.compile's lock, so that torch.compile and godynamo take turns.
 
-    Before torch._dynamo is imported it is a lock of our own: the import takes a second, and a backend that needs it
-    has imported it by then. Only one of the two is ever taken: torch.compile may call godynamo while holding its lock.
+    Before torch._dynamo is imported, this is a lock of our own, since the import takes a second. A backend that needs
+    torch._dynamo has imported it by then. Only one of the two locks is ever taken, because torch.compile may call
+    godynamo while it holds its lock.
     """
     return getattr(sys.modules.get("torch._dynamo.convert_frame"), "compile_lock", _own)
 

@@ -1,4 +1,4 @@
-"""Hands a captured graph to a backend: handles the backend's failures and checks its result."""
+"""Passes a captured graph to a backend, handles the backend's failures and checks its result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = logging.getLogger("godynamo")
 
 @contextlib.contextmanager
 def _own_builtins() -> Iterator[None]:
-    """Temporarily restore builtins that the program has replaced: torch's code generator also calls len()."""
+    """Restore builtins that the program has replaced, for a ``with`` block: torch's code generator calls len() too."""
     ours, now = vars(builtins), dict(vars(builtins))
     if any(now.get(name) is not value for name, value in BUILTINS.items()):
         ours.update(BUILTINS)
@@ -55,19 +55,23 @@ def compile_fx(
     several: Sequence[int] = (),
     whole: bool = False,
 ) -> Callable[..., Any]:
-    """Hand a captured graph to a backend and check the result.
+    """Pass a captured graph to a backend, check the result and return the callable that runs the graph.
 
-    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first, Ref(i) for the node of row i.
-    several: rows among the outputs whose values are sequences; the backend sees their elements (graph_outputs).
-    whole: the graph is correct only if its operators are not taken apart (aot.FirstRun).
+    rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first; Ref(i) is the node of row i.
+    several: the outputs' rows whose values are sequences; the backend sees the sequences' elements (graph_outputs).
+    whole: the graph is correct only if its operators are not decomposed (aot.FirstRun).
 
-    Raises exc.BackendCompilerFailed if the backend raises and exc.InvalidBackendResult if it returns no callable; with
-    ``config.suppress_errors`` both are logged and the graph runs as captured. A graph also runs as captured if the
-    backend's fake tensors cannot run it because its sizes depend on data
-    (``utils.counters["stats"]["graphs_with_data_dependent_sizes"]``), or if the program calls an operator wrongly
-    (``["graphs_that_raise"]``): eager then raises its own exception at the usual place. A backend that traces with
-    AOTAutograd does not receive graphs of sparse, quantized, nested or mkldnn tensors
-    (``["graphs_of_tensors_that_are_not_dense"]``).
+    Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
+    callable. With ``config.suppress_errors`` both are logged and the graph runs as captured.
+
+    The graph also runs as captured, and a counter in ``utils.counters["stats"]`` is raised, in three cases:
+
+    - the graph's sizes depend on data, so the backend's fake tensors cannot run it
+      ("graphs_with_data_dependent_sizes");
+    - the program calls an operator wrongly, so that the captured graph raises eager mode's exception at the operator's
+      place ("graphs_that_raise");
+    - the backend traces with AOTAutograd and the graph has sparse, quantized, nested or mkldnn tensors
+      ("graphs_of_tensors_that_are_not_dense").
     """
     if several:
         gm, nodes = with_nodes(rows, example_inputs)
@@ -93,7 +97,8 @@ def _compiled(
             return _as_captured(rows, backend_name, example_inputs)
         raise
     finally:
-        if options is not None and aot.count() != traced:  # another thread may have traced, which costs some breaks
+        # The count may have changed because of another thread. Then the backend gets a few unnecessary graph breaks.
+        if options is not None and aot.count() != traced:
             options.found.add("takes_apart")
     if guessed and aot.count() != traced:
         return _as_captured(rows, backend_name, example_inputs)
@@ -110,7 +115,7 @@ def _as_captured(
     example_inputs: Sequence[Any],
     why: str = "tensors_that_are_not_dense",
 ) -> Callable[..., Any]:
-    """Return the graph as captured; the backend must not trace it with fake tensors, because of ``why``."""
+    """Return a callable that runs the graph without the backend; ``why`` is the reason, for log and counter."""
     log.info(
         "backend %r traces with fake tensors, which this graph does not allow (%s): it runs as captured",
         backend_name,
@@ -149,7 +154,7 @@ def _by_backend(
         if not config.suppress_errors:
             raise
         log.warning("backend %r failed; the graph runs as captured", backend_name, exc_info=True)
-        # Rebuilt: the backend may have changed part of its own graph.
+        # The graph is rebuilt, because the backend may have changed parts of the one that it received.
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
@@ -165,7 +170,7 @@ def _outputs_of(rows: Sequence[Any]) -> int:
 
 
 def _edited_outputs(compiled: Any) -> int | None:
-    """Return the number of outputs of a backend's result that is a GraphModule or its forward; None if unknown."""
+    """Return the number of outputs if a backend's result is a GraphModule or a GraphModule's forward, else None."""
     gm = getattr(compiled, "__self__", compiled)
     if not isinstance(gm, torch.fx.GraphModule):
         return None
@@ -174,7 +179,7 @@ def _edited_outputs(compiled: Any) -> int | None:
 
 
 def _depends_on_data(error: BaseException | None) -> bool:
-    """Return whether a backend failed because fake tensors have no data: neither it nor the graph is at fault."""
+    """Return whether a backend failed only because fake tensors have no data."""
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     while error is not None:
@@ -185,9 +190,9 @@ def _depends_on_data(error: BaseException | None) -> bool:
 
 
 def _no_compiler(error: BaseException | None) -> BaseException | None:
-    """Return the root of a backend's error if it reports that inductor has no C++ compiler, else None.
+    """Return the exception below a backend's error that reports a missing C++ compiler, else None.
 
-    Its context, pages of inductor frames, is suppressed: the remedy is one line.
+    The exception's context is suppressed: it would show pages of inductor frames, and the remedy is one line.
     """
     known: type[BaseException] | None = getattr(sys.modules.get("torch._inductor.exc"), "InvalidCxxCompiler", None)
     while error is not None and known is not None:
@@ -200,7 +205,7 @@ def _no_compiler(error: BaseException | None) -> BaseException | None:
 
 
 class _HeldBack(logging.Filter):
-    """Holds back this thread's records of a logger: fake tensors log each wrong call of an operator as a failure."""
+    """Holds back a logger's records from this thread: fake tensors log each wrong call of an operator as a failure."""
 
     def __init__(self, logger: str) -> None:
         super().__init__()
@@ -227,9 +232,9 @@ class _HeldBack(logging.Filter):
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Run the graph on copies; return whether it raises, forward or backward, so that no backend is to blame."""
+    """Run the graph forward and backward on copies; return whether it raises, so that no backend is at fault."""
     gm = build_graph_module(rows, example_inputs)
-    if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # these must run only once
+    if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # Python operations must run only once
         return False
     outside = torch_state.snapshot()
     try:
@@ -246,11 +251,11 @@ def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
 
 
 def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[..., Any]:
-    """Keep the eval-frame hook out of a backend's result: its frames would be captured and passed to the backend again.
+    """Wrap a backend's result so that the eval-frame hook is off while it runs.
 
-    The hook skips FX's, torch's and inductor's code by itself; such callables are returned unchanged. For others, each
-    call is checked: exc.InvalidBackendResult names a backend whose code returns a different number of values than its
-    graph.
+    Otherwise the hook would capture the result's frames and pass them to the backend again. The hook skips the code of
+    FX, torch and inductor by itself, so such callables are returned unchanged. The wrapper also checks each call: it
+    raises exc.InvalidBackendResult, with the backend's name, if the number of returned values is not that of the graph.
     """
     if isinstance(compiled, torch.fx.GraphModule):
         without_report(compiled)
@@ -278,7 +283,7 @@ def _outside(compiled: Callable[..., Any], name: str, outputs: int) -> Callable[
 
 
 _SEQUENCES = (tuple, list)
-#: saved here: the check of the outputs runs while the program's replacements of builtins are in effect
+#: Saved at import, because the program may have replaced these builtins when the outputs are checked.
 _length, _is_instance = len, isinstance
 
 
@@ -295,14 +300,14 @@ def _wrong_number(name: str, given: int, outputs: int) -> Callable[..., Any]:
     return wrong
 
 
-#: Seconds for which a backend is not interrupted: an interrupted AOTAutograd leaves nn.Module patched and dispatch
-#: modes entered. A longer compilation must end at Ctrl-C.
+#: Seconds for which signals wait while a backend compiles: an interrupted AOTAutograd leaves nn.Module patched and
+#: dispatch modes entered. After that time Ctrl-C ends the compilation.
 _PATIENCE = 0.5
 
 
 @contextlib.contextmanager
 def _nothing_lost() -> Iterator[None]:
-    """End the translation if an exception from outside is raised in a torch finalizer; CPython would only report it."""
+    """End the translation if a signal or a thread raises in a torch finalizer, where CPython would only report it."""
     theirs, thread = sys.unraisablehook, threading.get_ident()
 
     def ours(found: Any) -> None:
@@ -318,10 +323,11 @@ def _nothing_lost() -> Iterator[None]:
 
 
 def _not_its_own(error: BaseException, before: BaseException | None) -> BaseException | None:
-    """Return the outside exception or MemoryError that ``error`` is or has replaced; None if there is none.
+    """Return the exception in ``error``'s chain of contexts that is not the backend's own; None if there is none.
 
-    ``before``: the exception that was being handled at the start. A ``finally`` block in torch may fail, and C code
-    that ignores an exception makes CPython raise SystemError.
+    Such an exception is a MemoryError, or comes from a signal handler or another thread. ``error`` may have replaced
+    it: a ``finally`` block in torch may fail, and C code that ignores an exception makes CPython raise SystemError.
+    ``before`` is the exception that was being handled when the backend was called; the search ends there.
     """
     at: BaseException | None = error
     while at is not None and at is not before:
@@ -337,7 +343,7 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
     held = core.let_signals_through(_PATIENCE)
     try:
         if isinstance(backend, Named):
-            backend.resolve()  # imports torch._dynamo, whose lock is then the one to take
+            backend.resolve()  # may import torch._dynamo; compile_lock() then returns torch.compile's lock
         with compile_lock(), unseen(), _nothing_lost():
             compiled = backend(gm, example_inputs)
     except exc.BackendCompilerFailed:

@@ -1,4 +1,4 @@
-"""Builds a torch.fx.GraphModule from rows, as Go writes a graph; its nodes' example values are computed when read."""
+"""Builds a torch.fx.GraphModule from the node rows that Go writes. The nodes' example values are computed when read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("godynamo")
 
 
 class _Builder:
-    """Builds FX nodes from rows; an operand that FX cannot print becomes an attribute of the root."""
+    """Builds FX nodes from rows. An operand that FX cannot print becomes an attribute of the root module."""
 
     def __init__(self) -> None:
         self.root = torch.nn.Module()
@@ -27,7 +27,7 @@ class _Builder:
         self._constants: dict[int, Any] = {}
 
     def add(self, row: Sequence[Any]) -> None:
-        """Append the node of (op, name, target, args, kwargs, stack_trace[, source_range])."""
+        """Append the node of a row (op, name, target, args, kwargs, stack_trace[, source_range])."""
         op, name, target, args, kwargs, stack_trace, *where = row
         if op == "call_function" and target is python_ops.PyConstant:
             args = tuple(python_ops.PyObject(x) for x in args)
@@ -91,15 +91,15 @@ _PRINTABLE = (
 
 
 def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> Any:
-    """Return a linted torch.fx.GraphModule of rows: its output is a tuple, and node.meta["example_value"] is lazy.
+    """Return a linted torch.fx.GraphModule of rows. Its output is a tuple, and node.meta["example_value"] is lazy.
 
-    example_inputs, one per placeholder, are only described, not kept.
+    There is one example input per placeholder. Only descriptions of them are kept.
     """
     return with_nodes(rows, example_inputs)[0]
 
 
 def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
-    """Return the GraphModule and its node for each row."""
+    """Return the GraphModule of rows, and the node of each row."""
     builder = _Builder()
     for row in rows:
         builder.add(row)
@@ -117,7 +117,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any,
 
 @functools.lru_cache(maxsize=1)
 def _plain_call() -> tuple[Any, Any] | None:
-    """Return FX's class that calls a GraphModule, and a subclass without the report; None if this torch lacks it."""
+    """Return FX's class that calls a GraphModule, and a subclass that prints no report; None if torch has none."""
     from torch.fx import graph_module
 
     fx: Any = getattr(graph_module, "_WrappedCall", None)
@@ -134,7 +134,7 @@ def _plain_call() -> tuple[Any, Any] | None:
 
 
 def without_report(gm: Any) -> None:
-    """Stop FX from printing a report to stderr, and from dropping the traceback, when the graph raises."""
+    """Keep FX from printing a report to stderr and from dropping the traceback when this graph raises."""
     wrapped: Any = vars(type(gm)).get("_wrapped_call")
     ways = _plain_call()
     if ways is not None and type(wrapped) is ways[0]:
@@ -142,7 +142,7 @@ def without_report(gm: Any) -> None:
 
 
 def _forget_source(filename: str) -> None:
-    """Drop a graph's source, which FX keeps for tracebacks until the process ends: 0.7 KiB per graph."""
+    """Drop a graph's source. FX would keep it for tracebacks until the process ends, which costs 0.7 KiB per graph."""
     import linecache
 
     from torch.fx import graph_module
@@ -152,7 +152,7 @@ def _forget_source(filename: str) -> None:
 
 
 class _ExampleValues:
-    """Fake values of a graph's nodes, all computed on the first request: unused, they cost nothing."""
+    """Fake values of a graph's nodes. The first request computes all of them; without one they cost nothing."""
 
     def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
         self._gm = weakref.ref(gm)
@@ -160,7 +160,7 @@ class _ExampleValues:
         self._values: dict[str, Any] | None = None
 
     def get(self, name: str) -> Any:
-        """Return a node's fake value; KeyError if it cannot be computed."""
+        """Return a node's fake value. Raises KeyError if the value cannot be computed."""
         if self._values is None:
             gm = self._gm()
             make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
@@ -190,7 +190,7 @@ def _fake(description: Any) -> Any:
 
 
 class _Meta(dict[str, Any]):
-    """node.meta that computes "example_value" on the first read. A copy of it is a plain dict."""
+    """A dict for node.meta that computes "example_value" on the first read. Copies are plain dicts."""
 
     _MISSING = object()
 

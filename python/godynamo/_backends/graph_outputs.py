@@ -1,9 +1,9 @@
 """Flattens a captured graph's outputs to the tuple of tensors that backends expect.
 
-An operation may return a sequence (``x.max(0)``, ``x.split(1)``), and the program may keep it. AOTAutograd does not
-support such an output, and torch.compile never hands one to a backend. So the graph returns the elements, each once,
-and a wrapper of the compiled graph rebuilds the sequences with their exact types. A run on fake tensors determines
-their contents.
+An operation may return a sequence (``x.max(0)``, ``x.split(1)``), and the program may keep the sequence. AOTAutograd
+does not support such an output, and torch.compile never passes one to a backend. So the graph returns each element of
+the sequence once, and a wrapper of the compiled graph rebuilds the sequences with their exact types. A run on fake
+tensors determines how many elements each sequence has.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from . import python_ops
 from .rows import Ref
 
 Row = Sequence[Any]
-#: how to build an output from the flat ones: the index of one of them, or (type, parts)
+#: How to build one of the program's outputs from the flat outputs: a flat output's index, or (type, parts); None: None.
 Part = Any
 
 
 def flattened(
     rows: Sequence[Row], several: Iterable[int], values: Callable[[int], Any]
 ) -> tuple[list[Row], list[Part] | None]:
-    """Return the rows with a flat output, and how to build the outputs from it; None if they are the same.
+    """Return the rows with a flat output, and the Parts of the program's outputs; None for Parts if nothing changes.
 
-    several: rows whose value is a sequence. values: returns the fake value of a row; KeyError if unknown, and the row
-    stays as it is.
+    several: rows whose value is a sequence. values: returns the fake value of a row, or raises KeyError if the value is
+    unknown; such a row stays as it is.
     """
     wanted = {i: value for i in several if (value := _known(values, i)) is not None}
     if not wanted:
@@ -53,18 +53,18 @@ def _known(values: Callable[[int], Any], i: int) -> Any:
 
 
 class _Flat:
-    """Rows extended by the requested elements; an element that the program reads already keeps its node."""
+    """Extends rows by nodes that read elements of sequences. An element that a row already reads gets no new node."""
 
     def __init__(self, rows: Sequence[Row], values: Callable[[int], Any]) -> None:
         self.rows = list(rows[:-1])
         self.refs: list[Ref] = []
         self._places: dict[int, int] = {}
         self._elements: dict[tuple[int, int], int] = {}
-        self._same: dict[int, int] = {}  # rows that read the same element as an earlier row
+        self._same: dict[int, int] = {}  # row that reads an element -> first row that reads this element
         for i, row in enumerate(rows):
             if row[0] == "call_function" and len(row[3]) == 2 and isinstance(row[3][0], Ref):
                 of, key = row[3][0].index, row[3][1]
-                if isinstance(key, str):  # getattr of a named tuple
+                if isinstance(key, str):  # getattr on a named tuple
                     sequence = _known(values, of)
                     found = getattr(sequence, key, None)
                     key = next((k for k, item in enumerate(sequence or ()) if item is found), None)
@@ -72,7 +72,7 @@ class _Flat:
                     self._same[i] = self._elements.setdefault((of, key), i)
 
     def part(self, ref: Ref, value: Any) -> Part:
-        """Return how to build a value from flat outputs, adding those it needs."""
+        """Return the Part that builds a value; add the flat outputs that the Part needs."""
         if value is None or not isinstance(value, (tuple, list)):
             return self._place(ref)
         parts = [None if item is None else self.part(self._element(ref, k), item) for k, item in enumerate(value)]
@@ -96,7 +96,7 @@ class _Flat:
 
 
 def regrouped(compiled: Callable[..., Any], parts: Sequence[Part]) -> Callable[..., Any]:
-    """Return a callable that calls ``compiled``, which returns a flat tuple, and returns the program's outputs."""
+    """Return a callable that calls ``compiled`` and builds the program's outputs from the flat tuple it returns."""
 
     def run(*inputs: Any) -> list[Any]:
         flat = compiled(*inputs)
@@ -118,9 +118,10 @@ def _made(part: Part, flat: Sequence[Any]) -> Any:
 
 
 def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> dict[str, Any]:
-    """Return the values of a graph's nodes by name, up to the first that raises or can only be guessed (vague).
+    """Run a graph on fake tensors; return its nodes' values by name, up to the first that raises or is only a guess.
 
-    ``inputs`` makes the fake inputs for a mode. Empty for a graph with Python operations: they must run only once.
+    ``inputs(mode)`` makes the fake inputs. Which values are guesses is defined in _translator/vague.py. The result is
+    empty if the graph has Python operations, since they must run only once.
     """
     values: dict[str, Any] = {}
     if any(of_python(node.target) for node in gm.graph.nodes):
@@ -129,7 +130,7 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
     if raised in (DataDependentOutputException, DynamicOutputShapeException):
-        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # imported here: it takes longer than most graphs
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv  # late, since the import takes longer than most runs
 
         _run_fakes(gm, inputs, ShapeEnv(), values)
     return values
@@ -138,7 +139,10 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
 def _run_fakes(
     gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], symbols: Any, values: dict[str, Any]
 ) -> type[Exception] | None:
-    """Return the class of the exception that ended the run; the exception itself would keep all outer frames alive."""
+    """Run the graph and fill ``values``; return the class of the exception that ended the run, or None.
+
+    The exception itself is not returned, since it would keep all outer frames alive.
+    """
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     class Recorder(torch.fx.Interpreter):
@@ -159,7 +163,7 @@ def _run_fakes(
             fakes = inputs(mode)
             watch.vague = None
             recorder = Recorder(gm, garbage_collect_values=False)
-            recorder.extra_traceback = False  # FX builds its text in a frame that is part of a cycle
+            recorder.extra_traceback = False  # FX would build the text in a frame that is part of a reference cycle
             recorder.run(*fakes)
     except Exception as error:  # the values before the operation that raised are kept
         return type(error)
@@ -170,12 +174,12 @@ def _run_fakes(
 
 
 def like(example_inputs: Sequence[Any]) -> Callable[[Any], list[Any]]:
-    """Return a function that makes fake inputs like the real ones."""
+    """Return a function of a fake mode that makes fake inputs with the metadata of the example inputs."""
     return lambda mode: [
         mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in example_inputs
     ]
 
 
 def of_python(target: Any) -> bool:
-    """Return whether a target is a Python operation (python_ops), which must run only once, in the program's order."""
+    """Return whether a target is one of python_ops. Such operations must run only once, in the program's order."""
     return getattr(target, "__module__", None) == python_ops.__name__

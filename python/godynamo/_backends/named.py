@@ -1,9 +1,9 @@
-"""Backends by name: registered ones, those of packages, torch's own.
+"""Finds backends by name: registered backends, backends of installed packages, and torch's own.
 
-A backend is called as ``backend(gm, example_inputs)``: a real torch.fx.GraphModule, all of whose inputs (including
-lifted parameters) are placeholders, and the real input tensors. It returns a callable that takes the inputs
-positionally and returns a sequence of outputs. torch._dynamo is imported only when one of torch's backends is
-requested: the import takes a second.
+A backend is called as ``backend(gm, example_inputs)``. ``gm`` is a real torch.fx.GraphModule, all of whose inputs
+(including lifted parameters) are placeholders; ``example_inputs`` are the real input tensors. The backend returns a
+callable that takes the inputs positionally and returns a sequence of outputs. torch._dynamo is imported only when one
+of torch's backends is requested, since the import takes a second.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def register_backend(
     compiler_fn: None = None, name: str | None = None, tags: Sequence[str] = ()
 ) -> Callable[[B], B]: ...
 def register_backend(compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
-    """Register a backend under a name (default: its ``__name__``); also a decorator, with or without arguments.
+    """Register a backend under a name, by default its ``__name__``. Can be used as a decorator, also without arguments.
 
-    tags: words by which :func:`list_backends` excludes it ("debug", "experimental"). Raises TypeError if it is not
-    callable, ValueError if it has no name or the name is "eager".
+    tags: words by which :func:`list_backends` excludes the backend ("debug", "experimental"). Raises TypeError if the
+    backend is not callable, and ValueError if it has no name or the name is "eager".
 
     >>> @godynamo.register_backend
     ... def my_backend(gm, example_inputs):
@@ -69,7 +69,7 @@ def register_experimental_backend(compiler_fn: Backend | None = None, name: str 
 
 
 def registered() -> list[Backend]:
-    """Return the registered backends, to distinguish a backend from a function."""
+    """Return the registered backends; optimize() uses them to distinguish a backend from a function."""
     return list(_own.values())
 
 
@@ -87,9 +87,9 @@ def _torch_backends() -> list[str]:
 
 
 def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")) -> list[str]:
-    """List the names that ``backend=`` accepts: "eager", registered ones, entry points, torch's. Imports torch._dynamo.
+    """List the names that ``backend=`` accepts: "eager", registered backends, entry points and torch's backends.
 
-    exclude_tags: omit those registered with one of these tags; None or (): list all.
+    exclude_tags: omit backends registered with one of these tags; None or () lists all. Imports torch._dynamo.
     """
     from torch._dynamo.backends.registry import list_backends as torch_list
 
@@ -99,9 +99,10 @@ def list_backends(exclude_tags: Sequence[str] | None = ("debug", "experimental")
 
 
 def lookup_backend(backend: str | Backend) -> Backend:
-    """Return the backend of a name; a callable is returned unchanged.
+    """Return the backend with a name; a callable is returned unchanged.
 
-    Raises exc.InvalidBackend, a ValueError that suggests similar names, and TypeError for any other object.
+    Raises exc.InvalidBackend, a ValueError that suggests similar names, for an unknown name, and TypeError for an
+    object that is neither a name nor a callable.
     """
     if not isinstance(backend, str):
         if not callable(backend):
@@ -128,14 +129,14 @@ def _eager(gm: Any, _example_inputs: Sequence[Any]) -> Any:
 
 
 def by_name(name: str, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
-    """Return the backend for a name, resolved now so that optimize() raises for an unknown name."""
+    """Return the backend for a name. It is looked up now, so that optimize() raises for an unknown name."""
     backend = Named(name, mode, dict(options or {}), dynamic)
     backend.resolve()
     return backend
 
 
 class Named:
-    """A backend given by name, with torch.compile's mode and options; pickled as these."""
+    """A backend given by name, with torch.compile's mode and options. A pickle contains only these arguments."""
 
     __godynamo_backend__ = True
 
@@ -145,7 +146,7 @@ class Named:
         self._resolved: Backend | None = None
 
     def resolve(self) -> Backend:
-        """Look the backend up; ValueError for an unknown name."""
+        """Look the backend up and return it. Raises ValueError for an unknown name."""
         if self._resolved is None:
             name, mode, options, dynamic = self._key
             found = lookup_backend(name)
@@ -153,7 +154,7 @@ class Named:
             if name in _own or plain:
                 self._resolved = functools.partial(found, **({"options": options} if options else {}))
             elif name == "inductor":
-                # torch.compile's own interpretation of mode and options.
+                # torch.compile interprets mode and options in these two classes.
                 self._resolved = torch._TorchCompileInductorWrapper(mode, options or None, dynamic)
             else:
                 self._resolved = torch._TorchCompileWrapper(name, mode, options or None, dynamic)
@@ -161,7 +162,7 @@ class Named:
 
     @property
     def of_torch(self) -> bool:
-        """Whether it is a torch backend, other than those that run the graph's operators unchanged."""
+        """Whether this is a torch backend that does not run the graph's operators unchanged."""
         name = self._key[0]
         return name not in _RUN_OPERATORS and name not in _own and name not in _entry_points()
 
@@ -172,14 +173,15 @@ class Named:
         return Named, self._key
 
 
-#: torch's backends that run the graph's operators themselves
+#: torch's backends that run the graph's operators unchanged
 _RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager", "ts"}
 
 
 def takes_apart(backend: Any) -> bool:
-    """Return whether a backend is one of torch's that trace the graph with AOTAutograd.
+    """Return whether a backend is one of torch's backends that trace the graph with AOTAutograd.
 
-    Recurrent layers then draw other random numbers, and an LSTM's graph does not run; torch.compile also breaks there.
+    With such a backend recurrent layers draw other random numbers, and an LSTM's graph does not run. torch.compile
+    breaks the graph at such layers, and so does godynamo.
     """
     if isinstance(backend, Named):
         return backend.of_torch

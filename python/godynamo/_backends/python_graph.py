@@ -1,4 +1,4 @@
-"""GraphModules with Python operations. FX pickles a graph by retracing its code, which would run those operations."""
+"""Pickles GraphModules with Python operations. FX unpickles a graph by tracing its code, which would run them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .rows import Ref
 
 
 class PythonGraphModule(torch.fx.GraphModule):
-    """Pickles node by node: its constants must be picklable, and nothing runs."""
+    """A GraphModule that pickles node by node, so that nothing runs. Its constants must be picklable."""
 
     def __reduce__(self) -> Any:
         place = {node: i for i, node in enumerate(self.graph.nodes)}

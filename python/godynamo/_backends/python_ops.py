@@ -1,7 +1,8 @@
-"""Python operations of a graph (``optimize(python_ops=True)``): targets of nodes for calls that cannot be captured.
+"""Defines the Python operations of a graph (``optimize(python_ops=True)``): nodes for calls that cannot be captured.
 
-Each function is one operation on real objects, under a name that FX can print and pickle. FX treats them as impure:
-its dead-code elimination keeps them. ``python_text`` prints a graph that contains them.
+Each function here is the target of such nodes. It is one operation on real objects, under a name that FX can print and
+pickle. FX treats Python operations as impure, so its dead-code elimination keeps them. ``python_text`` prints a graph
+that contains them.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from . import python_types
 
 
 class PyObject:
-    """Holds the object of a PyConstant node: copies of a graph share the object; it pickles if the object does."""
+    """Holds the object of a PyConstant node. Copies of a graph share the object. A pickle contains the object."""
 
     def __init__(self, value: Any) -> None:
         self.value = value
@@ -33,7 +34,7 @@ class PyObject:
 
 
 def PyConstant(held: PyObject) -> Any:
-    """Return the object itself."""
+    """Return the held object."""
     return held.value
 
 
@@ -43,12 +44,12 @@ def PyObjectCall(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
 
 
 def call_ex(fn: Any, args: Any, kwargs: Any = None, /) -> Any:
-    """Return ``fn(*args, **kwargs)``; the items are unknown."""
+    """Return ``fn(*args, **kwargs)``, for arguments whose number and names are unknown while translating."""
     return fn(*args) if kwargs is None else fn(*args, **kwargs)
 
 
 def load_global(namespace: dict[str, Any], name: str) -> Any:
-    """Return a global's current value, else the builtin; raises NameError if there is none."""
+    """Return the current value of a global, or else of a builtin. Raises NameError if neither has the name."""
     try:
         return namespace[name]
     except KeyError:
@@ -66,7 +67,7 @@ def load_global_of(namespace: dict[str, Any], name: str) -> Any:
 
 
 def load_cell(cell: Any, name: str, free: bool) -> Any:
-    """Return a closure cell's current value; raises CPython's NameError if it is empty."""
+    """Return a closure cell's current value; raise CPython's NameError or UnboundLocalError if the cell is empty."""
     try:
         return cell.cell_contents
     except ValueError:
@@ -82,12 +83,12 @@ def _unpacker(count: int) -> Callable[[Any], Any]:
     names = ", ".join(f"v{i}" for i in range(count))
     scope: dict[str, Any] = {}
     text = f"def unpack(value):\n    [{names}] = value\n    return ({names}{',' if count else ''})"
-    exec(compile(text, __file__, "exec"), scope)  # under this file's name, so that the hook skips it
+    exec(compile(text, __file__, "exec"), scope)  # with this file's name, so that the eval-frame hook skips the code
     return scope["unpack"]  # type: ignore[no-any-return]
 
 
 def unpack(value: Any, count: int) -> tuple[Any, ...]:
-    """Return the items assigned to ``count`` targets, with CPython's errors if there are more or fewer."""
+    """Unpack ``value`` into ``count`` items; raise CPython's errors if there are more or fewer."""
     return _unpacker(count)(value)  # type: ignore[no-any-return]
 
 
@@ -122,7 +123,11 @@ def extend_dict(items: Any, more: Any) -> dict[Any, Any]:
 
 
 def merge_keywords(fn: Any, known: Any, more: Any) -> dict[Any, Any]:
-    """Return the keywords of ``fn(**known, **more)``; invalid ones raise in such a call, which never reaches ``fn``."""
+    """Return the keywords of ``fn(**known, **more)``.
+
+    If ``more`` is no mapping or repeats a keyword, this makes that call, which raises CPython's error before ``fn``
+    runs.
+    """
     if not hasattr(more, "keys"):
         fn(**known, **more)
     added = {**more}
@@ -142,7 +147,7 @@ def import_name(name: str, namespace: dict[str, Any], local: None, fromlist: Any
 
 
 def CastFromPython(value: Any, *, types: str) -> Any:
-    """Return ``value`` if it is of a type, else raise ValueError."""
+    """Return ``value`` if it has the type ``types`` (in TorchScript's notation), else raise ValueError."""
     if not python_types.fits(value, types):
         raise ValueError(f"cannot cast Python object of type {type(value).__name__} to TorchScript type {types}")
     return value
@@ -154,7 +159,7 @@ def import_name_of(name: str, namespace: dict[str, Any], local: None, fromlist: 
 
 
 def _operation(name: str, fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return ``fn`` as an operation of this module: FX would assume that the original has no effects."""
+    """Return a function of this module that calls ``fn``. FX would assume that ``fn`` itself has no effects."""
 
     def run(*args: Any) -> Any:
         return fn(*args)
@@ -178,7 +183,7 @@ for _name in _BUILTINS:
 
 
 def _effectful() -> None:
-    """Mark all operations here for FX as impossible to remove."""
+    """Register the operations of this module with FX as having side effects, so that FX removes none of their nodes."""
     from torch.fx import node
 
     for name, fn in [*globals().items()]:

@@ -17,7 +17,7 @@ from . import python_ops
 
 
 def text(gm: torch.fx.GraphModule) -> str:
-    """Return a graph in TorchScript's fallback format: one node per line, including the operations' constants."""
+    """Return a graph in TorchScript's fallback format: one line per node, and one per constant operand."""
     printer = _Printer(gm)
     return printer.graph()
 

@@ -1,4 +1,4 @@
-"""Annotated types in TorchScript's notation (``optimize(python_ops="checked")``), and the check of a value."""
+"""Converts annotations to TorchScript types and checks values against them (``optimize(python_ops="checked")``)."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _PLAIN: dict[Any, str] = {
 }
 _GENERIC: dict[Any, str] = {list: "List", dict: "Dict", tuple: "Tuple"}
 
-#: what an annotation requires: the type's text and, for a tuple of fixed length, the Specs of its items
+#: The type that an annotation requires: its text and, for a tuple of fixed length, the Specs of the items.
 Spec = tuple[str, tuple[Any, ...]]
 
 
 def spec_of(annotation: Any) -> Spec | None:
-    """Return the type an annotated value is checked for; None: no check (Any, object, no TorchScript type)."""
+    """Return the Spec of an annotation; None if values are not checked (Any, object, a type unknown to TorchScript)."""
     if _hashable(annotation) and annotation in _PLAIN:
         return _PLAIN[annotation], ()
     origin, args = typing.get_origin(annotation), typing.get_args(annotation)
@@ -60,7 +60,7 @@ def _hashable(value: Any) -> bool:
 
 @functools.lru_cache(maxsize=256)
 def _plain_tensor(cls: type) -> bool:
-    """Return whether a tensor class behaves like torch.Tensor: a value that passes the check is captured as one."""
+    """Return whether a tensor class overrides nothing of torch.Tensor: its tensors can be captured as plain tensors."""
     if cls is torch.Tensor or cls is torch.nn.Parameter:
         return True
     added = {name for base in cls.__mro__[: cls.__mro__.index(torch.Tensor)] for name in vars(base)}
@@ -86,7 +86,7 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 
 
 def fits(value: Any, types: str) -> bool:
-    """Return whether a value is of a type, written as the text of a Spec."""
+    """Return whether a value has the type with this text (see Spec)."""
     return _check(ast.parse(types, mode="eval").body, value)
 
 
@@ -111,10 +111,10 @@ def _check(spec: ast.expr, value: Any) -> bool:
 
 
 def asked_of(code: types.CodeType, namespace: dict[str, Any]) -> dict[Any, Spec]:
-    """Return the Specs of a function's annotations: of "return", and of annotated assignments by (line, column).
+    """Return the Specs of a function's annotations, under "return" and, for annotated assignments, (line, column).
 
-    Read from the source, since CPython does not keep annotations of local variables; empty if there is none.
-    Annotations that cannot be evaluated in the globals are ignored.
+    The annotations are read from the source, since CPython does not keep annotations of local variables. The result is
+    empty if there is no source. Annotations that cannot be evaluated in the globals are ignored.
     """
     try:
         lines, first = inspect.getsourcelines(code)
@@ -133,7 +133,7 @@ def asked_of(code: types.CodeType, namespace: dict[str, Any]) -> dict[Any, Spec]
             value = eval(compile(ast.Expression(annotation), "<annotation>", "eval"), namespace)
             if isinstance(value, str):
                 value = eval(value, namespace)
-        except Exception:  # CPython does not evaluate the annotation at all
+        except Exception:  # CPython does not evaluate annotations of local variables, so they may be invalid
             return
         spec = spec_of(value)
         if spec is not None:

@@ -1,4 +1,4 @@
-"""Node rows: a graph as Go writes it, before it becomes a torch.fx.GraphModule.
+"""Node rows: the form in which Go passes a graph, before it becomes a torch.fx.GraphModule.
 
 A row is (op, name, target, args, kwargs, stack_trace, source_range); placeholders come first, the output last.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 
 class Ref:
-    """Operand of a node row: the node of another row of the same graph."""
+    """An operand in a node row that is the node of another row of the same graph."""
 
     __slots__ = ("index",)
 

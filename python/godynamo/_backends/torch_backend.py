@@ -1,4 +1,4 @@
-"""``torch.compile(f, backend="godynamo")``: torch finds it through the package's entry point."""
+"""The backend of ``torch.compile(f, backend="godynamo")``. torch finds it through the package's entry point."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from .._user.optimize import optimize
 
 
 def godynamo(gm: Any, example_inputs: list[Any], **_: Any) -> Callable[..., Any]:
-    """Translate a graph module captured by torch.compile, with the graph inlined as bytecode."""
+    """Return the optimized forward of a graph module that torch.compile has captured. The graph is run as bytecode."""
     return optimize(gm.forward, backend="eager")  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""config.verify_correctness: compares a backend's first call with the graph as captured."""
+"""Implements config.verify_correctness: compares the first call of a compiled graph with the captured graph."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ log = logging.getLogger("godynamo")
 
 
 class Verified:
-    """Compares the first call with the graph run as captured; raises RuntimeError if they differ."""
+    """Runs a compiled graph. The first call also runs the captured graph; it raises RuntimeError if results differ."""
 
     def __init__(self, compiled: Callable[..., Any], reference: Any, name: str) -> None:
         self._compiled = compiled
@@ -38,8 +38,8 @@ class Verified:
 
 
 def copied(x: Any) -> Any:
-    """Return a copy of a graph's input, for a run without visible effects."""
+    """Return a copy of a graph's input, for a run that does not change the input."""
     if not isinstance(x, torch.Tensor):
         return x
     copy = x.detach().clone().requires_grad_(x.requires_grad)
-    return copy if x.is_leaf else copy.clone()  # unlike a leaf, a computed tensor may be changed in place
+    return copy if x.is_leaf else copy.clone()  # a graph may change a computed tensor in place, but not a leaf

@@ -1,1 +1,1 @@
-"""Functions called by transformed code, guards, the Go library and the C core."""
+"""Functions that transformed code, guards, the Go library and the C core call."""

@@ -1,4 +1,4 @@
-"""Functions called by transformed code for values recomputed by each call: variables/computed.go and random.go."""
+"""Functions that transformed code calls for values computed at run time (variables/computed.go, random.go)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DTYPES = {float: torch.float64, int: torch.int64}
 
 
 def as_tensor(number: float) -> torch.Tensor:
-    """Return a Python number as a graph input: a tensor without dimensions that holds it exactly."""
+    """Return a tensor without dimensions that holds a Python number exactly, as an input of a graph."""
     with torch._C.DisableTorchFunction():
         return torch.tensor(number, dtype=_DTYPES[type(number)], device="cpu")
 
@@ -30,7 +30,7 @@ def shuffled(
 
 
 def _words_can_be_put_back() -> bool:
-    """Return whether this Python's generators have the layout that the core expects."""
+    """Return whether random.Random objects of this Python have the memory layout that the core expects."""
     generator, other = random.Random(1), random.Random(2)
     words = _C.random_words(generator)
     expected = [generator.random() for _ in range(700)]
@@ -43,7 +43,7 @@ _PLAIN: Any = (random.Random,) if _words_can_be_put_back() else ()
 
 
 def saved(generator: Any) -> Any:
-    """Return the state of a generator, for ``restore``; None if it has no state."""
+    """Return the state of a generator, for ``restore``; None if the generator has no state."""
     if isinstance(generator, random.SystemRandom):
         return None
     if isinstance(generator, _PLAIN):
@@ -52,7 +52,7 @@ def saved(generator: Any) -> Any:
 
 
 def restore(generator: Any, state: Any) -> None:
-    """Restore a generator's state: its draws are undone, and the user's code runs again from its start."""
+    """Restore a generator's state, which undoes its draws, before the user's code runs again from its start."""
     if state is None:
         return
     if isinstance(generator, _PLAIN):

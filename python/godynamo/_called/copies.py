@@ -1,4 +1,4 @@
-"""Values of small tensors, saved before operations that change them and restored if the user's code runs again."""
+"""Saves the values of small tensors before operations change them, and restores them if the user's code runs again."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-#: elements; a larger tensor breaks the graph instead
+#: maximum number of elements of a tensor that is saved; a larger tensor breaks the graph instead
 _CHEAP = 1 << 14
 
 _Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]
@@ -25,7 +25,7 @@ def _set_each_version(tensors: tuple[torch.Tensor, ...], versions: tuple[int, ..
 
 
 def _setter() -> Callable[[tuple[torch.Tensor, ...], tuple[int, ...]], None]:
-    """Return the setter for this torch: 2.6 takes one tensor and its version, later versions take tuples."""
+    """Return the function that sets version counters. torch 2.6 sets one at a time, later versions take tuples."""
     try:
         _set_versions((), ())
     except TypeError:
@@ -37,7 +37,7 @@ _put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor has few values, and in-place operations change nothing else (batch norm's statistics)."""
+    """Return whether a tensor is small, and in-place operations change only its values (as batch norm's statistics)."""
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided
@@ -49,9 +49,10 @@ def cheap_to_copy(tensor: torch.Tensor) -> bool:
 
 
 class Copies:
-    """Saves the values of tensors that look like the examples, and restores them.
+    """Saves and restores the values of tensors that look like the examples.
 
-    One operation joins all tensors of a kind: it costs little more than copying one.
+    All tensors with the same dtype, device and number of dimensions (0 or 1) are joined by one operation, which costs
+    little more than copying one tensor.
     """
 
     def __init__(self, *examples: torch.Tensor) -> None:
@@ -67,7 +68,7 @@ class Copies:
                 self._joins.append((join, operator.itemgetter(*group)))
 
     def read(self, *tensors: torch.Tensor) -> _Read:
-        """Return the argument for put_back()."""
+        """Save the tensors' values and versions; return them for put_back()."""
         return tensors, tuple([t._version for t in tensors]), [join(pick(tensors)) for join, pick in self._joins]
 
     def put_back(self, read: _Read) -> None:

@@ -1,7 +1,7 @@
-"""Calls that transformed code makes instead of calls that inspect their caller: logging and warnings.
+"""Replacements for logging and warning calls in transformed code. The originals inspect the frame of their caller.
 
-They are used only if they run no user code: all handlers are logging's own, and warnings are shown by the warnings
-module.
+A replacement is used only if it runs no user code: all handlers must be logging's own, and the warnings module itself
+must show the warnings.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LEVELS = {
     "critical": logging.CRITICAL,
 }
 
-#: Methods of loggers and functions of the module → the level; None: the first argument is the level.
+#: Methods of Logger and functions of the logging module → their level; None: the first argument is the level.
 LOGGING: dict[Any, int | None] = {
     **{getattr(logging.Logger, name): level for name, level in _LEVELS.items()},
     **{getattr(logging, name): level for name, level in _LEVELS.items()},
@@ -33,17 +33,17 @@ LOGGING: dict[Any, int | None] = {
 
 
 def level_of(fn: Any) -> int | None:
-    """Return the level at which one of these functions logs."""
+    """Return the level at which a function of LOGGING logs."""
     return LOGGING[fn]
 
 
 def is_method(fn: Any) -> bool:
-    """Return whether it is a logger's method; the module's functions log to the root logger."""
+    """Return whether a function of LOGGING is a method of Logger, not a function of the module."""
     return fn is getattr(logging.Logger, fn.__name__, None)
 
 
 def root() -> logging.Logger:
-    """Return the logger of the module's functions."""
+    """Return the root logger, to which the functions of the logging module log."""
     return logging.root
 
 
@@ -52,7 +52,7 @@ def _logging_only(obj: Any) -> bool:
 
 
 def plain_logger(logger: Any) -> bool:
-    """Return whether a record to this logger runs only logging's own code; a guard predicate."""
+    """Return whether logging to this logger runs only the logging module's code. Used as a guard predicate."""
     if not _logging_only(logger) or logger.filters or logging.getLogRecordFactory() is not logging.LogRecord:
         return False
     at = logger
@@ -80,10 +80,10 @@ def log_root(logger: logging.Logger, level: int, place: Place, message: Any, *ar
 
 
 def plain_warnings(_: Any) -> bool:
-    """Return whether a warning runs only the warnings module's own code; a guard predicate."""
+    """Return whether showing a warning runs only the warnings module's code. Used as a guard predicate."""
     shown: Any = warnings
     return (
-        bool(sys.modules.get("warnings") is warnings)  # where C looks it up
+        bool(sys.modules.get("warnings") is warnings)  # C code looks the module up in sys.modules
         and shown.showwarning is shown._showwarning_orig
         and getattr(shown._showwarnmsg_impl, "__module__", None) == "warnings"
         and shown.warn is _warnings.warn

@@ -1,11 +1,12 @@
 """Finds the operation of a graph that raised, from the traceback of the backend's callable.
 
-In the code that FX generates, variables have their nodes' names. FX keeps a node's user stack in ``stack_trace``, which
-copies and most passes (including AOTAutograd's) preserve. If a backend compiles to something else, nothing is found.
+In the code that FX generates, each variable has the name of its node. A node's ``stack_trace`` is the user's stack;
+copies of the graph and most passes (including AOTAutograd's) preserve it. If a backend compiles the graph to other
+code than FX's, nothing is found.
 
-An operation that takes functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs a graph for each. The frame
-of such a graph is found in the same way and replaced by the user frames of the captured code, inside torch's own
-frames.
+An operation that takes functions (torch.vmap, checkpoint, ...: _translator/higher.py) runs one graph per function. The
+frame of such a graph is found in the same way. In the traceback, the user frames of the captured code replace it;
+torch's own frames around it stay.
 """
 
 from __future__ import annotations
@@ -20,16 +21,17 @@ import torch
 from .._backends import compiling, graph_modules, python_ops, verified
 from .._translator import higher
 
-# (code, globals, lasti, line) of each user frame, outermost first; the variables to show may follow the outermost
+# (code, globals, lasti, line) of each user frame, outermost first. The outermost tuple may end with the variables that
+# its frame shows.
 Chain = tuple[tuple[Any, ...], ...]
-# (name of the node, its user frames) for the backend's graph; for a function's graph, also the number of frames
-# outside the function
+# (name of a node, its user frames) for a node of the backend's graph. For a node of a function's graph, a third item
+# is the number of user frames that are outside the function.
 Operation = tuple[str, Chain] | tuple[str, Chain, int]
 Operations = tuple[Operation, ...]
-# entries of a traceback, and user frames that replace one
+# a traceback: its entries, or (user frames, the frame that they replace)
 Parts = tuple[TracebackType | tuple[Chain, FrameType], ...]
 
-#: files whose frames call a graph
+#: files of the functions through which a graph is called
 _CALLS = {
     torch.fx.graph_module.__file__,
     torch.nn.modules.module.__file__,
@@ -42,10 +44,11 @@ _CALLS = {
 def user_frames(
     question: tuple[Operations, TracebackType, bool],
 ) -> tuple[Chain | None, TracebackType | Parts | None] | None:
-    """Return the user frames of the operation that raised and the traceback inside them; None: nothing to replace.
+    """Return the user frames of the operation that raised, and the rest of the traceback inside that operation.
 
-    question: operations, the traceback below the transformed frame, and whether that frame called the backend's graph.
-    If it did not, or the operation is not found, the user frames are None. Called by C (traceback.c).
+    ``question`` has the operations, the traceback below the transformed frame, and whether that frame called the
+    backend's graph. If it did not, or if the operation is not found, the user frames are None. Returns None if nothing
+    in the traceback must be replaced. C calls this function (traceback.c).
     """
     operations, tb, whole = question
     graph = tuple(op for op in operations if len(op) == 2)
@@ -67,7 +70,7 @@ def user_frames(
 
 
 def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None:
-    """Return a traceback with user frames in place of those of functions' graphs; None if there are none."""
+    """Replace the frames of functions' graphs in a traceback by user frames; return None if it has no such frame."""
     parts: list[Any] = []
     left_out = False
     while entry is not None:
@@ -87,7 +90,10 @@ def _inside(operations: Operations, entry: TracebackType | None) -> Parts | None
 
 
 def _function_levels(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """Return the function's own frames for an operation of its graph. A name is not enough: other graphs share it."""
+    """Return the user frames inside the function for a node of its graph; None if the node is not found.
+
+    The node is found by its user stack first, since several graphs may have nodes of the same name.
+    """
     wanted = stack_trace.strip()
     found = [op for op in operations if _text(op[1]) == wanted] if wanted else []
     found = [op for op in found if op[0] == name] or found
@@ -99,7 +105,7 @@ def _file(entry: TracebackType) -> str:
 
 
 def _node_of(entry: TracebackType) -> tuple[str, str] | None:
-    """Return the name and stack_trace ("" if lost) of a frame's current node."""
+    """Return the name and stack_trace of the node that a frame is running ("" if the node has lost it), or None."""
     frame = entry.tb_frame
     if frame.f_code is torch.fx.Interpreter.run_node.__code__:
         node = frame.f_locals.get("n")
@@ -111,7 +117,10 @@ def _node_of(entry: TracebackType) -> tuple[str, str] | None:
 
 
 def _assigned(line: str) -> str:
-    """Return the node computed by a line of generated code: `mul = x * 2; x = None`, `x += y; iadd = x; y = None`."""
+    """Return the name of the node that a line of generated code computes.
+
+    The name is "mul" for `mul = x * 2; x = None`, and "iadd" for `x += y; iadd = x; y = None`.
+    """
     try:
         statements = ast.parse(line.strip()).body
     except SyntaxError:
@@ -133,7 +142,7 @@ def _stack_trace(frame: FrameType, name: str) -> str:
 
 
 def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
-    """Return the chain of a node, found by its user stack; among the nodes of one line, by its name."""
+    """Return the user frames of a node, which is found by its user stack or, among nodes of one line, by its name."""
     if not stack_trace:
         return next((op[1] for op in operations if op[0] == name), None)
     wanted = stack_trace.strip()
@@ -144,18 +153,18 @@ def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
     if not chains:
         return None
     if any(chain != chains[0] for chain in chains):
-        # A pass has renamed the node: the line is known, the position in it is not.
+        # A pass has renamed the node, so the line is known but not the instruction.
         return tuple((level[0], level[1], -1, *level[3:]) for level in chains[0])
     return chains[0]
 
 
 def _text(chain: Chain) -> str:
-    """Return the chain's text as in stack_trace."""
+    """Return user frames as text, in the form of stack_trace."""
     return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
 
 
 def _inward(entry: TracebackType | None) -> TracebackType | None:
-    """Return the traceback inside the operation itself, without the frames in which FX's interpreter calls it."""
+    """Drop the leading frames in which FX's interpreter or python_ops call an operation."""
     ways = (torch.fx.Interpreter.run_node.__code__.co_filename, python_ops.__file__)
     while entry is not None and entry.tb_frame.f_code.co_filename in ways:
         entry = entry.tb_next

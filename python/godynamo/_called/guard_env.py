@@ -1,12 +1,13 @@
-"""Makes guard texts executable: defines the names they use, with plain Python wherever that runs no user code.
+"""Defines the names that guard texts use, so that Python can evaluate the texts.
 
-A text such as ``___guarded_code.valid and ___check_type_id(y, 94367738391392) and y == 2 and ___check_tensors(x)`` is
-a Python expression. :func:`eval_text` evaluates it for a frame, with the same verdict as the native evaluator. The two
-share as little code as possible: tests compare them.
+A guard text such as ``___guarded_code.valid and ___check_type_id(y, 94367738391392) and y == 2 and
+___check_tensors(x)`` is a Python expression. :func:`eval_text` evaluates a text for a frame, with the same verdict as
+the evaluator in C. The two evaluators share as little code as possible, since tests compare them: the functions here
+are plain Python, except where plain Python would run user code.
 
 The C core imports this module for tasks that are simpler in Python: sample tensors for the layout probe
-(:func:`layout_samples`), and the metadata of tensors with an unknown layout (:func:`tensor_state`). Importing it does
-not import torch.
+(:func:`layout_samples`), and the metadata of tensors with an unknown layout (:func:`tensor_state`). Importing this
+module does not import torch.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from godynamo import _C
 
 __all__ = ["environment", "eval_text", "field_text", "layout_samples", "tensor_state"]
 
-# gd_tensor_spec.fields
+# Bits of the C field gd_tensor_spec.fields.
 TYPE, KEYSET, DTYPE, DEVICE, REQUIRES_GRAD, NDIM, SIZES, STRIDES = (1 << i for i in range(8))
 
 _type_mro = type.__dict__["__mro__"].__get__
@@ -33,14 +34,14 @@ _MISSING = object()
 
 
 class Failed(LookupError):
-    """A value named by the text cannot be read: its condition does not hold."""
+    """A value that a text names cannot be read, so the condition that names it does not hold."""
 
 
 # ---- helpers of the text -------------------------------------------------------------------------------------------
 
 
 def type_lookup(cls: type, name: str) -> Any:
-    """Look a name up in the MRO and return the first class's entry, without running a descriptor.
+    """Return the first entry with this name in the ``__dict__``s along the MRO, without running a descriptor.
 
     >>> type_lookup(bool, "__add__") is int.__dict__["__add__"]
     True
@@ -58,27 +59,27 @@ def type_hasattr(cls: type, name: str) -> bool:
 
 
 def mro_class(cls: type, index: int) -> Any:
-    """Return a class of the MRO, without consulting the metaclass."""
+    """Return the class at an index of the MRO, without running code of the metaclass."""
     return _type_mro(cls)[index]
 
 
 def instance_attr(obj: object, name: str) -> Any:
-    """Return the instance's own attribute; its class is not consulted and no ``__dict__`` is created."""
+    """Return an attribute of the instance itself, without reading its class or creating its ``__dict__``."""
     return _C.instance_attr(obj, name)
 
 
 def instance_dict(obj: object) -> dict[str, Any]:
-    """Return the instance's ``__dict__``, created if necessary; no ``__getattribute__`` runs."""
+    """Return the instance's ``__dict__``, which is created if necessary. No ``__getattribute__`` runs."""
     return _C.instance_dict(obj)
 
 
 def dict_getitem(d: dict[Any, Any], key: object) -> Any:
-    """Return the dict's own value: ``__missing__`` and an overridden ``__getitem__`` are not called."""
+    """Return the value that the dict stores. ``__missing__`` and an overridden ``__getitem__`` are not called."""
     return _C.dict_get(d, key)
 
 
 def dict_contains(key: object, d: dict[Any, Any]) -> bool:
-    """Return whether the dict's own storage has the key."""
+    """Return whether the dict stores the key. An overridden ``__contains__`` is not called."""
     try:
         _C.dict_get(d, key)
     except KeyError:
@@ -87,7 +88,7 @@ def dict_contains(key: object, d: dict[Any, Any]) -> bool:
 
 
 class Keys(tuple):  # type: ignore[type-arg]
-    """Keys in order, equal only to keys with the same values and types: 1 is not True here."""
+    """A tuple of keys that compares values and types, in order: 1 and True differ."""
 
     __slots__ = ()
 
@@ -98,7 +99,7 @@ class Keys(tuple):  # type: ignore[type-arg]
 
 
 def dict_keys(d: dict[Any, Any]) -> Keys:
-    """Return the dict's keys in order (in an OrderedDict's own order)."""
+    """Return the dict's keys in order. The order of an OrderedDict is its own, which move_to_end() may change."""
     return Keys(_C.dict_keys(d))
 
 
@@ -115,7 +116,7 @@ def tuple_iterator_len(iterator: object) -> int:
 
 
 def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
-    """Return the i-th item that the iterator has left; the iterator does not advance."""
+    """Return the i-th of the remaining items, without advancing the iterator."""
     if type(iterator) is not type(iter(())):
         raise Failed("no tuple iterator")
     state: Any = iterator.__reduce__()
@@ -124,7 +125,7 @@ def tuple_iterator_getitem(iterator: Any, i: int) -> Any:
 
 
 def equals(a: object, b: object) -> bool:
-    """Compare as guards do: part by part, including types, ``nan`` equal to ``nan``, ``0.0`` not equal to ``-0.0``.
+    """Compare constants as guards do, item by item: types count, ``nan`` equals ``nan``, ``0.0`` and ``-0.0`` differ.
 
     >>> equals((1, 2.0), (1, 2.0)), equals((1, 2), (True, 2)), equals(0.0, -0.0)
     (True, False, False)
@@ -163,7 +164,7 @@ def param_names(module: Any) -> Keys:
 
 
 def cell_empty(cell: types.CellType) -> bool:
-    """Return whether the cell has no contents."""
+    """Return whether the cell is empty."""
     try:
         cell.cell_contents  # noqa: B018
     except ValueError:
@@ -176,7 +177,7 @@ def cell_empty(cell: types.CellType) -> bool:
 
 _DEVICES = (
     "cpu cuda mkldnn opengl opencl ideep hip fpga maia xla vulkan metal xpu mps meta hpu ve lazy ipu mtia privateuseone"
-).split()  # in the order of torch's numbers
+).split()  # in the order of c10::DeviceType
 _DTYPES = (
     "uint8 int8 int16 int32 int64 float16 float32 float64 complex32 complex64 complex128 bool qint8 quint8 qint32 "
     "bfloat16 "
@@ -186,7 +187,7 @@ _DTYPES = (
 
 
 def field_text(field: int, raw: int) -> str:
-    """Return the name of a tensor's key set, dtype or device, given the number in memory.
+    """Return the name of a tensor's key set, dtype or device from its number in the tensor's memory.
 
     >>> field_text(DEVICE, 0xFF00)
     'cpu'
@@ -203,9 +204,9 @@ def field_text(field: int, raw: int) -> str:
 
 
 def tensor_state(tensor: Any) -> tuple[Any, ...]:
-    """Return metadata read from Python attributes: (type, key set, dtype, device, requires_grad, shape, strides).
+    """Return (type, key set, dtype, device, requires_grad, shape, strides) of a tensor, read from Python attributes.
 
-    ``__torch_function__`` of a subclass is not called. Strides are None for layouts without any.
+    The ``__torch_function__`` of a subclass is not called. Shape and strides are None for tensors that have none.
     """
     import torch
 
@@ -218,7 +219,7 @@ def tensor_state(tensor: Any) -> tuple[Any, ...]:
             strides = None
         try:
             shape = tuple(tensor.shape)
-        except (RuntimeError, NotImplementedError):  # a nested tensor has none
+        except (RuntimeError, NotImplementedError):  # a nested tensor has no shape
             shape = None
         keys = torch._C._dispatch_keys(tensor).raw_repr()
         return type(tensor), keys, tensor.dtype, tensor.device, tensor.requires_grad, shape, strides
@@ -228,9 +229,9 @@ def _device_pair(device: Any) -> tuple[str, int]:
     return device.type, -1 if device.index is None else device.index
 
 
-# c10::DeviceType of devices on which samples can be made everywhere.
+# c10::DeviceType numbers.
 _DEVICE_TYPES = {"cpu": 0, "cuda": 1, "xpu": 12, "mps": 13, "meta": 14}
-# c10::ScalarType of the common dtypes: numbers that files and other languages rely on.
+# c10::ScalarType numbers of the common dtypes. They are fixed, since file formats and other languages rely on them.
 _SCALAR_TYPES = {
     "uint8": 0, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "float32": 6, "float64": 7, "complex64": 9,
     "complex128": 10, "bool": 11, "bfloat16": 15,
@@ -238,7 +239,7 @@ _SCALAR_TYPES = {
 
 
 def _tensor_holds(row: Mapping[str, Any], tensor: Any) -> bool:
-    """Evaluate a row of the final check with Python attributes alone."""
+    """Evaluate a row of ``entry.tensor_checks()`` for a tensor, with Python attributes alone."""
     import torch
 
     if not isinstance(tensor, torch.Tensor):
@@ -302,7 +303,7 @@ def _device_name(device_type: int) -> str:
 
 
 def _plain_keys() -> int:
-    """Return the bits of the key sets of dense, strided tensors, for which the layout probe's offsets hold."""
+    """Return the key-set bits of dense, strided tensors. The layout probe's offsets are valid for such tensors."""
     import torch
 
     keys = torch._C.DispatchKey
@@ -321,7 +322,7 @@ def _plain_keys() -> int:
 
 
 def layout_samples() -> dict[str, Any] | None:
-    """Return tensors of known metadata for the layout probe; None under dispatch modes, which might replace them.
+    """Return tensors of known metadata for the layout probe, or None under dispatch modes, which might replace tensors.
 
     Draws no random number and leaves every mode unchanged.
     """
@@ -365,7 +366,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Return views of tensors that never require gradients, or only later: the views' own fields do not show it."""
+    """Return views of tensors. Some of the tensors require gradients later, which the views' own fields do not show."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -394,7 +395,7 @@ def _varied(torch: Any, tensor: Callable[..., Any], leaf: Callable[[int], Any], 
             t = t.unsqueeze(draw(len(shape))).expand(*_expanded(t, draw))
         if draw(3) == 0 and dtype.is_floating_point and t.is_contiguous():
             t = t.detach().requires_grad_(True)
-            # An operation on the meta device would import torch's decompositions, which takes a second.
+            # No operation runs on the meta device: it would import torch's decompositions, which takes a second.
             t = t * 2 if draw(2) and t.device.type == "cpu" else t
         if dtype.is_complex and draw(2):
             t = t.conj()
@@ -407,14 +408,14 @@ def _expanded(t: Any, draw: Callable[[int], int]) -> list[int]:
 
 
 def _view_by_attributes(torch: Any, t: Any) -> tuple[Any, ...]:
-    """Return the values that ``_C.tensor_view`` should read from memory."""
+    """Return the values that ``_C.tensor_view`` should find in the tensor's memory, read from Python attributes."""
     device_type, index = _device_pair(t.device)
     scalar_type = _SCALAR_TYPES[str(t.dtype).removeprefix("torch.")]
     keys = torch._C._dispatch_keys(t).raw_repr()
     return tuple(t.shape), t.stride(), keys, scalar_type, _DEVICE_TYPES[device_type], index, t.requires_grad, t.is_leaf
 
 
-# ---- running a text ------------------------------------------------------------------------------------------------
+# ---- evaluating a text ---------------------------------------------------------------------------------------------
 
 
 class _Cells(dict[str, Any]):
@@ -423,7 +424,7 @@ class _Cells(dict[str, Any]):
 
 
 def slot_names(entry: Any) -> list[str]:
-    """Return the names of an entry's slots: its code's arguments, then free variables, whose slots contain cells."""
+    """Return the names of an entry's slots: the arguments of its code, then the free variables, which are cells."""
     code = entry.orig_code
     if not isinstance(code, types.CodeType):
         return []
@@ -435,9 +436,9 @@ def slot_names(entry: Any) -> list[str]:
 def environment(
     entry: Any, slots: Mapping[str, Any] | None = None, globals: dict[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return the names that the entry's text uses besides the frame's variables: helpers, ``L``, ``G``, ``___cells``.
+    """Return a dict of the names that an entry's text uses besides variables: helpers, ``L``, ``G``, ``___cells``.
 
-    `slots` maps the frame's variables to the contents of their slots (a cell for a free variable).
+    `slots` maps the frame's variables to the contents of their slots. The slot of a free variable contains a cell.
     """
     held = dict(slots or {})
     scope = globals if globals is not None else {}
@@ -503,7 +504,7 @@ def environment(
 
 
 class _Names(dict[str, Any]):
-    """The order in which a text's names are looked up: helpers, the frame's variables, globals, builtins."""
+    """Looks up a text's names: helpers first, then the frame's variables, then globals."""
 
     def __init__(self, env: dict[str, Any], variables: Mapping[str, Any], globals: Mapping[str, Any]) -> None:
         super().__init__(variables)
@@ -517,7 +518,7 @@ class _Names(dict[str, Any]):
 
 
 def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values by name: for a free variable the contents of its cell; an empty cell has no value."""
+    """Return the values of the frame's variables by name. A variable whose cell is empty is left out."""
     code = entry.orig_code
     cells = set(code.co_freevars) | set(code.co_cellvars) if isinstance(code, types.CodeType) else set()
     text = entry.text
@@ -537,10 +538,10 @@ def eval_text(
     globals: dict[str, Any] | None = None,
     names: Sequence[str] = (),
 ) -> bool:
-    """Evaluate the entry's text for a frame, with the same verdict as ``entry.check``, computed independently.
+    """Evaluate the entry's text for a frame. The verdict is that of ``entry.check``, but is computed independently.
 
-    `slots` are the slots in order, named by `names` or by the entry's code, or a mapping from variables to the
-    contents of their slots. A value that cannot be read makes its part fail.
+    `slots` is a sequence of the slots' contents, in the order of `names` or slot_names(), or a mapping from variables
+    to the contents of their slots. A condition on a value that cannot be read does not hold.
     """
     if not isinstance(slots, Mapping):
         slots = dict(zip(names or slot_names(entry), slots, strict=False))
@@ -548,7 +549,7 @@ def eval_text(
 
 
 def part_holds(entry: Any, part: str, slots: Sequence[Any], globals: dict[str, Any]) -> bool:
-    """Return whether one part of the entry's text holds for a frame, regardless of the others."""
+    """Return whether one condition of the entry's text holds for a frame, regardless of the other conditions."""
     return _holds(entry, part, dict(zip(slot_names(entry), slots, strict=False)), globals)
 
 

@@ -1,4 +1,4 @@
-"""Functions that the Go library and the C core call by name: cold, they run at a translation, never on a hit."""
+"""Functions that the Go library and the C core call by name. They run at a translation or a failure, never on a hit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ substitute_of = registry.substitute_of
 
 
 class _Recorders(threading.local):
-    """Lists that receive the records of this thread's translations (explain)."""
+    """The lists to which this thread's translations append their records, for explain()."""
 
     def __init__(self) -> None:
         self.lists: list[list[dict[str, Any]]] = []
@@ -50,17 +50,18 @@ class _Recorders(threading.local):
 
 recorders = _Recorders()
 
-#: called with every record of translated(), on any thread (``godynamo run``)
+#: Functions called with every record of translated(), on any thread; ``godynamo run`` and others add them.
 listeners: list[Callable[[dict[str, Any]], None]] = []
 
 
 def translated(info: dict[str, Any]) -> None:
     """Record a finished translation.
 
-    ``info``: status ("ok", "skipped", "later": not this call, but the next), reason, code (the user's), function
-    (transformed, or None), owner, kind, entries (before this one), failures (why those did not serve, or None),
-    seconds, breaks, info (the entry's, or None). A break is (code, reason, hint, ((function, file, line), ...)),
-    innermost frame first.
+    ``info`` is the record, with these keys: status ("ok", "skipped", or "later" if only the next call can be
+    translated), reason, code (the code object of the frame), function (the transformed one, or None), owner (whose
+    entries these are), kind, entries (the number of earlier ones), failures (why the earlier entries did not serve the
+    call, or None), seconds, breaks, info (a dict about the entry, or None). A break is (code, reason, hint,
+    ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
     code = users_code(info)
@@ -91,18 +92,18 @@ def translated(info: dict[str, Any]) -> None:
 
 
 def users_code(info: dict[str, Any]) -> Any:
-    """Return the user's code in a record of translated()."""
+    """Return the user's code object for a record of translated()."""
     return _users_code(getattr(info["owner"], "function", None), info["code"])
 
 
 def _users_code(function: Any, code: Any) -> Any:
-    """Return the user's code of a frame: its own, or for a resume function that of the broken frame."""
+    """Return the code of a frame. For a resume function it is the code of the frame in which the graph broke."""
     origin = getattr(function, "__godynamo_origin__", None)  # (code, place, ...); written by pyhook/install.go
     return origin[0] if origin is not None and function.__code__ is code else code
 
 
 def users_frame(info: dict[str, Any]) -> _reasons.Frame:
-    """Return the user's function in a record of translated(), limit_reached() or refused()."""
+    """Return the user's function for a record of translated(), limit_reached() or refused()."""
     code = users_code(info)
     if "limit" in info:
         code = _users_code(info["function"], info["code"])
@@ -121,10 +122,9 @@ def break_text(
     row: tuple[str, str, str, tuple[tuple[str, str, int], ...]],
     positions: Sequence[tuple[int, int, int] | None] = (),
 ) -> str:
-    """Return one graph break as exc.Unsupported and the logs print it, with the user's innermost line marked.
+    """Return the text of a graph break for exc.Unsupported and the logs, with the innermost user line marked.
 
-    positions: for each frame the relevant part of its line, (end line, column, end column) in bytes: it is marked with
-    carets.
+    positions: for each frame the relevant part of its line, as (end line, column, end column) in bytes. Carets mark it.
     """
     code, reason, hint, stack = row
     lines = [f"{code}: {reason}" if code else reason]
@@ -144,7 +144,7 @@ def break_text(
 
 
 def source_line(file: str, line: int) -> str:
-    """Return the text of a line of user code, "" if its file cannot be read. The user's linecache does not change."""
+    """Return a line of user code, "" if its file cannot be read. The contents of linecache do not change."""
     known = file in linecache.cache
     text = linecache.getline(file, line).strip()
     if not known:
@@ -165,14 +165,14 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Return whether an exception that ended a translation is raised to the user: a backend that failed, Ctrl-C."""
+    """Return whether an exception that ended a translation is raised to the user: a backend's failure, Ctrl-C."""
     return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 
 def refused(info: dict[str, Any]) -> NoReturn:
-    """Raise exc.RecompileError: no entry serves this call, and the stance or a setting forbids a translation.
+    """Raise exc.RecompileError, since no entry serves this call and the stance or a setting forbids a translation.
 
-    At the limit of entries, ``info["limit"]``, raise exc.FailOnRecompileLimitHit.
+    If ``info["limit"]`` is set, the limit of entries is reached, and exc.FailOnRecompileLimitHit is raised instead.
     """
     code = _users_code(info["function"], info["code"])
     failures = list(info["failures"] or ())
@@ -190,7 +190,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
 
 
 def _named(code: Any, info: dict[str, Any]) -> str:
-    """Return a function's name, or the name of forward for a module's call, with file and line."""
+    """Return a function's name with file and line; for the call of a module, those of its forward."""
     frame = _reasons.Frame.of(code, info.get("first_type"))
     return str(frame) if frame.parameters is not None else _where(code)
 
@@ -199,9 +199,9 @@ def _named(code: Any, info: dict[str, Any]) -> str:
 
 
 def limit_reached(info: dict[str, Any]) -> None:
-    """Warn that a code object has reached its limit of entries; the core calls this once per callable and code.
+    """Warn that a code object has reached its limit of entries. The core calls this once per callable and code object.
 
-    If none of the entries captured anything, CPython runs further cases just as well: no warning.
+    There is no warning if none of the entries captured anything: then nothing is lost if CPython runs further cases.
     """
     entries = info["cache"].entries()
     if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
@@ -225,10 +225,10 @@ def limit_reached(info: dict[str, Any]) -> None:
 
 
 def internal_error(info: dict[str, Any]) -> None:
-    """Log an internal error; the call in which it happened runs in CPython.
+    """Log an internal error. The call in which it happened runs in CPython.
 
-    The core calls this with where, error, function, count, disabled. The Go library calls it with only error (a text),
-    which is passed to the core to be counted.
+    The core calls this with where, error, function, count and disabled. The Go library calls it with a text as error
+    and no count; the error is then passed to the core, which counts it and calls this function again.
     """
     if "count" not in info:
         core.report_internal_error("translator", info.get("function"), exc.InternalTorchDynamoError(info["error"]))
@@ -259,7 +259,7 @@ def internal_error(info: dict[str, Any]) -> None:
 
 
 def watched() -> int:
-    """Return the receivers of reports, as the bits of pyhook/settings.go; checked once per translation."""
+    """Return which reports are wanted, as the bits of pyhook/settings.go. Go calls this once per translation."""
     bits = 1 if log.isEnabledFor(logging.DEBUG) else 0
     if recorders.lists:
         bits |= 2
@@ -282,13 +282,16 @@ def _traced(kind: str, **fields: Any) -> None:
 
 
 def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) -> None:
-    """Log a record of the Go side (zap), with its fields after the message. artifact: its logger's name, or ""."""
+    """Log a record of Go's zap logger, with the fields after the message, to godynamo.``artifact`` or to godynamo."""
     logger = logging.getLogger(f"godynamo.{artifact}") if artifact else log
     logger.log(level, "%s", " ".join([message, *(f"{k}={v}" for k, v in fields.items())]))
 
 
 def graph_failed(info: dict[str, Any]) -> None:
-    """Log that a compiled graph raised and the user's code did not; its result is kept. The backend is at fault."""
+    """Log that a compiled graph raised, and that the user's code then ran without an exception in CPython.
+
+    So the backend is at fault. The call returns the result of the user's code.
+    """
     error = info["error"]
     utils.counters["backend_errors"][type(error).__name__] += 1
     log.warning(
@@ -300,10 +303,11 @@ def graph_failed(info: dict[str, Any]) -> None:
 
 
 def may_run_again(error: BaseException | None) -> bool | None:
-    """Return whether a call whose graph raised may run again: not if saved-tensor hooks may have seen its operations.
+    """Return whether a call whose graph raised may run again in CPython.
 
-    Checkpointing even ends its second forward pass with an exception from such a hook. Returns None if the backend is
-    at fault, so that its error is raised, unless ``config.suppress_errors`` is set.
+    It may not if saved-tensor hooks may have seen the graph's operations. Checkpointing, for example, ends its second
+    forward pass with an exception from such a hook. The result is None if the backend is at fault and
+    ``config.suppress_errors`` is not set; the backend's error is then raised.
     """
     from . import saved_tensors
 
@@ -313,4 +317,4 @@ def may_run_again(error: BaseException | None) -> bool | None:
     return not saved_tensors.hooks_active()
 
 
-_ = config  # imported with this module: pyhook/settings.go reads it
+_ = config  # imported with this module, because pyhook/settings.go reads the settings

@@ -1,7 +1,7 @@
-"""torch's thread-local modes that captured code itself switches: grad mode, inference mode, autocast, profiler blocks.
+"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, profiler blocks.
 
-While a frame is translated, its switches really happen, so that torch (also FakeTensor) answers every query as in the
-user's code; the initial state is restored at the end.
+While a frame is translated, the translator really switches the modes that the frame switches. So queries of torch, also
+by FakeTensor, have the same results as in the user's code. The initial state is restored at the end of the translation.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from torch.autograd import profiler
 
 from .._core import core
 
-#: Functions that switch modes: they become nodes of the graph.
+#: Functions that switch modes. Their calls become nodes of the graph.
 SETTERS = (
     "_C._set_grad_enabled",
     "set_autocast_enabled",
@@ -26,7 +26,7 @@ SETTERS = (
     "clear_autocast_cache",
 )
 
-#: Context managers that only switch modes, and whether they switch grad mode and keep the previous one as ``prev``.
+#: Context managers that only switch modes. The value is True if they switch grad mode and keep the old one in ``prev``.
 CONTEXTS: dict[type, bool] = {
     torch.no_grad: True,
     torch.enable_grad: True,
@@ -42,11 +42,14 @@ _DEVICES = ("cpu", "cuda")
 
 State = tuple[Any, ...]
 
-# ---- modes that last as long as a torch object ----
+# ---- modes that torch leaves when an object is released ----
 
 
 class _Entered(threading.local):
-    """Modes captured code has entered on this thread, outermost first: ((number, enter function, argument), object)."""
+    """The modes that captured code has entered on this thread, outermost first.
+
+    An item is ((number, function that enters the mode, its argument), torch's object for the mode).
+    """
 
     def __init__(self) -> None:
         self.stack: list[tuple[tuple[int, Any, Any], Any]] = []
@@ -82,7 +85,7 @@ def _inference(mode: bool) -> Any:
 
 def _record(argument: tuple[str, str | None]) -> Any:
     if core.is_translating():
-        return None  # nothing runs yet
+        return None  # the block's operations do not run while translating
     observer = getattr(profiler, "_active_cuspy_profiler_observer", None)
     record = torch.ops.profiler._record_function_enter_new(*argument)
     if observer is not None:
@@ -91,7 +94,7 @@ def _record(argument: tuple[str, str | None]) -> Any:
 
 
 def enter_inference_mode(mode: bool) -> int:
-    """Enter ``torch._C._InferenceMode(mode)``; return the number for leaving it."""
+    """Enter ``torch._C._InferenceMode(mode)``; return the number for leave_entered()."""
     return _enter(_inference, mode)
 
 
@@ -102,7 +105,7 @@ def _functions_off(_: None) -> Any:
 
 
 def enter_functions_off() -> int:
-    """Enter ``torch._C.DisableTorchFunctionSubclass()``; return the number for leaving it."""
+    """Enter ``torch._C.DisableTorchFunctionSubclass()``; return the number for leave_entered()."""
     return _enter(_functions_off, None)
 
 
@@ -113,12 +116,12 @@ def _all_functions_off(_: None) -> Any:
 
 
 def enter_all_functions_off() -> int:
-    """Enter ``torch._C.DisableTorchFunction()``; return the number for leaving it."""
+    """Enter ``torch._C.DisableTorchFunction()``; return the number for leave_entered()."""
     return _enter(_all_functions_off, None)
 
 
 def enter_record(name: str, args: str | None) -> int:
-    """Begin a profiler block; return the number for ending it."""
+    """Begin a profiler block; return the number for leave_entered()."""
     return _enter(_record, (name, args))
 
 
@@ -133,22 +136,22 @@ def leave_entered(number: int) -> None:
 
 
 def adopt(number: int) -> Any:
-    """Return the object of the mode entered under this number; the caller takes over leaving it."""
+    """Return torch's object of the mode entered under this number. From now on the caller must leave the mode."""
     (_, how, _), obj = _taken(number)
     return obj[0] if how is _record else obj
 
 
-#: Functions that create or drop such an object.
+#: Functions that create or release an object of an entered mode.
 ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
 
 
 def entered() -> tuple[Any, ...]:
-    """Return the modes captured code has entered on this thread, outermost first."""
+    """Return the modes that captured code has entered on this thread, outermost first."""
     return tuple(key for key, _ in _entered.stack)
 
 
 def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """Return a guard predicate: captured code has entered exactly these modes."""
+    """Return a guard predicate that holds if captured code has entered exactly these modes."""
     return lambda _: entered() == keys
 
 
@@ -197,7 +200,7 @@ def restore(state: State) -> None:
 
 
 def restoring(state: State) -> Callable[[], None]:
-    """Return a function that restores a snapshot: the first node of a graph that does not end in its initial state."""
+    """Return a function that restores a snapshot. Graphs whose final state is not their initial one begin with it."""
 
     def put_modes_back() -> None:
         restore(state)
@@ -205,9 +208,9 @@ def restoring(state: State) -> Callable[[], None]:
     return put_modes_back
 
 
-# ---- modes that torch's own code leaves entered if an exception from outside ends it ----
+# ---- modes that stay entered if an exception from a signal or another thread ends torch's own code ----
 
-#: state patched by torch.fx's symbolic tracing: a patcher, whether it traces, and two functions of torch.nn.Module
+#: State that torch.fx's symbolic tracing changes: its patcher, whether it traces, and two functions of torch.nn.Module.
 Tracing = tuple[Any, bool, tuple[Any, ...]]
 Everything = tuple[State, int, int, int, Tracing]
 _PATCHED = "__call__", "__getattr__"
@@ -235,16 +238,17 @@ def _restore_tracing(before: Tracing) -> None:
 
 
 def everything() -> Everything:
-    """Read all modes: a snapshot, the depths of the function mode, dispatch mode and functorch stacks, and tracing."""
+    """Return a snapshot, the depths of the stacks of function modes, dispatch modes and functorch, and FX's tracing."""
     c: Any = torch._C
     layers = c._functorch.get_dynamic_layer_stack_depth()
     return snapshot(), c._len_torch_function_stack(), c._len_torch_dispatch_stack(), layers, _tracing()
 
 
 def restore_everything(before: Everything) -> None:
-    """Leave every mode entered since everything() returned ``before``, without running its exit.
+    """Leave every mode entered since everything() returned ``before``, without calling its ``__exit__``.
 
-    A signal handler may raise between entering a mode and the block that leaves it, or while it is left.
+    This is necessary because a signal handler may raise after a mode is entered and before the ``try`` that leaves it,
+    or while the mode is left.
     """
     from torch.utils import _python_dispatch
 
@@ -261,7 +265,7 @@ def restore_everything(before: Everything) -> None:
 
 
 def leave_dispatch_modes(_: None) -> None:
-    """Leave all dispatch modes after an aborted translation: a translation never begins under one."""
+    """Leave all dispatch modes after an aborted translation. No translation begins under a dispatch mode."""
     restore_everything((snapshot(), torch._C._len_torch_function_stack(), 0, 0, _tracing()))
 
 
@@ -269,7 +273,7 @@ def leave_dispatch_modes(_: None) -> None:
 
 
 def _generators() -> list[torch.Generator]:
-    """Return the default generators in use: the CPU's, and those of each device whose runtime has started."""
+    """Return the CPU's default generator, and the default generators of devices whose runtime has started."""
     found = [torch.default_generator]
     for device in (torch.cuda, torch.xpu):
         if device.is_initialized():

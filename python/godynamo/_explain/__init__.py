@@ -1,1 +1,1 @@
-"""The result of explain() as data, text, HTML and pictures, and its counts."""
+"""Implements explain(): its counts, and its result as data, text, HTML and pictures."""

@@ -1,8 +1,9 @@
-"""How much of a program was captured: compares what CPython ran (_explain/census.py) with the translations' accounts.
+"""Computes how much of a program was captured, from what CPython ran and what the translations cover.
 
-Each translation records which of the user's instructions it executes (bytecode/translate/account.go). An instruction
-counts once per code object and side, however often it runs. Instructions that exist only for the interpreter (RESUME,
-CACHE, PRECALL, EXTENDED_ARG) are not counted.
+The census (_explain/census.py) has what CPython ran. The account of a translation (bytecode/translate/account.go) has
+the user's instructions that the translation executed symbolically. An instruction counts once as captured and once as
+run by CPython, however often it runs. Instructions that exist only for the interpreter (RESUME, CACHE, PRECALL,
+EXTENDED_ARG) are not counted.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 from .break_codes_gen import BREAK_CODES
 from .census import USER, Census
 
-Place = tuple[int, int]  #: id of a code object of user code, code unit of an instruction
+Place = tuple[int, int]  #: an instruction of user code: the id of the code object, the index of the code unit
 
 _BOOKKEEPING = {
     "CACHE",
@@ -29,7 +30,7 @@ _BOOKKEEPING = {
     "RETURN_GENERATOR",
 }
 
-#: why the core left a frame to CPython, if no translation gave the reason: its counter → code of the catalog
+#: The core's reason for leaving a frame to CPython without a translation: name of a counter → code of the catalog.
 _LEFT = {
     "given_up": "GD0710",
     "hook_generator": "GD0302",
@@ -50,19 +51,19 @@ _LEFT = {
 
 @dataclass
 class Share:
-    """How much was captured, and how much CPython ran (``outside``); what occurs on both sides counts twice."""
+    """The numbers of captured places and of places that CPython ran (``outside``). A place may count in both."""
 
     captured: int = 0
     outside: int = 0
 
     @property
     def total(self) -> int:
-        """The sum of both."""
+        """The sum of captured and outside."""
         return self.captured + self.outside
 
     @property
     def share(self) -> float:
-        """The captured part of the total, 1.0 if there is nothing."""
+        """The captured share of the total, 1.0 if the total is 0."""
         return self.captured / self.total if self.total else 1.0
 
     def __str__(self) -> str:
@@ -82,13 +83,13 @@ class FunctionShare:
 
 @dataclass
 class KeptOut:
-    """One reason why CPython ran user code: the place, the callee, and the cost.
+    """A reason why CPython ran user code: the place, the callee, and the cost.
 
-    ``callee`` is the qualified name of the callable that the breaking instruction called, the frame's own function if
-    CPython runs a whole frame, and the instruction's name if it is not a call; ``callee_file`` and ``callee_line`` are
-    "" and 0 for C code. ``code``, ``reason`` and ``hint`` are those of docs/graph_breaks.md. ``function``, ``file``,
-    ``line``: the place in the code. ``count`` is the number of occurrences; ``bytecodes`` and ``torch_calls`` are the
-    places in the program that CPython ran because of it.
+    ``callee`` is the qualified name of the callable that the breaking instruction called, or the name of the
+    instruction if it is no call, or the frame's function if CPython ran the whole frame. ``callee_file`` and
+    ``callee_line`` are "" and 0 for C code. ``code``, ``reason`` and ``hint`` are listed in docs/graph_breaks.md.
+    ``function``, ``file`` and ``line`` are the place in the user's code. ``count`` is how often this occurred.
+    ``bytecodes`` and ``torch_calls`` are the numbers of instructions and torch calls that CPython ran for this reason.
     """
 
     callee: str
@@ -107,7 +108,7 @@ class KeptOut:
 
 @dataclass
 class Counts:
-    """The sums of a census."""
+    """The sums that Summary computes."""
 
     bytecodes: Share = field(default_factory=Share)
     torch_calls: Share = field(default_factory=Share)
@@ -135,14 +136,14 @@ class _Piece:
         native = account["native"]
         self.native: tuple[CodeType, int] | None = native[:2] if native else None
         self.units = range(*native[2:]) if native else range(0)
-        self.library: tuple[CodeType, int] | None = None  # a torch call, if the whole piece is a library's
+        self.library: tuple[CodeType, int] | None = None  # place of a torch call, if the piece has only library code
         self.python: tuple[tuple[CodeType, int, int, str], ...] = account["python"]
         breaks = record["info"]["breaks"]
         self.break_row = breaks[-1] if breaks else None
 
 
 class Summary:
-    """Adds up a census and the records of translations made meanwhile (see runtime.translated)."""
+    """Adds up a census and the records of the translations made during it (see runtime.translated)."""
 
     def __init__(self, census: Census, records: Iterable[dict[str, Any]]) -> None:
         self.census = census
@@ -153,7 +154,7 @@ class Summary:
         self.left: dict[int, dict[str, Any]] = {}  # records of frames without a transformed function
         self.causes: dict[Any, _Cause] = {}
         self.callees: dict[int, dict[int, tuple[str, str, int]]] = {}
-        self.callers: dict[int, tuple[CodeType, int]] = {}  # of transformed functions
+        self.callers: dict[int, tuple[CodeType, int]] = {}  # id of a transformed code object -> where it was called
         self.captured: tuple[set[Place], set[Place]] = set(), set()
         self.outside: tuple[set[Place], set[Place]] = set(), set()
         for record in records:
@@ -184,7 +185,7 @@ class Summary:
         return id(code), unit
 
     def _places(self, code: CodeType, units: Iterable[int]) -> Iterator[Place]:
-        """Yield the user's instructions that are counted."""
+        """Yield the places of these code units that are the user's and are counted."""
         if self.census.kind(code) == USER:
             counted = self._counted(code)
             yield from (self._place(code, unit) for unit in units if unit in counted)
@@ -194,7 +195,7 @@ class Summary:
         if known is None:
             instructions = list(dis.get_instructions(code))
             starts = next((i.offset for i in instructions if i.opname == "RESUME"), 0)
-            # instructions before RESUME make cells or a generator
+            # Instructions before RESUME create cells or a generator.
             known = frozenset(i.offset // 2 for i in instructions if i.offset > starts and i.opname not in _BOOKKEEPING)
             self.units[id(code)] = known
         return known
@@ -202,7 +203,7 @@ class Summary:
     # -- what CPython ran --
 
     def counts(self) -> Counts:
-        """Compute the sums; to be called once."""
+        """Compute the sums. May be called only once."""
         rows = self.census.rows
         self.callees = {id(row[0]): row[-1] or {} for row in rows}
         self.callers = {id(row[0]): (row[3], row[4]) for row in rows if row[2] and row[4] >= 0}
@@ -230,14 +231,14 @@ class Summary:
         out.functions = self._functions()
         for cause in self.causes.values():
             cause.row.bytecodes, cause.row.torch_calls = len(cause.bytecodes), len(cause.torch_calls)
-            # A generator or coroutine that never ran has no instructions; its reason is reported anyway.
+            # A generator or coroutine that never ran has no instructions, but its reason is reported.
             if cause.bytecodes or cause.torch_calls or cause.row.code == _GENERATOR:
                 out.kept_out.append(cause.row)
         out.kept_out.sort(key=lambda r: (-r.torch_calls, -r.bytecodes, -r.count, r.file, r.line))
         return out
 
     def _called(self, by: CodeType, unit: int) -> tuple[CodeType, int] | None:
-        """Return where the user's code called the captured code; None if no user code did."""
+        """Return the place of user code from which captured code was called, or None."""
         for _ in range(100):
             if unit < 0:
                 return None
@@ -255,7 +256,7 @@ class Summary:
     def _native(
         self, code: CodeType, piece: _Piece, counts: list[tuple[int, int, int]], called: tuple[CodeType, int] | None
     ) -> None:
-        """Count the native instruction of a break; a library's torch call counts where the user's code called it."""
+        """Count a break's native instruction. A library's torch call counts where user code called the library."""
         ran = [row for row in counts if row[0] in piece.units and row[1]]
         if piece.native is None or not ran:
             return
@@ -267,7 +268,7 @@ class Summary:
             self._add(cause, *place, torch_call=torch_call)
 
     def _frame(self, code: CodeType, cause: _Cause | None, counts: Iterable[tuple[int, int, int]]) -> None:
-        """Count a frame run by CPython; of a library's frame, only its torch calls."""
+        """Count the instructions of a frame that CPython ran; of a library's frame, only the torch calls."""
         for unit, _, torch_calls in counts:
             if cause is not None:
                 self._add(cause, code, unit, torch_call=bool(torch_calls))
@@ -294,7 +295,7 @@ class Summary:
                 cause.row.count += 1
 
     def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
-        """Return the cause for a line's Python operations, named after one that calls Python code, if any."""
+        """Return the cause for the Python operations of a line. Its callee is one written in Python, if possible."""
         where = code.co_name, code.co_filename, line
         cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
         if callee[0] and not cause.row.callee_file:
@@ -312,7 +313,7 @@ class Summary:
         return cause
 
     def _reason(self, by: CodeType, unit: int, counter: str, frames: int) -> _Cause:
-        """Return why CPython ran these frames, as reported by the core (census.c's cause)."""
+        """Return the cause for frames that CPython ran, from the core's report (see census.c)."""
         if unit >= 0:
             piece = self.pieces.get(id(by))
             if piece is not None and unit in piece.units:
@@ -339,7 +340,7 @@ class Summary:
             return (break_code, reason + why, hint), stack[-1] if stack else None
         known = "GD0702" if info.get("nothing_to_capture") else record["left"]
         reason, hint = BREAK_CODES[known]
-        text = record["reason"]  # a break's text includes the catalog's
+        text = record["reason"]  # may already begin with the catalog's text
         return (known, text if text.startswith(reason) else f"{reason}: {text}" if text else reason, hint), None
 
     def _break(self, code: CodeType, piece: _Piece) -> _Cause:
@@ -352,7 +353,7 @@ class Summary:
         return self._cause((id(user), unit, break_code, reason), callee, (break_code, reason, hint), where)
 
     def _below(self, code: CodeType, unit: int) -> _Cause:
-        """Return the cause for a call made by a transformed function itself: a Python operation or an effect."""
+        """Return the cause for a call that a transformed function itself made, for a Python operation or an effect."""
         callee = self.callees.get(id(code), {}).get(unit, ("", "", 0))
         lines = [line for line, *_ in list(code.co_positions())[unit : unit + 1]]
         line = lines[0] if lines and lines[0] else code.co_firstlineno

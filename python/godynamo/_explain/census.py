@@ -1,12 +1,12 @@
-"""What CPython runs of a program, instruction by instruction, while explain() runs it.
+"""Counts the instructions of a program that CPython runs while explain() runs the program.
 
-The core counts (pyhook/core/calls/census.c); this module answers its queries.
+The core does the counting (pyhook/core/calls/census.c). This module classifies code and callables for the core.
 
 An instruction is a **torch call** if it calls a torch function or method that computes something, applies an operator
-to a tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. It counts at its place
-in the user's code: everything that ``self.layers(x)`` does inside torch's files is one call. A test of a tensor's
-value (``if x:``) does not count, nor do calls that C code makes for the user (``map(torch.sin, l)``) if CPython runs
-it.
+to a tensor, reads a property such as ``x.T``, or calls a builtin such as ``sum`` with a tensor. A torch call counts at
+its place in the user's code: everything that ``self.layers(x)`` does inside torch's files is one call. A test of a
+tensor's value (``if x:``) does not count. Calls that C code makes for the user (``map(torch.sin, l)``) do not count if
+CPython runs the C code.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from .._translator import kinds as _kinds
 from .._translator import trace_rules
 from .._user import registry
 
-# Answers to the core, as in census.c.
+# Results of Census.kind(), with the numbers of census.c. LIBRARY: only torch calls count. HIDDEN: nothing counts.
 LIBRARY, USER, HIDDEN = 0, 1, 2
 
 
 def _is(obj: object, kinds: Any) -> bool:
-    """Return whether an object's type is one of these. isinstance could run user code to read ``__class__``."""
+    """Return whether an object's type is one of these. Unlike isinstance, this does not read ``__class__``."""
     return issubclass(type(obj), kinds)
 
 
@@ -46,7 +46,7 @@ _LOOKS = frozenset(
     "is_signed is_inference is_pinned is_shared is_set_to is_same_size is_conj is_neg is_coalesced has_names size "
     "stride storage "
     "untyped_storage is_tensor can_cast promote_types result_type sym_size".split()
-)  # they read a tensor's metadata, not its values
+)  # these functions read a tensor's metadata, not its values
 _SPECIAL = frozenset(
     "__getitem__ __setitem__ __contains__ __rsub__ __rpow__ __rdiv__ __rtruediv__ __pow__ __div__".split()
 )
@@ -61,14 +61,14 @@ _C_FUNCTIONS = (
     types.WrapperDescriptorType,
 )
 
-#: attributes of a tensor whose reads are operations
+#: Tensor attributes for which a read is an operation.
 PROPERTIES = frozenset(
     name for name in ("T", "mT", "H", "mH", "real", "imag", "data") if _kinds.property_kind(name) == "tensor"
 )
 
 
 def _torch_call(fn: Any) -> int:
-    """Return whether calls of this C function are torch calls: never, always, or only with a tensor argument."""
+    """Return when calls of this C function are torch calls: never, always, or only with a tensor argument."""
     if _is(fn, torch._ops.OpOverload):
         return _NOT_TORCH if fn.namespace == "profiler" else _TORCH
     if _is(fn, torch._ops.OpOverloadPacket):
@@ -92,14 +92,14 @@ def _torch_call(fn: Any) -> int:
 
 
 def _callee(fn: Any) -> tuple[str, str, int]:
-    """Return a callable's qualified name, and file and line if it has Python code; runs no user code."""
+    """Return a callable's qualified name, and its file and line ("" and 0 for C code). Runs no user code."""
     for _ in range(20):
         if _is(fn, partial):
             fn = fn.func
         elif _is(fn, core.Callable):
             fn = fn.function
         elif _is(fn, types.FunctionType) and trace_rules.skip_reason(fn.__code__) == "godynamo's own file":
-            inner = fn.__dict__.get("__wrapped__")  # disable() and the like
+            inner = fn.__dict__.get("__wrapped__")  # a wrapper made by disable() or a similar function
             if inner is None:
                 break
             fn = inner
@@ -127,9 +127,9 @@ def _lines(code: Any) -> tuple[str, int]:
 
 
 class Census:
-    """Counts what CPython runs on this thread inside ``with``.
+    """A context manager that counts what CPython runs on this thread in its block.
 
-    If a trace or profile function is already set, nothing is counted, and nothing is translated either.
+    If a trace or profile function is already set, nothing is counted and nothing is translated.
     """
 
     def __init__(self) -> None:
@@ -140,7 +140,7 @@ class Census:
             if kind.startswith("op:") and _is(fn := ref(), types.FunctionType)
         }
         self.rows: list[Any] = []  #: the result of census_stop()
-        self.complete = False  #: nothing was missed
+        self.complete = False  #: whether everything was counted
 
     def __enter__(self) -> Census:
         self._running = core.census_start(self._ask, torch.Tensor, PROPERTIES)
@@ -155,7 +155,7 @@ class Census:
         return (self.kind, _torch_call, _callee)[what](about)
 
     def kind(self, code: CodeType) -> int:
-        """Return whose code it is: LIBRARY, USER or HIDDEN."""
+        """Return how a code object counts: LIBRARY, USER or HIDDEN."""
         known = self._kinds.get(id(code))
         if known is None:
             known = self._kinds[id(code)] = code, self._kind(code)
@@ -163,16 +163,16 @@ class Census:
 
     def _kind(self, code: CodeType) -> int:
         if id(code) in self._in_graph:
-            return LIBRARY  # its work counts where the user's code calls it
+            return LIBRARY  # a node of the graph (allow_in_graph): it counts where the user's code calls it
         if code.co_name == "<module>" or code.co_filename.startswith("<frozen importlib"):
             return HIDDEN  # an import is not part of the call
         path = os.path.realpath(code.co_filename)
         if path == os.path.join(trace_rules._torch_folder(), "_tensor_str.py"):
-            return HIDDEN  # printing a tensor computes
+            return HIDDEN  # torch calls that only print a tensor
         return USER if _is_users(code, path) else LIBRARY
 
 
 def _is_users(code: CodeType, path: str) -> bool:
-    """Return whether code is not torch's, the standard library's or ours; also for generators and class bodies."""
+    """Return whether code, possibly of a generator or class body, is not torch's, the standard library's or ours."""
     as_function = code.replace(co_flags=code.co_flags & ~trace_rules._NOT_FUNCTIONS | inspect.CO_NEWLOCALS)
     return not trace_rules.skip_reason(as_function) and not path.startswith(trace_rules._torch_folder())

@@ -1,4 +1,4 @@
-"""The transformed code as Python source, decompiled by depyf if it is installed."""
+"""Decompiles transformed code to Python source, with depyf if it is installed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .explain import cache_entries
 
 
 def decompile(fn: Any) -> str:
-    """Return the transformed code of an optimized callable's entries as Python source, for reading only.
+    """Return the transformed code of an optimized callable's entries as Python source. It need not be executable.
 
     >>> print(godynamo.decompile(f))  # doctest: +SKIP
     # f, file.py:3: 1 of 1, 2 hits

@@ -1,4 +1,4 @@
-"""How a function was broken into pieces, in the DOT language: a cluster per piece with its graph, a note per break."""
+"""Draws the pieces between a function's graph breaks in the DOT language: a cluster per piece, a note per break."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from . import guard_words
 if TYPE_CHECKING:
     from .explanation import BreakReason, Node, Piece
 
-#: in the name of an input that is read from a module: ``l_self__modules_block__parameters_weight``
+#: parts to remove from the name of an input that is read from a module: ``l_self__modules_block__parameters_weight``
 _MODULE_STEPS = re.compile(r"__(?:modules|parameters|buffers)_")
 
 _STYLE = {
@@ -24,7 +24,7 @@ _STYLE = {
 
 
 def pieces(all_pieces: Sequence[Piece], breaks: Sequence[BreakReason]) -> str:
-    """Draw the pieces and their continuations; a dotted edge leads to pieces that ran inside a break's call."""
+    """Return a drawing of the pieces and their continuations. Dotted edges lead to pieces that a break's call ran."""
     out = [
         "digraph explanation {",
         "  rankdir=TB; compound=true; fontname=Helvetica;",
@@ -71,10 +71,10 @@ def heading(number: int, piece: Piece) -> str:
 
 
 def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
-    """Describe a break: code and text, the line where the piece ends, and the innermost line if it differs."""
+    """Return lines about a break: code and text, the piece's last line, and the innermost line if it differs."""
     at = piece.split_frame if piece is not None else 0
     while at and (at >= len(reason.user_stack) or trace_rules.is_torchs(reason.user_stack[at][1])):
-        at -= 1  # skip nn.Module.__call__ to the frame it inlined
+        at -= 1  # from nn.Module.__call__ to the frame that it inlined
     out = [f"{reason.code} {_cut(reason.reason, 70)}".strip()]
     for i in (at, 0) if at else (0,):
         if i < len(reason.user_stack):
@@ -85,7 +85,7 @@ def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """Return the text of a node's box: its name (an input's as in the user's code), and its target if it differs."""
+    """Return the text of a node's box: its name, and its target if that differs. An input has its name in user code."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
         return _cut(".".join(path[1:]) if len(path) > 1 else guard_words.on_stack(node.name.removeprefix("l_")), 40)
@@ -95,7 +95,7 @@ def label(node: Node) -> str:
 
 
 def tooltip(node: Node) -> str:
-    """Return the node's line and its place in the user's code."""
+    """Return the node's line as FX prints it, and its place in the user's code."""
     return "\n".join([node.text, *(f"{f} {file}:{line}" for f, file, line in node.user_stack[:3])])
 
 

@@ -1,4 +1,4 @@
-"""How a function was captured: explain(), guards(), cache_stats(), cache_entries()."""
+"""Reports how a function was captured: explain(), guards(), cache_stats(), cache_entries()."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ __all__ = [
 
 
 def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
-    """Return a callable that runs ``fn`` once, freshly translated, and reports the result: see :class:`Explanation`.
+    """Return a callable that runs ``fn`` with new translations and returns an :class:`Explanation` of the call.
 
     >>> print(godynamo.explain(f)(torch.randn(3)))  # doctest: +SKIP
     Graph count: 1
     ...
 
-    ``fn`` may be optimized already: its own translations do not change. A backend that takes whole graphs is not
-    called, but its graphs are made, and a graph break raises no error. The run is slower than normal: every
-    instruction that CPython runs is counted. Exceptions of ``fn`` propagate.
+    ``fn`` may be optimized already; its own translations do not change. If its backend takes whole graphs, the graphs
+    are made but the backend is not called. A graph break raises no error. The call is slower than a normal one, since
+    every instruction that CPython runs is counted. Exceptions of ``fn`` propagate.
     """
 
     if not callable(fn):
@@ -60,7 +60,7 @@ def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
 def explain_call(
     fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Explanation, BaseException | None]:
-    """Explain one call and return its exception, if any; the explanation then ends there, without a result."""
+    """Explain one call. If it raises, return the exception too, and an explanation up to it, without a result."""
     from .._user.optimize import optimize
     from . import records as _explain_records
 
@@ -76,9 +76,9 @@ def explain_call(
     except BaseException as raised:
         error = raised
         frame = error.__traceback__
-        error.__traceback__ = frame.tb_next if frame is not None else None  # this one
+        error.__traceback__ = frame.tb_next if frame is not None else None  # without the frame of this function
     finally:
-        # Not remove(): it compares by value, and another explain's list may be equal.
+        # lists.remove() would compare by value, and the list of another explain() may be equal.
         del lists[next(i for i, r in enumerate(lists) if r is records)]
     summary = Summary(census, records)
     counts = summary.counts()
@@ -90,7 +90,7 @@ def explain_call(
 
 
 def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
-    """Replace a backend: graph breaks are the same with all backends that take whole graphs."""
+    """Run the graph as captured. Replaces any backend that takes whole graphs: they all have the same graph breaks."""
     return gm.forward
 
 
@@ -115,22 +115,22 @@ def _optimized(fn: Any) -> bool:
 
 
 def _caches(fn: Any) -> list[Any]:
-    """Return an optimized callable's FrameCaches: its own, its resume functions', and those the hook made for it."""
+    """Return the FrameCaches of an optimized callable, of its resume functions, and of frames that its hook served."""
     if not available:
         return []
     if _modules.is_module(fn) and _modules.original(fn) is not fn:
         fn = object.__getattribute__(fn, "_godynamo_call")
     if not isinstance(fn, core.Callable):
         raise TypeError(f"an optimized callable is needed, not {fn!r}")
-    resumes = fn.root.resumes  # of the whole family: (globals, place) → the callable for the rest of a frame
+    resumes = fn.root.resumes  # (globals, place) → resume callable, of all callables that share the Root
     return [fn.cache, *(w.cache for w in resumes.values()), *fn.root.inner]
 
 
 def guards(fn: Any) -> list[GuardText]:
     """Return the guards of an optimized callable and its resume functions, by entry, most recently used first.
 
-    Each prints as executable Python with the user's line after each condition; ``.guards`` has them as objects
-    (:class:`Guard`: name, kind, source, words, line), ``.tree()`` groups them by place:
+    A GuardText prints as executable Python, with the user's line after each condition. Its ``.guards`` are objects
+    (:class:`Guard`: name, kind, source, words, line), and ``.tree()`` groups them by place:
 
     >>> print(godynamo.guards(f)[0].tree())  # doctest: +SKIP
     x
@@ -144,10 +144,11 @@ def guards(fn: Any) -> list[GuardText]:
 def cache_entries(fn: Any) -> list[Any]:
     """Return the entries of an optimized callable and its resume functions, most recently used first.
 
-    An entry is a ``_C.GuardedCode``: ``orig_code`` (the user's code object), ``code`` and ``function`` (the transformed
-    ones), ``text``, ``parts``, ``part_lines`` (its guards), ``hits``, ``valid``, ``check(*slots)``, ``failure(slots)``
-    and ``info``: a dict with ``ops``, ``graphs``, ``graph`` (text), ``guards``, ``breaks`` ((code, reason, hint, user
-    stack), ...), ``inlined``, ``resumes``, ``python_ops``, ``reused_layers``, ``nothing_to_capture``, ``skipped``.
+    An entry is a ``_C.GuardedCode``. Its attributes are ``orig_code`` (the user's code object), ``code`` and
+    ``function`` (the transformed ones), ``text``, ``parts`` and ``part_lines`` (its guards), ``hits``, ``valid``,
+    ``check(*slots)``, ``failure(slots)`` and ``info``. This is a dict with ``ops``, ``graphs``, ``graph`` (text),
+    ``guards``, ``breaks`` ((code, reason, hint, user stack), ...), ``inlined``, ``resumes``, ``python_ops``,
+    ``reused_layers``, ``nothing_to_capture`` and ``skipped``.
 
     Raises TypeError if ``fn`` is not optimized.
     """
@@ -155,7 +156,7 @@ def cache_entries(fn: Any) -> list[Any]:
 
 
 def cache_stats(fn: Any) -> dict[str, int]:
-    """Return the hits, misses and translations (usable entries) of an optimized callable and its resume functions."""
+    """Return the numbers of hits, misses and valid entries of an optimized callable and its resume functions."""
     total = {"hits": 0, "misses": 0, "translations": 0}
     for cache in _caches(fn):
         stats = cache.stats()

@@ -1,4 +1,4 @@
-"""explain()'s result: the translations of one call of a function, as data."""
+"""The result of explain(): the translations of one call of a function, as data."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .source_lines import Excerpt, Position
 
 UserStack = tuple[tuple[str, str, int], ...]  #: (function, file, line), innermost first
 
-VERSION = 2  #: of to_dict()'s format; raised when a key is removed or changes its meaning
+VERSION = 2  #: version of to_dict()'s format, raised when a key is removed or changes its meaning
 
 
 @dataclass
 class BreakReason:
-    """One graph break: code and text as in docs/graph_breaks.md; the user's frames (function, file, line)."""
+    """One graph break: code, reason and hint as in docs/graph_breaks.md, and the user frames (function, file, line)."""
 
     code: str
     reason: str
@@ -30,31 +30,31 @@ class BreakReason:
     user_stack: UserStack
     #: for each frame the relevant part of its line: (end line, column, end column) in bytes from 0, or None
     positions: tuple[Position | None, ...] = ()
-    #: translations that broke there: one for each frame that the break passes, and for each turn of a loop
+    #: number of translations with this break: one for each frame on the stack, and one for each iteration of a loop
     count: int = 1
 
     @property
     def function(self) -> str:
-        """Name of the innermost function, "" without a frame."""
+        """Name of the innermost frame's function, "" if the break has no frame."""
         return self.user_stack[0][0] if self.user_stack else ""
 
     @property
     def file(self) -> str:
-        """Its file, "" without a frame."""
+        """File of the innermost frame, "" if the break has no frame."""
         return self.user_stack[0][1] if self.user_stack else ""
 
     @property
     def line(self) -> int | None:
-        """Line of the user's code, None without a frame."""
+        """Line of the innermost frame, None if the break has no frame."""
         return self.user_stack[0][2] if self.user_stack else None
 
     @property
     def source(self) -> str:
-        """That line's text, "" if its file cannot be read."""
+        """Text of the innermost frame's line, "" if the file cannot be read."""
         return runtime.source_line(*self.user_stack[0][1:]) if self.user_stack else ""
 
     def excerpt(self, frame: int = 0, around: int = 2) -> Excerpt:
-        """Return the source around a frame of the stack, 0 the innermost, with the relevant part marked."""
+        """Return the source around the line of a frame (0: the innermost), with the relevant part marked."""
         _, file, line = self.user_stack[frame]
         return source_lines.excerpt(
             file, line, self.positions[frame] if frame < len(self.positions) else None, around=around
@@ -81,13 +81,13 @@ class BreakReason:
 
 @dataclass
 class Failure:
-    """Why one entry did not serve a call: the guard that failed and both values."""
+    """Why one entry did not serve a call: the guard that failed, with the expected and the actual value."""
 
     guard: str  #: the condition, as in the entry's text
     words: str  #: the difference, in words
-    old: str | None  #: the value when the entry was made; None if the guard is about no value
+    old: str | None  #: the value when the entry was made; None if the guard does not check a value
     new: str | None  #: the value in this call
-    file: str  #: line of user code that needed the guard, "" and 0 if none did
+    file: str  #: file and line of the user code that needed the guard; "" and 0 if no user code did
     line: int
     said: str = ""  #: one readable line: what differs, by the user's name, both values, and a remedy
 
@@ -98,23 +98,23 @@ class Failure:
 
 @dataclass
 class Recompile:
-    """A code object that was translated again, and why each existing entry did not serve: the guard and both values."""
+    """A code object that was translated again, and why each of its entries did not serve the call."""
 
     function: str
     file: str
     line: int
-    reasons: tuple[str, ...]  #: as in the log
-    failures: tuple[Failure, ...] = ()  #: the same as objects
-    before: bool = False  #: from the optimized callable's history, before the explained call
+    reasons: tuple[str, ...]  #: one text per entry, as in the log
+    failures: tuple[Failure, ...] = ()  #: the reasons as objects
+    before: bool = False  #: True for a recompile of the optimized callable before the explained call
 
     def __str__(self) -> str:
         return "\n".join([f"{self.function} ({self.file}:{self.line})", *(f"  {reason}" for reason in self.reasons)])
 
 
 def recompile(code: Any, reasons: Sequence[str], before: bool = False, first_type: type | None = None) -> Recompile:
-    """Make a Recompile from the code object and the core's texts (each a str with found, was, ... as attributes).
+    """Make a Recompile. ``reasons`` are the core's texts: each is a str with attributes (found, was, ...).
 
-    first_type: type of the frame's first variable, by which a module's call is named after its forward.
+    first_type: the type of the frame's first variable. If it is a module, the call is named after the module's forward.
     """
     frame = _reasons.Frame.of(code, first_type)
     failures = []
@@ -139,7 +139,7 @@ def recompile(code: Any, reasons: Sequence[str], before: bool = False, first_typ
 class Node:
     """One node of a captured graph."""
 
-    op: str  #: FX's: placeholder, call_function, call_method, ...
+    op: str  #: FX's op: placeholder, call_function, call_method, ...
     name: str
     target: str
     text: str  #: the line printed by FX
@@ -149,20 +149,20 @@ class Node:
 
 @dataclass
 class Piece:
-    """A part of a function's frame that was translated as one: it ends at the function's end or at a graph break."""
+    """A part of a function that was translated as one. It ends at a graph break or at the end of the function."""
 
     function: str
     file: str
-    line: int  #: of the function
-    behind: int | None  #: line of the break after which the piece starts; None: the function's start
-    nodes: list[Node] = field(default_factory=list)  #: of its graph
-    split: int | None = None  #: index in break_reasons of the break that ends it, None if it runs to the end
+    line: int  #: first line of the function
+    behind: int | None  #: line of the break after which the piece starts; None: it starts where the function starts
+    nodes: list[Node] = field(default_factory=list)  #: nodes of the piece's graph
+    split: int | None = None  #: index in break_reasons of the break that ends the piece; None: the function's end does
     split_frame: int = 0  #: index of the piece's own frame in that break's user stack
-    #: indices of the pieces after the break; of each, the first translation
+    #: indices of the pieces that follow the break; each is the first translation of its piece
     goes_on: list[int] = field(default_factory=list)
-    #: index of the first translation of the same piece, if this is a later one, for other values
+    #: index of the piece's first translation, if this is another translation of it, for other values
     again: int | None = None
-    not_run: int = 0  #: number of further pieces that this call did not reach: the other arm of a branch
+    not_run: int = 0  #: number of following pieces that the call did not reach, such as the other arm of a branch
     calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside the break's call
     guards: int | None = None  #: index in guard_entries
 
@@ -173,7 +173,7 @@ class Piece:
 
     @property
     def title(self) -> str:
-        """Function and part of it, for a heading."""
+        """The function's name and the part of the function, for a heading."""
         place = f", after line {self.behind}" if self.behind else ""
         return f"{self.function}{place}" + (", translated again" if self.again is not None else "")
 
@@ -195,10 +195,11 @@ class Piece:
 
 @dataclass
 class Explanation:
-    """The translations of one call of a function. ``str()`` is a report; ``to_dict()`` and ``to_json()`` have its data.
+    """The translations of one call of a function.
 
-    ``to_html()`` is a page that opens offline, ``to_dot()`` and ``to_svg()`` draw the function's pieces; a notebook
-    shows the page's contents. docs/explain.md explains how to read each part.
+    ``str()`` returns a report; ``to_dict()`` and ``to_json()`` return the data. ``to_html()`` returns a page that opens
+    offline; a notebook shows its contents. ``to_dot()`` and ``to_svg()`` draw the function's pieces. docs/explain.md
+    explains how to read each part.
 
     >>> explanation = godynamo.explain(f)(torch.ones(2))  # doctest: +SKIP
     >>> explanation.torch_calls.share, explanation.bytecodes.outside  # doctest: +SKIP
@@ -207,28 +208,28 @@ class Explanation:
     'json.dumps'
     """
 
-    result: Any  #: of the call
+    result: Any  #: result of the call
     graphs: list[str] = field(default_factory=list)  #: as FX prints them
     graph_count: int = 0
     op_count: int = 0  #: operations in all graphs
-    #: one per place and reason: a break also breaks the frames around it; listed once, with the longest stack
+    #: one per place and reason. A break also breaks the callers' frames; it is listed once, with the longest stack.
     break_reasons: list[BreakReason] = field(default_factory=list)
     guards: list[str] = field(default_factory=list)  #: guard text of each translation
-    guard_entries: list[GuardText] = field(default_factory=list)  #: the same as objects
-    frame_count: int = 0  #: frames that were translated or abandoned
-    captured_frames: int = 0  #: those of them that run translated
-    python_ops: dict[str, int] = field(default_factory=dict)  #: Python operations of the graphs, by callee
-    #: instructions of the user's code that ran: symbolically, in a translation, or in CPython
+    guard_entries: list[GuardText] = field(default_factory=list)  #: the guards of each translation as objects
+    frame_count: int = 0  #: frames that were translated, or whose translation was abandoned
+    captured_frames: int = 0  #: frames that were translated
+    python_ops: dict[str, int] = field(default_factory=dict)  #: numbers of the graphs' Python operations, by callee
+    #: instructions of the user's code: those that a translation executed symbolically, and those that CPython ran
     bytecodes: Share = field(default_factory=Share)
-    #: those of them that call torch: captured in a graph, or run by CPython; see _explain/census.py for what counts
+    #: instructions that are torch calls (defined in _explain/census.py): captured in a graph, or run by CPython
     torch_calls: Share = field(default_factory=Share)
     kept_out: list[KeptOut] = field(default_factory=list)  #: why CPython ran the rest, most expensive first
-    functions: list[FunctionShare] = field(default_factory=list)  #: the same counts per user function
-    #: of this call; then the optimized callable's own, from before
+    functions: list[FunctionShare] = field(default_factory=list)  #: bytecodes and torch_calls per user function
+    #: recompiles during this call, then earlier ones of the optimized callable
     recompiles: list[Recompile] = field(default_factory=list)
-    #: whether nothing was missed: False under a trace or profile function (a debugger, coverage)
+    #: whether everything was counted: False under a trace or profile function (a debugger, coverage)
     counted: bool = False
-    #: the frames' pieces, in order of execution, without torch's own frames that have no operation
+    #: the pieces of all frames, in order of execution, except for torch's frames without an operation
     pieces: list[Piece] = field(default_factory=list)
     name: str = ""  #: name of the explained callable, for headings
 
@@ -239,13 +240,13 @@ class Explanation:
 
     @property
     def captured_share(self) -> float:
-        """Share of the frames that run translated, 1.0 if there were none."""
+        """Share of the frames that were translated, 1.0 if there were no frames."""
         return self.captured_frames / self.frame_count if self.frame_count else 1.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all data, including the shares, as dicts, lists, strings and numbers; the result as its type's name.
+        """Return all data as dicts, lists, strings and numbers. The call's result is replaced by the name of its type.
 
-        The keys are those of docs/explain.md; ``version`` is raised when one is removed or changes its meaning.
+        docs/explain.md lists the keys; ``version`` is raised when a key is removed or changes its meaning.
         """
         out = {f.name: _plain(getattr(self, f.name)) for f in dataclasses.fields(self) if f.name != "result"}
         counts = {"result_type": type(self.result).__qualname__, "graph_break_count": self.graph_break_count}

@@ -1,4 +1,4 @@
-"""An entry's guards as objects, with kind, place and the user's line that needed them; as text and as a tree."""
+"""Represents an entry's guards as objects (with kind, place and the user's line), as text and as a tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from . import guard_words, source_lines
 
 Line = tuple[str, int]  #: file, line from 1
 
-#: parts not made by any kind of guard: by the start of their text
+#: kinds of the parts of a text that no kind of guard made, by the beginning of the part
 _WITHOUT_KIND = {
     "___guarded_code.valid": "VALID",
     "___loads(": "LOADS",
@@ -20,7 +20,7 @@ _WITHOUT_KIND = {
 
 @dataclass(frozen=True)
 class Guard:
-    """One assumption of a translation about the frame it was made from.
+    """One assumption that a translation makes about a call.
 
     >>> guard = godynamo.guards(f)[0].guards[1]  # doctest: +SKIP
     >>> guard.kind, guard.name, guard.words, guard.line  # doctest: +SKIP
@@ -29,25 +29,25 @@ class Guard:
 
     #: the guarded place, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
     name: str
-    #: kind of guard: TYPE_MATCH, TENSOR_MATCH, ...; VALID and LOADS (a value passed on) belong to no kind
+    #: TYPE_MATCH, TENSOR_MATCH, ...; VALID (the entry is valid) and LOADS (a value can be read) are no kinds of guards
     kind: str
-    #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT; "" if it has none
+    #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT, or ""
     source: str
-    #: the condition, executable in the environment of the entry's text; tensors share one condition
+    #: the condition as Python, executable in the environment of the entry's text; all tensors share one condition
     text: str
-    #: the same in words
+    #: the condition in words
     words: str
-    #: (file, line) of the user's code that was being translated when it was made, or None
+    #: (file, line) of the user's code that was being translated when the guard was made, or None
     line: Line | None
 
     @property
     def create_fn_name(self) -> str:
-        """``kind``, under torch's name."""
+        """The kind of guard, under torch's name for the attribute."""
         return self.kind
 
     @property
     def is_nn_module(self) -> bool:
-        """Whether it is about the inside of an nn.Module."""
+        """Whether the guard checks a place inside an nn.Module."""
         return self.source.endswith("NN_MODULE")
 
     def __str__(self) -> str:
@@ -67,11 +67,11 @@ class Guard:
 
 @dataclass
 class GuardTree:
-    """Guards grouped by place: ``x`` above ``x.weight`` above ``x.weight.shape``. ``str()`` draws the tree."""
+    """Guards grouped by place: ``x.weight`` is a child of ``x``. ``str()`` draws the tree."""
 
-    name: str  #: in words; "" at the root
-    guards: list[Guard] = field(default_factory=list)  #: on exactly this place
-    children: list[GuardTree] = field(default_factory=list)  #: places that are read from it
+    name: str  #: the place in words, "" at the root
+    guards: list[Guard] = field(default_factory=list)  #: guards of exactly this place
+    children: list[GuardTree] = field(default_factory=list)  #: places that are read from this place
 
     def __iter__(self) -> Iterator[GuardTree]:
         return iter(self.children)
@@ -103,16 +103,16 @@ class GuardTree:
 
 @dataclass
 class GuardText:
-    """Guards of one entry: an expression that Python can evaluate, and its parts with the lines that needed them."""
+    """The guards of one entry: a Python expression, and its parts with the user's lines that needed them."""
 
     text: str  #: executable in the environment of godynamo._called.guard_env
-    parts: list[tuple[str, Line | None]]  #: its conditions in the order of checking
+    parts: list[tuple[str, Line | None]]  #: the conditions in the order of checking
     hits: int  #: calls served by the entry
-    valid: bool  #: False once an object it depends on has died, or after reset()
+    valid: bool  #: False after an object that the entry depends on has died, and after reset()
     function: str = ""  #: the user's function, with file and line
     file: str = ""
     line: int = 0
-    guards: list[Guard] = field(default_factory=list)  #: the same as objects, with one per tensor
+    guards: list[Guard] = field(default_factory=list)  #: the conditions as objects, with one per tensor
 
     def tree(self) -> GuardTree:
         """Return the guards by place; see :class:`GuardTree`."""

@@ -1,8 +1,8 @@
-"""A guard in words: ``type(x) is torch.Tensor`` for ``___check_type_id(x, 94627598164288)``.
+"""Converts guards to words: ``___check_type_id(x, 94627598164288)`` to ``type(x) is torch.Tensor``.
 
-The input is a part of an entry's text, which is Python; the output is close to Python but need not be. Places keep
-their meaning: ``G['torch']`` is ``torch``, ``___type_lookup(___object(946.., '___type_Net'), 'forward')`` is
-``Net.forward``.
+The input is a part of an entry's text, which is a Python expression. The output is close to Python, but need not be
+Python. A place is written as the user reads it: ``G['torch']`` as ``torch``, and
+``___type_lookup(___object(946.., '___type_Net'), 'forward')`` as ``Net.forward``.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-Lookup = Callable[[int], Any]  #: an entry's const_by_id
+Lookup = Callable[[int], Any]  #: an entry's const_by_id: address of an object -> object
 
-#: gd_tensor_spec.fields, in the order in which they are listed
+#: bits of the C field gd_tensor_spec.fields, from the lowest on
 _TYPE, _KEYSET, _DTYPE, _DEVICE, _REQUIRES_GRAD, _NDIM, _SIZES, _STRIDES = (1 << i for i in range(8))
 
 
 def parsed(text: str) -> ast.expr | None:
-    """Return an entry's text as a tree; None if it is not an expression."""
+    """Return the syntax tree of an entry's text; None if the text is not an expression."""
     try:
         return ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, RecursionError, ValueError, MemoryError):
@@ -28,7 +28,7 @@ def parsed(text: str) -> ast.expr | None:
 
 
 def words(text: str, lookup: Lookup) -> str:
-    """Return a part of an entry's text in words; the text itself if its form is unknown."""
+    """Return a part of an entry's text in words; the part itself if its form is unknown."""
     tree = parsed(text)
     return _Speaker(lookup).condition(tree) if tree is not None else text
 
@@ -36,14 +36,14 @@ def words(text: str, lookup: Lookup) -> str:
 def place(name: str, lookup: Lookup = lambda _: None, members: bool = True) -> str:
     """Return a place such as ``G['torch'].nn`` in words: ``torch.nn``.
 
-    ``members``: the contents of a module's dicts read as attributes, ``self.norm`` for ``self._modules['norm']``.
+    ``members``: write the contents of a module's dicts as attributes, ``self.norm`` for ``self._modules['norm']``.
     """
     tree = parsed(name)
     return _Speaker(lookup, members).place(tree) if tree is not None else name
 
 
 def base(name: str) -> str | None:
-    """Return the place that this place is read from; None for a root (a variable, a global, an object of the entry)."""
+    """Return the place from which this place is read; None for a variable, a global or an object of the entry."""
     tree = parsed(name)
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):
@@ -63,7 +63,7 @@ def base(name: str) -> str | None:
 
 
 def tensor(place_name: str, check: dict[str, Any]) -> str:
-    """Return the checks on a tensor, given a row of an entry's ``tensor_checks()``."""
+    """Return in words the checks on a tensor; ``check`` is a row of an entry's ``tensor_checks()``."""
     from .._called import guard_env
 
     fields, kind = check["fields"], check["type"].__name__
@@ -98,14 +98,14 @@ def _dims(dims: Any, mask: int) -> str:
 
 
 def called(node: ast.AST | None) -> str | None:
-    """Return the name of the called helper, ``___check_type_id``."""
+    """Return the name of the helper that a node calls, such as ``___check_type_id``; None if it calls none."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id.startswith("___"):
         return node.func.id
     return None
 
 
 def parts(text: str) -> list[str]:
-    """Return the conditions of a guard text that ``and`` joins; an ``and`` inside a string does not count."""
+    """Split a guard text at its top-level ``and`` operators; an ``and`` inside a string does not count."""
     body = ast.parse(text, mode="eval").body
     if not (isinstance(body, ast.BoolOp) and isinstance(body.op, ast.And)):
         return [text]
@@ -168,13 +168,13 @@ class _Speaker:
                 return repr(singleton)
         try:
             found = self.lookup(address)
-        except LookupError:  # it died, or was never held
+        except LookupError:  # the object has died, or the entry never held it
             found = None
         return describe(found) if found is not None else "the same object"
 
 
 def describe(value: Any) -> str:
-    """Describe an object that a guard names, without running its code.
+    """Describe an object that a guard names, without running code of the object or its class.
 
     >>> describe(int), describe(ast), describe(3)
     ('int', 'module ast', '3')
@@ -215,7 +215,7 @@ def _grad_mode(_s: _Speaker, _args: list[ast.expr], wanted: bool) -> str:
 
 
 def _form(yes: str, no: str = "") -> Callable[[_Speaker, list[ast.expr], bool], str]:
-    """Return a function that fills in the text for a condition: {0} is its first argument in words, {1} its second."""
+    """Return a function that writes a condition (``no``: its negation). {0} and {1} are its arguments in words."""
 
     def said(s: _Speaker, args: list[ast.expr], wanted: bool) -> str:
         filled = [s.place(a) for a in args]
@@ -256,7 +256,7 @@ def _name(text: str) -> ast.expr:
 
 
 class _Places(ast.NodeTransformer):
-    """Replaces helpers of the text by the place they read."""
+    """Replaces calls of helpers in a guard text by the places that they read."""
 
     def __init__(self, speaker: _Speaker) -> None:
         self.speaker = speaker
@@ -309,7 +309,7 @@ class _Places(ast.NodeTransformer):
         return ast.Subscript(value=inner, slice=node.slice, ctx=ast.Load())
 
 
-#: dicts of an nn.Module whose contents the user reads as attributes, or by number for a container
+#: dicts of an nn.Module. The user reads their contents as attributes, or by number if the module is a container.
 _MEMBERS = frozenset(("_modules", "_parameters", "_buffers", "__dict__"))
 _VARS = re.compile(r"vars\((.+)\)")
 

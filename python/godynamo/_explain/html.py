@@ -1,4 +1,4 @@
-"""An explanation as HTML: a notebook's fragment, or a page that opens offline. No scripts; nothing is loaded."""
+"""Writes an explanation as HTML: a fragment for a notebook, or a page that opens offline and has no scripts."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ background:none}
 .gdx pre.graph{background:#f5f7fa;border-radius:5px;padding:8px 12px;overflow-x:auto;line-height:1.4}
 .gdx .old{color:#a5341a}.gdx .new{color:#2f7040}.gdx .muted{color:#5e7186}
 """
-#: for a page, added after the above and after the picture's style
+#: additional style of a page, after _CSS and after the picture's style
 _PAGE = """
 body{margin:0;padding:26px 34px;background:#fff}.gdx .picture{max-height:none}
 .gdx{max-width:1240px}
@@ -65,7 +65,7 @@ body,.gdx{background:#11181f;color:#dfe7ef}
 def page(e: Explanation) -> str:
     """Return a whole page."""
     title = f"explain {e.name}" if e.name else "explain"
-    style = _CSS + (_PAGE + svg.DARK).replace(".gd", ".page .gd")  # before the picture's own, whichever comes last
+    style = _CSS + (_PAGE + svg.DARK).replace(".gd", ".page .gd")  # takes precedence over the picture's own style
     return (
         f'<!DOCTYPE html>\n<html lang="en" class="page"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         '<meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'

@@ -1,8 +1,9 @@
-"""Layered drawing of an acyclic graph: rows by longest path from the inputs, few crossings, edges through gaps.
+"""Computes a layered drawing of an acyclic graph, with few crossings and with edges that pass between boxes.
 
-The steps are Sugiyama's: layers, dummy nodes for long edges in each layer between, order within a layer by the median
-of the neighbours, and then coordinates that pull each node below its inputs. Graphs of a few hundred nodes take some
-tens of milliseconds.
+The steps are those of Sugiyama's method. A node's layer is the length of the longest path from an input. A long edge
+gets a dummy node in each layer that it crosses. The order within a layer follows the medians of the neighbours. Then
+coordinates are chosen that pull each node below its inputs. Graphs of a few hundred nodes take some tens of
+milliseconds.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-#: an edge over more layers than this is not drawn in full: its end gets a stub that names its origin
+#: An edge over more layers than this is not drawn. Its target gets a stub with the name of its origin.
 LONGEST = 8
 
 _GAP_X, _GAP_Y = 18.0, 26.0
 _SWEEPS = 6
-_OF_INPUT = 0.02  # weight of an input's preferred place; no other node moves for it
+_OF_INPUT = 0.02  # weight of an input's preferred place, so small that other nodes do not move for it
 
 
 @dataclass
 class Box:
-    """A node: its size is given, its place is computed. x and y are its center."""
+    """A node with its given size and its computed center (x, y)."""
 
     width: float
     height: float
@@ -34,7 +35,7 @@ class Drawing:
     """The positions of everything drawn."""
 
     boxes: list[Box]
-    #: for each edge (from, to) its points, from the lower edge of one box to the upper edge of the other
+    #: (from, to) of an edge -> its points, from the bottom of the first box to the top of the second box
     paths: dict[tuple[int, int], list[tuple[float, float]]] = field(default_factory=dict)
     stubs: list[tuple[int, int]] = field(default_factory=list)  #: edges too long to be drawn
     width: float = 0.0
@@ -42,7 +43,7 @@ class Drawing:
 
 
 def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int]]) -> Drawing:
-    """Place boxes of these sizes (width, height); an edge goes from a lower to a higher index.
+    """Place boxes of these sizes (width, height). Each edge (from, to) goes from a lower to a higher index.
 
     >>> drawing = layered([(40, 20), (40, 20), (40, 20)], [(0, 2), (1, 2)])
     >>> [(b.x, b.y) for b in drawing.boxes]
@@ -88,7 +89,7 @@ def layered(sizes: Sequence[tuple[float, float]], edges: Sequence[tuple[int, int
 
 
 def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the layers by the longest path from an input; an input is directly above its first user."""
+    """Return each node's layer, the longest path from an input. An input is directly above its first user."""
     layer = [0] * count
     takes = [False] * count
     first = [-1] * count
@@ -104,7 +105,7 @@ def _layers(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]) -> None:
-    """Move the nodes of each row close to their neighbours."""
+    """Sort each row by the medians of the nodes' neighbours in the next row, to avoid crossings."""
     for sweep in range(_SWEEPS):
         down = sweep % 2 == 0
         for i in range(len(rows)) if down else range(len(rows) - 1, -1, -1):
@@ -133,7 +134,7 @@ def _order(rows: list[list[int]], above: list[list[int]], below: list[list[int]]
 
 
 def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], below: list[list[int]]) -> None:
-    """Set each x: boxes start side by side and are pulled towards their neighbours, keeping order and gaps."""
+    """Set each x. Boxes start side by side, then move towards their neighbours without losing order and gaps."""
     for row in rows:
         x = 0.0
         for node in row:
@@ -150,14 +151,14 @@ def _across(rows: list[list[int]], boxes: list[Box], above: list[list[int]], bel
 
 
 def _wish(node: int, neighbours: list[int], boxes: list[Box], above: list[list[int]]) -> float:
-    """Return the mean of the neighbours. Inputs count only if there are no others, since inputs move to their users."""
+    """Return the neighbours' mean x. Inputs count only if there are no others, since inputs move to their users."""
     inner = [n for n in neighbours if above[n]] or neighbours
     return sum(boxes[n].x for n in inner) / len(inner) if inner else boxes[node].x
 
 
 def _pull(row: list[int], boxes: list[Box], wanted: list[float], weights: list[float]) -> None:
-    """Place a row as near to the wanted places as order and gaps allow; touching groups share their wishes' mean."""
-    groups: list[tuple[float, float, list[int]]] = []  # (place of the first, weight, its nodes)
+    """Place a row's boxes as near to the wanted places as order and gaps allow. Boxes that touch move as a group."""
+    groups: list[tuple[float, float, list[int]]] = []  # (place of the first node, sum of the weights, the nodes)
     offsets: dict[int, float] = {}
     for node, want, own in zip(row, wanted, weights, strict=True):
         members, start, weight = [node], want, own

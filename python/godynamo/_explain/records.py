@@ -1,4 +1,4 @@
-"""Converts records of translations (runtime.translated) to an Explanation: breaks, guards, pieces, recompiles."""
+"""Converts records of translations (see runtime.translated) to an Explanation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Record = dict[str, Any]
 def explanation(
     result: Any, records: list[Record], summary: Summary, counts: Counts, entries: list[Any], name: str
 ) -> Explanation:
-    """Combine everything. entries: the GuardedCode objects that the call left, for guards as objects."""
+    """Make the Explanation. entries: the GuardedCode objects that exist after the call, for the guards as objects."""
     out = Explanation(
         result,
         bytecodes=counts.bytecodes,
@@ -67,18 +67,18 @@ def _nodes(info: Record) -> list[Node]:
 
 
 def _graph_text(nodes: list[Node]) -> str:
-    """Return the graph as printed by FX; a translation keeps the text only for small graphs."""
+    """Return the graph as FX prints it. It is rebuilt from the nodes: translations keep only small graphs' text."""
     return "\n".join(["graph():", *(f"    {n.text}" for n in nodes), ""]) if nodes else ""
 
 
 class _Breaks:
-    """Breaks by place: a break in an inner frame also breaks the frames around it, at their calls of it."""
+    """Merges the records of one break: a break in an inlined function also breaks its callers, at their calls."""
 
     def __init__(self, reasons: list[BreakReason]) -> None:
         self.reasons = reasons
 
     def add(self, record: Record) -> tuple[int, int] | None:
-        """Add the breaks of a record or entry; return the last one's index and the record's own frame in its stack."""
+        """Add a record's breaks. Return the last break's index, and the index of the record's frame in its stack."""
         last = None
         positions = record.get("positions") or ()
         for i, row in enumerate(record.get("breaks") or ()):
@@ -96,7 +96,7 @@ class _Breaks:
             if not depth or long.user_stack[:depth] != short.user_stack:
                 continue
             if long.positions[:1] != short.positions[:1]:
-                continue  # two breaks in one line
+                continue  # these are two breaks in one line
             known.user_stack, known.positions = long.user_stack, long.positions
             known.count += 1
             return i
@@ -105,7 +105,7 @@ class _Breaks:
 
 
 class _Pieces:
-    """The pieces of frames and their connections."""
+    """Makes the pieces of frames, and connects them."""
 
     def __init__(self, summary: Summary, splits: _Breaks) -> None:
         self.summary = summary
@@ -129,7 +129,7 @@ class _Pieces:
         self.made.append((record, piece))
 
     def _inlined(self, record: Record) -> CodeType | None:
-        """Return the code inlined by a frame of nn.Module.__call__: the user's function or a torch module's forward."""
+        """Return the code that a frame of nn.Module.__call__ inlined: a user's function or a torch module's forward."""
         calls = (record["info"].get("account") or {}).get("calls", ())
         codes = [code for levels in calls for code, _ in levels]
         users = (code for code in codes if self.summary.census.kind(code) == USER)
@@ -142,7 +142,7 @@ class _Pieces:
     def connected(self) -> list[Piece]:
         """Return all pieces, each connected to the pieces that follow it."""
         shown = [(r, p) for r, p in self.made if p is not None]
-        first: dict[Any, int] = {}  # the first translation of each piece
+        first: dict[Any, int] = {}  # key of a piece -> index of its first translation
         by_code: dict[int, Piece | None] = {}
         met = {self._key(record) for record, _ in self.made}
         for record, piece in self.made:
@@ -165,11 +165,11 @@ class _Pieces:
         return [p for _, p in shown]
 
     def _key(self, record: Record) -> Any:
-        """Return a key equal for all translations of a piece: the user's code and the place where the piece begins."""
+        """Return a piece's key, the same for all its translations: the user's code, and the place where it begins."""
         return _origin_key(record["owner"]) or (id(self._original(record["code"])), None)
 
     def _caller(self, code: CodeType, by_code: dict[int, Piece | None]) -> Piece | None:
-        """Return the piece inside whose native instruction CPython reached this code."""
+        """Return the piece from which CPython called this code, in the instruction that a break left to CPython."""
         at = self.summary.callers.get(id(code))
         for _ in range(100):
             if at is None:
@@ -183,7 +183,7 @@ class _Pieces:
 
 
 def _origin(owner: Any) -> tuple[Any, ...] | None:
-    """Return the origin of a resume callable: (code, place, ...); None for another owner of entries."""
+    """Return a resume callable's origin, (code, place, ...); None if the owner of entries is no resume callable."""
     return getattr(getattr(owner, "function", None), "__godynamo_origin__", None)
 
 
@@ -193,7 +193,7 @@ def _origin_key(owner: Any) -> Any:
 
 
 def _behind(record: Record) -> int | None:
-    """Return the line of the break before the piece, from its resume function's name; None for a frame's start."""
+    """Return the line of the break before a piece, from the resume function's name; None if a frame starts here."""
     if _origin(record["owner"]) is None:
         return None
     line = record["owner"].function.__name__.rpartition("_at_")[2]
@@ -201,7 +201,7 @@ def _behind(record: Record) -> int | None:
 
 
 def _resumes(record: Record) -> list[Any]:
-    """Return the resume callables in which a transformed function continues."""
+    """Return the resume callables with which a transformed function may continue."""
     cells = record["function"].__closure__ or ()
     out = []
     for cell in cells:

@@ -1,4 +1,4 @@
-"""Lines of the user's source around a place, marked as in CPython 3.11's tracebacks."""
+"""Reads lines of the user's source around a place, and marks the place as CPython 3.11's tracebacks do."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Excerpt:
     first: int  #: number of the first line, from 1
     lines: tuple[str, ...]  #: () if the file cannot be read
     marked: int  #: number of the marked line
-    column: int = 0  #: where the marks begin, in characters of the line as given here
+    column: int = 0  #: number of characters before the marked part, in the line as it is in ``lines``
     width: int = 0  #: number of marked characters; 0: the whole line
 
     @property
     def marks(self) -> str:
-        """The line below the marked one: spaces and carets; "" if the whole line is marked."""
+        """Spaces and carets to print below the marked line; "" if the whole line is marked."""
         return " " * self.column + "^" * self.width if self.width else ""
 
     def to_text(self, indent: str = "") -> list[str]:
-        """Return numbered lines, the marked one with an arrow and carets below.
+        """Return numbered lines. The marked line has an arrow, and carets in the line below.
 
         >>> print("\\n".join(Excerpt(4, ("y = x + 1", "n = y.item()"), 5, 4, 8).to_text()))
                 4 |  y = x + 1
@@ -43,7 +43,7 @@ class Excerpt:
 
 
 def excerpt(file: str, line: int, position: Position | None = None, around: int = 2) -> Excerpt:
-    """Return the line of the file with ``around`` lines on either side. The user's linecache does not change."""
+    """Return a line of a file with ``around`` lines on either side. The contents of linecache do not change."""
     texts = _lines(file)
     if not 1 <= line <= len(texts):
         return Excerpt(line, (), line)
@@ -62,7 +62,7 @@ def excerpt(file: str, line: int, position: Position | None = None, around: int 
 
 
 def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
-    """Return the first and last line, within the function that contains the line."""
+    """Return the first and last line of an excerpt, which does not leave the function that contains the line."""
 
     def indent(number: int) -> int:
         text = texts[number - 1]
@@ -81,7 +81,7 @@ def _bounds(texts: list[str], line: int, around: int) -> tuple[int, int]:
 
 
 def _marked(text: str, line: int, position: Position | None) -> tuple[int, int]:
-    """Return the column and width of the marks; (0, 0) if the whole line is marked or its positions are unknown."""
+    """Return the column and width of the marks; (0, 0) if the whole line is marked or the position is unknown."""
     if position is None:
         return 0, 0
     end_line, start, end = position
@@ -102,7 +102,7 @@ def _lines(file: str) -> list[str]:
 
 
 def short(file: str) -> str:
-    """Return a path for display: relative to site-packages or to the current folder if it is inside one of them."""
+    """Return a path for display, relative to site-packages or to the current folder if one of them contains it."""
     for folder in sorted(sys.path, key=len, reverse=True):
         if (
             folder

@@ -1,4 +1,4 @@
-"""The pieces of a function as an SVG picture: from top to bottom, each with its graph and break."""
+"""Draws the pieces of a function as an SVG picture, from top to bottom, each with its graph and break."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 _CHAR = 6.4  # width of a character of the nodes' font, in pixels; text is not measured
 _HEIGHT = 22.0
 _PAD, _TITLE, _BETWEEN = 14.0, 24.0, 34.0
-_INDENT = 46.0  # of pieces called inside a break
-_LANE = 13.0  # between lines at the side
+_INDENT = 46.0  # indent of pieces that a break's call ran
+_LANE = 13.0  # distance between vertical lines at the side
 _LINE = 15.0
 
 _CSS = """
@@ -30,7 +30,7 @@ _CSS = """
 .gd .note{fill:#5e7186;font-style:italic}
 """
 
-#: for a page that follows the reader's dark or light setting
+#: style for a page that follows the reader's dark or light setting
 DARK = """
 @media(prefers-color-scheme:dark){.gd .piece{fill:#18212c;stroke:#3c4d60}.gd .title{fill:#d5e0ec}
 .gd .node{fill:#1f3a5c;stroke:#5681b8}
@@ -42,7 +42,7 @@ DARK = """
 
 
 def picture(pieces: Sequence[Piece], breaks: Sequence[BreakReason], most: int | None = None) -> str:
-    """Return the picture, with a note if there is nothing to draw. Graphs of more than ``most`` nodes are omitted."""
+    """Return the picture, or a note if there is nothing to draw. Graphs of more than ``most`` nodes are omitted."""
     return _Picture(pieces, breaks, most).text()
 
 
@@ -53,7 +53,7 @@ class _Picture:
         self.width = 200.0
         self.y = 8.0
         self.tops: list[float] = []
-        self.ends: list[tuple[float, float]] = []  # x and y of each piece's lower edge, where its flows start
+        self.ends: list[tuple[float, float]] = []  # x and y of each piece's lower edge, from which lines lead on
         depth = self._depths()
         self.flows = [(i, j, "flow") for i in range(len(pieces)) for j in self._new(i)]
         self.flows += [(i, j, "flow call") for i, p in enumerate(pieces) for j in p.calls]
@@ -82,7 +82,7 @@ class _Picture:
         return [min(d, 6) for d in depth]
 
     def _new(self, i: int) -> list[int]:
-        """Return the continuations of a piece; for a later translation, only those that the first lacks."""
+        """Return a piece's continuations. A later translation's are only those that the first translation lacks."""
         again = self.pieces[i].again
         known = self.pieces[again].goes_on if again is not None else []
         return [j for j in self.pieces[i].goes_on if j not in known]
@@ -178,7 +178,7 @@ class _Picture:
         if j == i + 1:
             to = max(x, self.indent[j] + 30)
             d = f"M{x:.1f} {y:.1f}C{x:.1f} {y + 16:.1f} {to:.1f} {top - 16:.1f} {to:.1f} {top - 1:.1f}"
-        else:  # at the left side, each in a separate lane
+        else:  # lines at the left side, each in a separate lane
             lane = self.left - _LANE * (self.lanes[i, j] + 1)
             side, into = self.ends[i][1] - 14, top + 12
             d = (
@@ -195,7 +195,7 @@ class _Picture:
 
 
 def _curve(points: Sequence[tuple[float, float]]) -> str:
-    """Return a path through the points, vertical at each."""
+    """Return an SVG path through the points that is vertical at each of them."""
     x, y = points[0]
     parts = [f"M{x:.1f} {y:.1f}"]
     for nx, ny in points[1:]:

@@ -1,4 +1,4 @@
-"""An explanation as text."""
+"""Writes an explanation as text."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from .guard_objects import Guard, GuardText
 if TYPE_CHECKING:
     from .explanation import BreakReason, Explanation, Recompile
 
-MOST_GUARDS = 20  #: per translation; the page and the JSON have all of them
-MOST_NODES = 200  #: lines per graph
+MOST_GUARDS = 20  #: maximum number of guards per translation; the page and the JSON have all guards
+MOST_NODES = 200  #: maximum number of lines per graph
 
 
 def report(e: Explanation) -> str:
@@ -53,7 +53,7 @@ def report(e: Explanation) -> str:
 
 
 def break_lines(reason: BreakReason) -> Iterator[str]:
-    """Yield a break's lines: code, reason, hint; the user's stack, with the source around the innermost frame."""
+    """Yield a break's code, reason and hint, and the user's stack with the source around the innermost frame's line."""
     yield f"{reason.code}: {reason.reason}" if reason.code else reason.reason
     if reason.hint:
         yield f"  hint: {reason.hint}"
@@ -94,7 +94,7 @@ def recompile_lines(recompile: Recompile) -> Iterator[str]:
 
 
 def guards_title(e: Explanation, number: int) -> str:
-    """Return the title of a translation's guards: the piece's, if that is shown."""
+    """Return the title of a translation's guards: the title of its piece, if that is shown."""
     piece = next((p for p in e.pieces if p.guards == number), None)
     return piece.title if piece is not None else e.guard_entries[number].function
 
@@ -108,12 +108,12 @@ def guard_lines(entry: GuardText) -> list[str]:
     return lines
 
 
-#: the call's inputs first, then globals and modules
+#: families of guarded places in the order of the report: the call's inputs first, then globals and modules
 _FAMILIES = ("LOCAL", "LOCAL_NN_MODULE", "GLOBAL", "GLOBAL_NN_MODULE", "CONSTANT", "")
 
 
 def _order(guard: Guard) -> tuple[int, int]:
-    """Sort guards needed by the user's own lines first, then torch's, then those without a line."""
+    """Return a sort key: guards needed by user code come first, then by torch's code, then those without a line."""
     whose = 2 if guard.line is None else 1 if trace_rules.is_torchs(guard.line[0]) else 0
     return whose, _FAMILIES.index(guard.source) if guard.source in _FAMILIES else len(_FAMILIES)
 

@@ -1,1 +1,1 @@
-"""godynamo's reports on its work: logs, the trace, reasons in words, artefacts."""
+"""Reports on godynamo's work: logs, log artefacts, the trace, and reasons for recompiles in words."""

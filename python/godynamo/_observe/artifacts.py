@@ -1,6 +1,6 @@
-"""Texts of log artefacts that are easier to produce in Python: source lines, bytecode, guards checked one by one.
+"""Produces texts of log artefacts that are easier to produce in Python: source lines, bytecode, failed guards.
 
-pyhook/artifacts.go requests them while an artefact is wanted, and passes them to its zap logger.
+pyhook/artifacts.go requests a text while the artefact is wanted, and passes the text to its zap logger.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ marked = sources.marked
 
 
 def where(function: FunctionType, first_type: type | None = None) -> str:
-    """Return a translated function's name for a log: the user's for a resumed frame, forward's for a module's call."""
+    """Return a translated function's name for the log: a resume function has the name of the user's function, and a
+    module's call has the name of its forward.
+    """
     users, rest = _users(function)
     frame = reasons.Frame.of(users, first_type)
     name = frame.name if frame.parameters is not None else users.co_name
@@ -34,12 +36,12 @@ def _users(function: FunctionType) -> tuple[CodeType, str]:
 
 
 def recompiles(function: FunctionType, failures: Sequence[str], first_type: type | None) -> str:
-    """Return why each entry of a function did not serve, one line each."""
+    """Return why each entry of a function did not serve a call, one line per entry."""
     return "\n".join(["translated again:", *reasons.lines(failures, _users(function)[0], first_type, "    ")])
 
 
 def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:
-    """Return both bytecodes of a translation."""
+    """Return the original and the transformed bytecode of a translation."""
     origin: Any = getattr(function, "__godynamo_origin__", None)
     code: CodeType = origin[0] if origin is not None else function.__code__
     after = dis.Bytecode(transformed).dis() if transformed is not None else "  none: it runs as it is\n"
@@ -47,7 +49,7 @@ def bytecode(function: FunctionType, transformed: FunctionType | None) -> str:
 
 
 def failures(cache: Any, function: FunctionType, slots: tuple[Any, ...]) -> list[str]:
-    """Return all guards that fail for a call, for every entry, newest entry first."""
+    """Return all guards that fail for a call, of every entry, newest entry first."""
     out: list[str] = []
     for number, entry in enumerate(cache.entries()):
         out.append(f"entry {number}:")
@@ -63,7 +65,7 @@ def _failing(entry: Any, function: FunctionType, slots: Sequence[Any]) -> list[s
         if guard_env.part_holds(entry, text, slots, function.__globals__):
             continue
         if getattr(first, "part", None) == text:
-            rows.append(str(first))  # with both values
+            rows.append(str(first))  # this text contains the expected and the actual value
         else:
             rows.append(text if place is None else f"{text} ({place[0]}:{place[1]})")
     if not rows and first is not None:

@@ -1,12 +1,12 @@
-"""The logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, controlled like torch's.
+"""Controls the logs: Python loggers ``godynamo`` and ``godynamo.<artefact>``, with settings like those of torch's logs.
 
 ``GODYNAMO_LOGS="guards,graph_code,+dynamo"`` is a comma-separated list of artefacts and components. An artefact is
-shown if it is named. A component (``dynamo``, ``godynamo`` and ``all`` are the same) gets the level INFO, with ``+``
-DEBUG, with ``-`` ERROR; at DEBUG it shows all artefacts that are not off by default. :func:`set_logs` does the same
-from code. GODYNAMO_LOGS_OUT names a file that also gets the records, GODYNAMO_LOGS_FORMAT a format for ``logging`` (or
-``short``).
+shown if it is named. A component gets the level INFO, with ``+`` DEBUG, with ``-`` ERROR; ``dynamo``, ``godynamo`` and
+``all`` name the same component. At DEBUG it shows all artefacts that are not off by default. :func:`set_logs` changes
+the same settings from code. GODYNAMO_LOGS_OUT names a file that also receives the records. GODYNAMO_LOGS_FORMAT is a
+format for the module ``logging``, or the word ``short``.
 
-An artefact is wanted while its logger's own level is DEBUG or lower, so ``logging`` alone can switch it as well.
+An artefact is wanted while its logger's own level is DEBUG or lower, so the module ``logging`` can also switch it.
 Records come from the Go library's zap loggers (pyhook/logging.go) and propagate to the user's handlers.
 """
 
@@ -22,8 +22,8 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: torch's names of the artefacts: description, and whether a component's DEBUG omits it. pyhook/artifacts.go has
-#: the same order
+#: torch's name of an artefact -> (description, whether a component at DEBUG omits the artefact). The order must be that
+#: of pyhook/artifacts.go.
 ARTIFACTS = {
     "graph": ("the captured graph as a table", False),
     "graph_code": ("the captured graph as Python code", False),
@@ -46,7 +46,7 @@ _LEVELS = {"+": logging.DEBUG, "-": logging.ERROR}
 
 
 def wanted_bits() -> int:
-    """Return the wanted artefacts, as bits from 1 << 8 on in ARTIFACTS' order."""
+    """Return the wanted artefacts as bits. The bit of the first one in ARTIFACTS is 1 << 8."""
     bits = 0
     for bit, logger in _BITS:
         if 0 < logger.level <= logging.DEBUG:
@@ -70,7 +70,7 @@ def _unknown(name: str) -> str:
 
 
 def configure(spec: str) -> None:
-    """Apply a GODYNAMO_LOGS text; unknown words are ignored with a warning. ``help`` prints the names."""
+    """Apply the text of GODYNAMO_LOGS. Unknown words are ignored with a warning; the word ``help`` prints the names."""
     level: int | None = None
     wanted: dict[str, bool] = {}
     for word in filter(None, (w.strip() for w in spec.split(","))):
@@ -130,11 +130,11 @@ def set_logs(
     modules: Mapping[str, int | bool] | None = None,
     **others: object,
 ) -> None:
-    """Choose what is logged, like ``torch._logging.set_logs``; each call replaces all settings.
+    """Choose what is logged, like ``torch._logging.set_logs``. Each call replaces all settings.
 
-    ``all``, ``dynamo`` and ``godynamo`` are levels of ``logging``, artefacts are True or False; ``modules`` takes both
-    by name. Raises ValueError for an unknown name, with the nearest ones, and for a value of the wrong kind. If
-    GODYNAMO_LOGS is set, it takes precedence: the call warns and changes nothing.
+    ``all``, ``dynamo`` and ``godynamo`` are levels of the module ``logging``; artefacts are True or False. ``modules``
+    maps names of either kind to such values. Raises ValueError for an unknown name, with the nearest ones, and for a
+    value of the wrong kind. If GODYNAMO_LOGS is set, it takes precedence: the call warns and changes nothing.
 
     >>> import logging, godynamo
     >>> godynamo.set_logs(dynamo=logging.INFO, graph_breaks=True)
@@ -185,7 +185,7 @@ def set_logs(
 
 
 class _Stderr(logging.StreamHandler[Any]):
-    """Writes to the current sys.stderr: tests and notebooks replace it."""
+    """Writes to the current sys.stderr, since tests and notebooks replace sys.stderr."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -202,7 +202,7 @@ _handlers: list[logging.Handler] = []
 
 
 def _add_handlers() -> None:
-    """Add our handlers, once: stderr, and the file of GODYNAMO_LOGS_OUT."""
+    """Add our handlers, for stderr and for the file of GODYNAMO_LOGS_OUT. Later calls do nothing."""
     if _handlers:
         return
     _handlers.append(_Stderr())

@@ -1,6 +1,6 @@
-"""Why an entry did not serve a call, in one short line: where, what, both values, and a remedy.
+"""Writes one short line about why an entry did not serve a call: where, what, both values, and a remedy.
 
-The warning at the limit, the ``recompiles`` log, ``godynamo run``'s summary and the trace all use these lines.
+The warning at the limit of entries, the ``recompiles`` log, the summary of ``godynamo run`` and the trace use it.
 
 >>> code = (lambda x, n: x * n).__code__
 >>> frame = Frame.of(code, None)
@@ -20,10 +20,10 @@ from typing import Any
 
 from .._explain import guard_words
 
-#: columns of a line
+#: maximum number of columns of a line
 WIDTH = 120
 
-#: at most this many entries are listed
+#: maximum number of entries that are listed
 MOST = 16
 
 _WRAPPERS = frozenset(("_wrapped_call_impl", "_call_impl"))
@@ -32,12 +32,12 @@ _MODULE_FILE = os.path.join("torch", "nn", "modules", "module.py")
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's function that a frame runs. For torch's wrapper of a module's forward, it is that forward."""
+    """The user's function that a frame runs. If the frame runs torch's wrapper of a module's forward, it is forward."""
 
     name: str
     file: str
     line: int
-    lines: range  #: line numbers of its code
+    lines: range  #: line numbers of the function's code
     #: positional parameters of forward without self, if the frame is torch's wrapper
     parameters: tuple[str, ...] | None = None
     keywords: frozenset[str] = frozenset()  #: parameter names of forward
@@ -46,7 +46,7 @@ class Frame:
 
     @classmethod
     def of(cls, code: CodeType, first_type: type | None) -> Frame:
-        """Return the frame of a code object whose first variable has the type ``first_type``."""
+        """Return the Frame of a code object; ``first_type`` is the type of the frame's first variable."""
         if code.co_name in _WRAPPERS and code.co_filename.endswith(_MODULE_FILE) and isinstance(first_type, type):
             forward = _forward(first_type)
             if forward is not None:
@@ -66,14 +66,14 @@ class Frame:
         return cls(code.co_qualname, code.co_filename, code.co_firstlineno, _lines(code))
 
     def place(self) -> dict[str, Any]:
-        """Return the frame as in events of the trace."""
+        """Return the function in the form of the trace's events."""
         return {"name": self.name, "file": self.file, "line": self.line}
 
     def __str__(self) -> str:
         return f"{self.name!r} ({self.file}:{self.line})"
 
     def rename(self, place: str) -> str:
-        """Replace a place of the wrapper's frame (args[0], kwargs['mask']) by forward's name for it."""
+        """Replace a place of the wrapper's frame (args[0], kwargs['mask']) by the name of forward's parameter."""
         if self.parameters is None:
             return place
         return _ARGUMENT.sub(self._renamed, place)
@@ -94,7 +94,7 @@ _ARGUMENT = re.compile(r"\bargs\[(?P<index>\d+)\]|\bkwargs\['(?P<name>\w+)'\]")
 
 
 def _forward(module: type) -> CodeType | None:
-    """Return the code of a module class's forward; runs no user code."""
+    """Return the code of a module class's forward. Runs no user code."""
     for base in type.__dict__["__mro__"].__get__(module):
         found = type.__dict__["__dict__"].__get__(base).get("forward")
         if found is not None:
@@ -112,15 +112,15 @@ def _lines(code: CodeType) -> range:
 
 @dataclass(frozen=True)
 class Reason:
-    """Why one entry did not serve."""
+    """Why one entry did not serve a call."""
 
     frame: Frame
-    subject: str  #: what differs, by its name in the user's code
-    field: str  #: for a tensor: sizes, dtype, ...; otherwise the part that differs, or ""
+    subject: str  #: the thing that differs, under its name in the user's code
+    field: str  #: the part of it that differs (for a tensor: sizes, dtype, ...), or ""
     expected: str | None  #: the value for which the entry was made
     seen: str | None  #: the value in this call
     remedy: str
-    line: int = 0  #: line of the function that uses the value; 0: used elsewhere
+    line: int = 0  #: line of the function that uses the value; 0 if other code uses it
 
     def text(self, width: int = WIDTH) -> str:
         """Return one line of at most ``width`` columns."""
@@ -132,7 +132,7 @@ class Reason:
         return f"{where}: {self.difference(width - len(where) - 2)}"
 
     def difference(self, width: int = WIDTH) -> str:
-        """Return the line without the function."""
+        """Return the line without its beginning, the function's name and place."""
         field = f"{self.field} " if self.field else ""
         values = [v for v in (self.expected, self.seen) if v is not None]
         longest = max(map(len, values), default=0)
@@ -146,7 +146,7 @@ class Reason:
             if room >= min(len(self.subject), 40):
                 break
         text = f"{_end(self.subject, max(room, 16))}{said}"
-        rest = width - len(text) - 2  # the remedy is shortened first
+        rest = width - len(text) - 2  # the remedy gets the rest of the line
         return f"{text}; {_shortened(self.remedy, rest)}" if rest >= 12 else _shortened(text, width)
 
 
@@ -155,7 +155,7 @@ def _shortened(text: str, width: int) -> str:
 
 
 def _name(text: str, width: int) -> str:
-    """Shorten a qualified name to its beginning and the function's own name, without the enclosing function."""
+    """Shorten a qualified name: drop enclosing functions, then everything between the beginning and the last name."""
     text = text.rpartition("<locals>.")[2]
     if len(text) <= width:
         return text
@@ -164,7 +164,7 @@ def _name(text: str, width: int) -> str:
 
 
 def _end(text: str, width: int) -> str:
-    """Shorten a path to its end, which is more informative than its beginning."""
+    """Shorten a path to its end, which says more than its beginning."""
     return text if len(text) <= width else f"...{text[len(text) - width + 3 :]}"
 
 
@@ -186,7 +186,7 @@ _FIELD_REMEDIES = {
 
 
 def reason(failure: Any, frame: Frame) -> Reason:
-    """Make a Reason from a text of the core: a str with the GuardFailure's parts as attributes."""
+    """Make a Reason from a text of the core, a str whose attributes are the parts of the failure."""
     part, found, was, place, field = (getattr(failure, k, None) for k in ("part", "found", "was", "place", "field"))
     file, line = getattr(failure, "line", None) or ("", 0)
     at = int(line) if file == frame.file and int(line) in frame.lines else 0
@@ -205,7 +205,7 @@ def _named(place: str) -> str:
 
 
 def _subject(part: str, found: str | None) -> tuple[str, str, str]:
-    """Return (what differs, which part of it, the remedy) for a condition that is not about a tensor."""
+    """Return (subject, field, remedy) of a Reason for a condition that does not check a tensor."""
     tree = guard_words.parsed(part)
     if isinstance(tree, ast.UnaryOp) and isinstance(tree.op, ast.Not):
         tree = tree.operand
@@ -260,7 +260,7 @@ def _value_remedy(found: str | None) -> str:
 
 
 def lines(failures: Sequence[Any], code: CodeType, first_type: type | None, indent: str = "") -> list[str]:
-    """Return a line for each entry that did not serve, newest entry first."""
+    """Return a line for each entry that did not serve a call, newest entry first."""
     frame = Frame.of(code, first_type)
     out = [f"{indent}{reason(f, frame).text(WIDTH - len(indent))}" for f in failures[:MOST]]
     if len(failures) > MOST:

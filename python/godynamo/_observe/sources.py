@@ -1,6 +1,6 @@
-"""Lines of the user's files, read once each and only while something is logged or traced.
+"""Reads lines of the user's files. Each file is read once, and only while something is logged or traced.
 
-The user's ``linecache`` does not change, since its contents are visible to the user.
+The contents of ``linecache`` do not change, since they are visible to the user.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 @functools.lru_cache(maxsize=256)
 def lines(file: str) -> Sequence[str]:
-    """Return all lines of a file; none if it cannot be read."""
+    """Return all lines of a file, or an empty sequence if the file cannot be read."""
     known = file in linecache.cache
     found = linecache.getlines(file)
     if not known:
@@ -21,13 +21,13 @@ def lines(file: str) -> Sequence[str]:
 
 
 def line(file: str, number: int | None) -> str:
-    """Return one line, without indentation; "" if there is none."""
+    """Return one line without its indentation, "" if the file has no such line."""
     found = lines(file)
     return found[number - 1].strip() if number and 0 < number <= len(found) else ""
 
 
 def marked(file: str, number: int, column: int, end_line: int, end_column: int) -> str:
-    """Return a line, with marks below it from one column to another (bytes of UTF-8, as in code objects)."""
+    """Return a line with marks below it. The marks' columns count bytes of UTF-8, as positions in code objects do."""
     found = lines(file)
     if not 0 < number <= len(found):
         return ""

@@ -1,7 +1,8 @@
-"""The trace: godynamo's activity as JSON lines in ``config.trace_dir`` (GODYNAMO_TRACE). docs/trace.md has the format.
+"""Writes the trace: godynamo's activity as JSON lines in ``config.trace_dir`` (GODYNAMO_TRACE).
 
-The Go library calls :func:`begin` and :func:`finished` around a translation, ``runtime`` calls :func:`event` for
-everything outside one. None of these raises, and the module is not imported while nothing is traced.
+docs/trace.md defines the format. The Go library calls :func:`begin` and :func:`finished` around a translation;
+``runtime`` calls :func:`event` for all other events. None of these functions raises an Exception. This module is
+imported only when something is traced.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ FORMAT, VERSION = "godynamo-trace", 1
 
 #: maximum number of frames kept of the user's stack, innermost first
 _DEPTH = 64
-#: maximum size of disassembled code, in bytes
+#: maximum size of code that is disassembled, in bytes
 _LONGEST_CODE = 400_000
 _KINDS = ("call", "inner", "resume")
-#: environment variables that identify the kind of process
+#: prefixes of environment variables that are recorded: they identify the process
 _ENVIRONMENT = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "GODYNAMO_")
 
 T = TypeVar("T")
 
 
 class _State:
-    """The trace files of this process; a forked child makes its own."""
+    """The trace files of this process. A forked child starts new files."""
 
     def __init__(self) -> None:
         self.files: TraceFiles | None = None
@@ -57,17 +58,17 @@ class _State:
 
 _state = _State()
 _begun = threading.local()
-#: transformed code -> the translation that made it
+#: code that runs after a translation -> number of the translation
 _made: utils.CodeMap[int] = utils.CodeMap()
 
 
 def active() -> bool:
-    """Return whether events are written: a directory is set and has not failed."""
+    """Return whether events are written: a directory is set, and no write to it has failed."""
     return bool(config.trace_dir) and config.trace_dir != _state.failed
 
 
 def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
-    """Catch every Exception: an error ends the trace only. Ctrl-C passes through (pyhook/trace.go raises it again)."""
+    """Make an Exception in ``f`` end only the trace. Ctrl-C passes through, and pyhook/trace.go raises it again."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> T | None:
@@ -116,7 +117,7 @@ def _forked() -> None:
 
 @functools.lru_cache(maxsize=1)
 def _started(_pid: int) -> float:
-    return start_time()  # constant in a process: it identifies the files of one series
+    return start_time()  # computed once per process, since the time identifies the files of one series
 
 
 def _header(part: int) -> dict[str, Any]:
@@ -152,7 +153,7 @@ def _cwd() -> str:
 
 @_safe
 def event(kind: str, **fields: Any) -> None:
-    """Write an event other than a translation, with its place and time."""
+    """Write an event that is not a translation, with the user's stack and the time."""
     if active():
         now = getattr(_begun, "now", None)
         during = now[0] if now is not None else None
@@ -170,7 +171,7 @@ def _end() -> None:
 
 @_safe
 def begin(function: Any, code: types.CodeType) -> int | None:
-    """Record the user's stack at the start of a translation; return its number, or None if nothing is traced."""
+    """Record the user's stack at the start of a translation; return the translation's number, None without a trace."""
     if not active():
         return None
     number = _state.last = next(_state.ids)
@@ -182,7 +183,7 @@ def begin(function: Any, code: types.CodeType) -> int | None:
 
 @_safe
 def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    """Write a translation. ``told`` is the argument of runtime.translated, ``more`` comes from pyhook/trace.go."""
+    """Write a translation. ``told`` is a record of runtime.translated(); pyhook/trace.go makes ``more``."""
     begun, when, stack, parent = _begun.now
     _begun.now = None
     if begun != number:
@@ -236,7 +237,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
 
 
 def _thread_name() -> dict[str, Any]:
-    # Not current_thread(), which creates an object for a thread that Python did not start.
+    # threading.current_thread() would create an object for a thread that Python did not start.
     thread = getattr(threading, "_active", {}).get(threading.get_ident())
     return {"thread": threading.get_native_id(), "thread_name": thread.name if thread is not None else ""}
 
@@ -257,7 +258,7 @@ def _stack(up: int) -> list[list[Any]]:
 
 
 def _stack_and_parent(frame: types.FrameType | None) -> tuple[list[list[Any]], int | None]:
-    """Return the frames from ``frame`` outwards, and the translation that made the innermost transformed one."""
+    """Return the user's frames from ``frame`` outwards, and the translation of the innermost transformed frame."""
     rows: list[list[Any]] = []
     parent = None
     while frame is not None and len(rows) < _DEPTH:
@@ -281,7 +282,7 @@ def _ours(file: str) -> bool:
 
 
 def _around(file: str, at: int) -> dict[str, Any] | None:
-    """Return a line of user code with a few lines around it."""
+    """Return a line of user code with a few lines before and after it."""
     found = sources.lines(file)
     if not 0 < at <= len(found):
         return None
@@ -301,7 +302,7 @@ def _break(row: tuple[str, str, str, tuple[tuple[str, str, int], ...]]) -> dict[
 
 
 def _sizes(text: str) -> Iterator[tuple[str, str]]:
-    """Yield (value of the graph, its sizes, dtype and device) for the known ones, given one per line."""
+    """Yield (name of a graph value, text of its sizes, dtype and device) for each line of ``text`` that has them."""
     for line in text.splitlines():
         name, _, said = line.partition(": ")
         if said and said != "not known":
@@ -309,7 +310,7 @@ def _sizes(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _failure(text: str, frame: reasons.Frame) -> dict[str, Any]:
-    """Describe a failed guard as in the core's GuardFailure, and in one readable line."""
+    """Return a failed guard's parts, as in the core's GuardFailure, and one readable line about it."""
     part, reason, found, was, place = (getattr(text, k, None) for k in ("part", "reason", "found", "was", "line"))
     file, line = place or ("", 0)
     return {
@@ -329,12 +330,12 @@ def _parts(parts: Iterable[tuple[str, str, int]]) -> list[list[Any]]:
 
 
 def _in_words(entry: Any, frame: reasons.Frame) -> list[list[Any]]:
-    """Return the guards of an entry in words, each with the line that needed it."""
+    """Return the guards of an entry in words, each with the user's line that needed it."""
     if entry is None:
         return []
     rows = []
     guards = [g for g in guard_objects.of_entry(entry).guards if g.kind != "VALID"]
-    for guard in sorted(guards, key=lambda g: g.line is None or g.line[0] != frame.file):  # the function's own first
+    for guard in sorted(guards, key=lambda g: g.line is None or g.line[0] != frame.file):  # the function's file first
         file, line = guard.line or ("", 0)
         rows.append([frame.rename(guard.words), file, line, sources.line(file, line) if file else ""])
     return rows

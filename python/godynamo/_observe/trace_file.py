@@ -1,7 +1,7 @@
-"""The files of a trace: one object per line, one series of files per process, rotated by size (docs/trace.md).
+"""Writes the files of a trace: one JSON object per line, one series of files per process, rotated by size.
 
-A failure here (a directory that cannot be written, a full disk) is reported once, in a warning on the logger
-``godynamo``, and ends the trace; the program continues.
+docs/trace.md defines the format. A failure here (a directory that cannot be written, a full disk) is reported once, as
+a warning of the logger ``godynamo``. It ends the trace, and the program continues.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 log = logging.getLogger("godynamo")
 
-#: maximum length of a line; beyond it, its longest texts are cut
+#: maximum length of a line; in a longer line, long texts are cut
 LINE_LIMIT = 8 << 20
 
 
 def start_time() -> float:
-    """Return when this process started, in seconds since the epoch; the current time if that is unknown."""
+    """Return the time at which this process started, in seconds since the epoch; the current time if it is unknown."""
     try:
         with open("/proc/self/stat", "rb") as stat:
             ticks = int(stat.read().rsplit(b")", 1)[1].split()[19])
@@ -36,9 +36,9 @@ def start_time() -> float:
 class TraceFiles:
     """The series of files that one process writes into a directory.
 
-    ``header`` makes the first object of each file from the file's number. A file that has reached ``size`` bytes is
-    closed and the next one started; of more than ``keep`` files the oldest is removed. Every file can be read
-    separately.
+    ``header(number)`` makes the first object of a file. A file that has reached ``size`` bytes is closed, and the next
+    file is started. If there are more than ``keep`` files, the oldest is removed. Every file can be read without the
+    others.
     """
 
     def __init__(self, directory: str, size: int, keep: int, header: Callable[[int], Mapping[str, Any]]) -> None:
@@ -79,7 +79,7 @@ class TraceFiles:
             name = f"{self._stem}.{self._number}.jsonl"
             try:
                 self._file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            except FileExistsError:  # an earlier process with this number, started in the same second
+            except FileExistsError:  # from an earlier process with the same number that started in the same second
                 continue
         self._written = 0
         self._names.append(name)
@@ -98,7 +98,8 @@ class TraceFiles:
 
 
 def _line(event: Mapping[str, Any]) -> bytes:
-    # Escaped throughout: lone surrogates in file names have no UTF-8, and no reader may find a line break in a line.
+    # json.dumps escapes all non-ASCII characters: lone surrogates in file names have no UTF-8, and readers could take
+    # some characters for line breaks.
     text = json.dumps(event, default=_text_of, separators=(",", ":"))
     if len(text) > LINE_LIMIT:
         text = json.dumps(_cut(event), default=_text_of, separators=(",", ":"))
@@ -106,7 +107,7 @@ def _line(event: Mapping[str, Any]) -> bytes:
 
 
 def _text_of(value: object) -> str:
-    return f"<{type(value).__name__}>"  # repr() of an object that JSON lacks may run user code
+    return f"<{type(value).__name__}>"  # JSON cannot represent the object, and its repr() may run user code
 
 
 def _cut(value: Any) -> Any:

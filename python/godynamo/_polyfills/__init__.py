@@ -1,9 +1,9 @@
-"""Python replacements for functions that CPython's library writes in C: the translator inlines them instead.
+"""Stand-ins: Python versions of functions and types written in C. The translator inlines a stand-in instead of a call.
 
-``find`` is called once per callable and translation (``callables.stand_in``); a module here is imported when a
-callable of its C module occurs. Each registers its functions and classes with ``_base.stands_for``. The user's code
-never runs this code, the translator only inlines it; it raises what the C code raises, with the same text, or
-declines, and CPython runs the C code.
+``find`` is called once per callable and translation (``callables.stand_in``). It imports a module of this package when
+a callable of the corresponding C module occurs. The modules register their functions and classes with
+``_base.stands_for``. User code never calls a stand-in. A stand-in raises the exceptions of the C code, with the same
+texts, or it returns DECLINE: then CPython runs the C code.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 
 from . import _base
 
-#: the C callable's module → the module here
+#: module of a C callable → module of this package
 _MODULES = {
     "itertools": "itertools",
     "functools": "functools",
@@ -34,7 +34,7 @@ _MODULES = {
     "torch._C": "torch_modes",
     "torch.distributions.utils": "distributions",
 }
-#: modules whose Python functions have replacements
+#: module of a Python function → module of this package
 PYTHON_MODULES = {
     "copy": "copy",
     "torch.autograd.profiler": "torch_modes",
@@ -53,7 +53,7 @@ _C_FUNCTIONS = (
 def _module_of(obj: Any) -> str:
     owner = getattr(obj, "__objclass__", None) or getattr(obj, "__self__", None)
     if owner is not None and type(owner) is not types.ModuleType:
-        if type(owner) is not type:  # bound to an object, whose code must not run
+        if type(owner) is not type:  # a method bound to an object; code of that object must not run
             return ""
         obj = owner
     name = getattr(obj, "__module__", None)
@@ -61,7 +61,7 @@ def _module_of(obj: Any) -> str:
 
 
 def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
-    """Return (maker, args, kwargs) of the stand-in for an immutable object of a C type, or None."""
+    """Return (maker, args, kwargs) of the stand-in for an immutable object of a C type; None if there is no maker."""
     kind = type(obj)
     if kind.__module__ != "operator":
         return None
@@ -78,13 +78,13 @@ def find_object(obj: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]] | None:
 
 
 def named(name: str) -> Any:
-    """Return a function of this package, by "module.function"."""
+    """Return the function of this package with the name "module.function"."""
     module, _, function = name.partition(".")
     return getattr(importlib.import_module(f"{__name__}.{module}"), function)
 
 
 def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
-    """Like find, for a Python function; if its stand-in declines, the function itself is inlined."""
+    """Do the same as find, for a Python function. If the stand-in declines, the function itself is inlined."""
     name = PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
     if name is None:
         return None
@@ -93,7 +93,7 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:
-    """Return (stand-in, fold) for a C function or type, or None; see callables.stand_in."""
+    """Return (stand-in, fold) for a C function or type, or None. callables.stand_in explains ``fold``."""
     if type(obj).__module__ == "pybind11_builtins":
         name: str | None = "torch_modes"
     elif any(type(obj) is kind for kind in _TORCH_METACLASSES):

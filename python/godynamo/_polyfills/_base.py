@@ -1,4 +1,4 @@
-"""Shared by all stand-ins: the table, the two markers, the base class, functions computed during translation."""
+"""Defines what all stand-ins use: their table, END and DECLINE, the class StandIn, and some decorators."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from .._user import registry
 
-__godynamo_polyfill__ = "module"  # marks the globals: variables/builtin_standin.go
+__godynamo_polyfill__ = "module"  # variables/builtin_standin.go recognizes the globals of stand-ins by this name
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -26,18 +26,19 @@ class _Decline:
     __godynamo_polyfill__ = "decline"
 
 
-#: returned by ``_next`` at the end, and by ``next`` in stand-ins on request: no user value is this class
+#: returned by ``_next`` of an exhausted iterator; also the default for ``next()``, since no user value is this class
 END: Any = _End
 #: returned by a stand-in that leaves the call to CPython
 DECLINE: Any = _Decline
 
 
 class StandIn:
-    """An object of a C type, ``__real__``, during translation.
+    """Represents an object of the C type ``__real__`` during translation.
 
-    ``_next`` makes it an iterator. ``_escape`` returns a callable and its arguments that make the real object in the
-    same state, or DECLINE: then CPython makes it. ``__public__`` lists the attributes of the C type that may be read
-    here. ``_group`` is a stand-in that shares state with this one: once it is real, this one is out of date.
+    A class with ``_next`` represents iterators. ``_escape`` returns a callable and its arguments, which make the real
+    object in the same state; or DECLINE, and then CPython makes the object. ``__public__`` lists the attributes of the
+    C type that captured code may read from the stand-in. ``_group`` is a stand-in that shares state with this one: when
+    the real object of ``_group`` is made, this stand-in is out of date.
     """
 
     __godynamo_polyfill__ = "class"
@@ -49,7 +50,7 @@ class StandIn:
 
 
 def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
-    """Register the decorated function or class as the stand-in of these C callables; fold: see callables.stand_in."""
+    """Register the decorated function or class as the stand-in of these callables; see callables.stand_in for fold."""
 
     def register(replacement: F) -> F:
         for original in originals:
@@ -59,7 +60,7 @@ def stands_for(*originals: Any, fold: bool = False) -> Callable[[F], F]:
     return register
 
 
-#: type of immutable C objects → function that makes their stand-ins from the arguments in __reduce__
+#: type of immutable C objects → function that makes a stand-in from the arguments that __reduce__ returns
 makers: dict[type, Any] = {}
 
 
@@ -74,7 +75,7 @@ def made_by(kind: type) -> Callable[[F], F]:
 
 
 def python_version(name: str, accelerator: str) -> dict[str, Any]:
-    """Return the namespace of a standard library module as its Python source alone defines it, without its C module."""
+    """Return the namespace of a standard library module, run with the import of its C module disabled."""
 
     def without(module: str, *rest: Any) -> Any:
         if module == accelerator:
@@ -96,13 +97,13 @@ def python_version(name: str, accelerator: str) -> dict[str, Any]:
 
 
 def computed(fn: F) -> F:
-    """Register a function of constants that is called during translation, not inlined."""
+    """Register a function that is not inlined but called during translation. All its arguments must be constants."""
     registry.register(fn, "fold")
     return fn
 
 
 def type_of_stand_in(value: Any) -> Any:
-    """Return the C type that a stand-in represents, or None for other values; the translator replaces the call."""
+    """Return the C type that a stand-in represents, None for other values. The translator computes this call itself."""
     return value
 
 

@@ -1,4 +1,4 @@
-"""Represents ctx while a torch.autograd.Function's forward is translated to find its dependencies."""
+"""Replaces ``ctx`` while the forward of a torch.autograd.Function is translated to find its dependencies."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Keeps what forward passes to it. A function that uses another attribute (mark_dirty, ...) runs in CPython."""
+    """Stores forward's arguments. If forward uses another attribute of ctx (mark_dirty, ...), it runs in CPython."""
 
     def save_for_backward(self, *tensors: Any) -> None:
-        """Like FunctionCtx.save_for_backward."""
+        """Do the same as FunctionCtx.save_for_backward."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        """Like FunctionCtx.save_for_forward."""
+        """Do the same as FunctionCtx.save_for_forward."""
         self.saved_for_forward = tensors
 
     def mark_non_differentiable(self, *args: Any) -> None:
-        """Like FunctionCtx.mark_non_differentiable."""
+        """Do the same as FunctionCtx.mark_non_differentiable."""
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Like FunctionCtx.set_materialize_grads."""
+        """Do the same as FunctionCtx.set_materialize_grads."""
 
 
 def applied(function: Any) -> Any:

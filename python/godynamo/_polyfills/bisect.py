@@ -1,4 +1,4 @@
-"""bisect: the standard library's own Python, which its C module replaces."""
+"""Stand-ins for bisect: the functions of bisect.py, which the C module _bisect normally replaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""builtins: methods of text that read a whole iterator before they start."""
+"""Stand-ins for builtins: methods of str and bytes that read a whole iterator before they start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __godynamo_polyfill__ = "module"
 
 @computed
 def joined(separator: Any, items: Any) -> Any:
-    """Return the result of join."""
+    """Return the result of ``separator.join(items)``."""
     return separator.join(items)
 
 
@@ -20,7 +20,7 @@ def join(self: Any, iterable: Any, /) -> Any:
     if not isinstance(self, (str, bytes)):
         return DECLINE
     try:
-        items = tuple(iter(iterable))  # calls the iterator's length hint
-    except TypeError:  # C words the error differently
+        items = tuple(iter(iterable))  # as in C, this calls the iterator's __length_hint__
+    except TypeError:  # the C code's exception has another text
         return DECLINE
     return joined(self, items)

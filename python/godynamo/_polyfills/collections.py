@@ -1,4 +1,4 @@
-"""collections: the counting function of Counter."""
+"""Stand-ins for collections: the function with which Counter counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""itertools: product, permutations and combinations. CPython computes the positions of each row."""
+"""Stand-ins for itertools: product, permutations and combinations. CPython computes the positions of the items."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
 
 
 class rows(StandIn):
-    """Rows of items at known positions: row[i] is pools[i][position], or all are from the single pool."""
+    """An iterator over rows. The i-th item of a row is at a known position in pools[i], or in the only pool."""
 
     def __init__(self, pools: Any, places: Any, arguments: Any) -> None:
         self.pools = pools

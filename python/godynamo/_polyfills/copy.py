@@ -1,7 +1,7 @@
-"""copy: Python's containers, and instances of Python classes with their state in a dict. Others break the graph.
+"""Stand-ins for copy: containers, and instances of Python classes whose state is in a dict. Others break the graph.
 
-The order of look-ups on an instance is that of copy and object.__reduce_ex__, since its class may have a
-__getattribute__.
+Attributes of an instance are read in the same order as by copy and object.__reduce_ex__, since the instance's class may
+have a __getattribute__.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ _ATOMIC = (
 @computed
 def builtin_atom(kind: type) -> bool:
     """Return whether values of this type are their own shallow and deep copies."""
-    return any(kind is k for k in _ATOMIC)  # no metaclass compares
+    return any(kind is k for k in _ATOMIC)  # not ``in``: it could run the __eq__ of a metaclass
 
 
 @computed
 def members(kind: type) -> bool:
-    """Return whether it is an enum class: its members are their own copies unless it defines otherwise."""
+    """Return whether ``kind`` is an enum class. A member is its own copy unless the class defines a copy hook."""
     return issubclass(kind, enum.Enum)
 
 
@@ -55,19 +55,19 @@ def atomic(kind: Any, hook: str) -> bool:
 
 
 def reads_plainly(kind: Any) -> bool:
-    """Return whether the class's __getattribute__ is object's, or that of a type that enum classes extend."""
+    """Return whether the class inherits __getattribute__ from object, int or str."""
     hook = kind.__getattribute__
     return hook is object.__getattribute__ or hook is int.__getattribute__ or hook is str.__getattribute__
 
 
 def asks_nobody(kind: Any) -> bool:
-    """Return whether reading the class's attributes, or using it as a key, runs no user code in its metaclass."""
+    """Return whether the metaclass runs no user code when the class is used as a key or its attributes are accessed."""
     meta: Any = type(kind)
     return meta is type or (
         meta.__getattribute__ is type.__getattribute__
         and meta.__hash__ is type.__hash__
         and meta.__eq__ is type.__eq__
-        and meta.__setattr__ is type.__setattr__  # copyreg stores __slotnames__
+        and meta.__setattr__ is type.__setattr__  # copyreg stores __slotnames__ in the class
         and not hasattr(meta, "__getattr__")
     )
 
@@ -77,25 +77,25 @@ def keeps_a_dict(kind: type) -> bool:
     """Return whether instances are copied by object.__reduce_ex__, and have a dict and no slots."""
     return (
         kind not in copyreg.dispatch_table
-        and bool(kind.__flags__ & 1 << 9)  # a class statement's
+        and bool(kind.__flags__ & 1 << 9)  # Py_TPFLAGS_HEAPTYPE: made by a class statement
         and not any(issubclass(kind, base) for base in (type, list, dict, BaseException))
-        and kind.__basicsize__ <= object.__basicsize__ + 16  # __dict__ and __weakref__: no C fields
+        and kind.__basicsize__ <= object.__basicsize__ + 16  # only __dict__ and __weakref__, no C fields
         and kind.__itemsize__ == 0
         and kind.__dictoffset__ != 0
         and not any(vars(k).keys() & {"__reduce__", "__reduce_ex__"} for k in kind.__mro__[:-1])
-        and not copyreg._slotnames(kind)  # type: ignore[attr-defined] # which it stores in the class, as copy would
+        and not copyreg._slotnames(kind)  # type: ignore[attr-defined] # stores the names in the class, as copy does
     )
 
 
 def _reconstructed(x: Any, kind: Any, seen: list[Any], hook: str) -> Any:
-    """Copy an instance as copy does; the hook is read first."""
+    """Return a copy of an instance, made as the copy module does, or DECLINE. ``hook`` is __copy__ or __deepcopy__."""
     if (
         not asks_nobody(kind)
         or not keeps_a_dict(kind)
         or getattr(kind if hook == "__copy__" else x, hook, None) is not None
     ):
         return DECLINE
-    if not callable(x.__reduce_ex__):  # its class's __getattribute__ replaces it
+    if not callable(x.__reduce_ex__):  # a __getattribute__ of the class has returned something else
         return DECLINE
     x.__reduce__  # noqa: B018
     if kind.__reduce_ex__ is not object.__reduce_ex__ or kind.__reduce__ is not object.__reduce__:
@@ -173,7 +173,7 @@ def _deep(x: Any, seen: list[Any]) -> Any:
                 return DECLINE
             items.append(value)
             same = same and value is item
-        for old, new in seen:  # made by an item that contains the tuple
+        for old, new in seen:  # an item that contains the tuple may have copied it already
             if old is x:
                 return new
         if same:

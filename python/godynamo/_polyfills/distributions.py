@@ -1,6 +1,6 @@
-"""torch.distributions: a class's lazy property for a parameter computed on first access (Bernoulli.probs).
+"""Stand-ins for torch.distributions: the object that a class returns for a lazy property, such as Bernoulli.probs.
 
-Distribution's own ``__init__`` reads it from each class, only to check its type.
+``Distribution.__init__`` reads the property from the class only to check the object's type.
 """
 
 from __future__ import annotations

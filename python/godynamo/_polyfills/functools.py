@@ -1,4 +1,4 @@
-"""functools: its C functions except partial (variables/function.go) and lru_cache, whose cache breaks as an effect."""
+"""Stand-ins for functools, except for partial and lru_cache: see variables/function.go and function_cached.go."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __godynamo_polyfill__ = "module"
 def reduce(function: Any, iterable: Any, initial: Any = END, /) -> Any:
     try:
         iterator = iter(iterable)
-    except TypeError:  # C words the error differently
+    except TypeError:  # the C code's exception has another text
         return DECLINE
     result = next(iterator, END) if initial is END else initial
     if result is END:

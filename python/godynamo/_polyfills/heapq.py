@@ -1,4 +1,7 @@
-"""heapq: the standard library's own Python, which its C module replaces. Errors worded differently are left to C."""
+"""Stand-ins for heapq: the functions of heapq.py, which the C module normally replaces.
+
+They decline if their exception would have another text than that of the C code.
+"""
 
 from __future__ import annotations
 

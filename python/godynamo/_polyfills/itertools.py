@@ -1,4 +1,4 @@
-"""itertools: its lazy iterators over one or more others. Those over positions are in ``combinatorics``."""
+"""Stand-ins for itertools: lazy iterators over other iterators. product and the like are in ``combinatorics``."""
 
 from __future__ import annotations
 
@@ -183,7 +183,7 @@ def _accumulate(iterator: Any, function: Any, initial: Any) -> Any:
 
 def _accumulated(iterator: Any, function: Any, total: Any) -> Any:
     made = itertools.accumulate(iterator, function, initial=total)
-    if total is None:  # None is no initial value: the first item takes its place
+    if total is None:  # initial=None means no initial value, so this total is passed as the first item
         made = itertools.accumulate(itertools.chain((None,), iterator), function)
     next(made)
     return made
@@ -523,7 +523,7 @@ def groupby_of(iterable: Any, key: Any = None) -> Any:
 
 
 class tees(StandIn):
-    """State shared by the iterators of one tee(); its real form is their tuple."""
+    """The state that the iterators of one tee() share. Its real object is the tuple of these iterators."""
 
     __real__ = tuple
     __public__ = ("pull",)

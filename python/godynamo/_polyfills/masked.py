@@ -1,6 +1,6 @@
-"""torch.masked: applies an operation's mask to its input.
+"""Stand-ins for torch.masked: the function that applies an operation's mask to the input.
 
-torch's own function defines an autograd.Function for masked tensors on each call, even if there are none.
+torch's own function defines an autograd.Function on each call, even if no masked tensor is involved.
 """
 
 from __future__ import annotations

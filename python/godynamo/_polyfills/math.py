@@ -1,4 +1,4 @@
-"""math: functions of iterables. CPython computes all others if their arguments are known."""
+"""Stand-ins for math: functions of iterables. CPython computes the other functions if their arguments are known."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __godynamo_polyfill__ = "module"
 
 @computed
 def summed(items: Any) -> Any:
-    """Return the result of fsum."""
+    """Return the result of math.fsum."""
     return math.fsum(items)
 
 
 @stands_for(math.fsum, fold=True)
 def fsum(seq: Any, /) -> Any:
-    return summed(tuple([v for v in seq]))  # fsum uses no length hint
+    return summed(tuple([v for v in seq]))  # like fsum, a comprehension does not call __length_hint__
 
 
 @stands_for(math.prod, fold=True)

@@ -1,4 +1,4 @@
-"""types: the C methods of SimpleNamespace. An instance is only its dict."""
+"""Stand-ins for types: the C methods of SimpleNamespace, whose instances have no state besides their dict."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _TYPE: Any = SimpleNamespace
 
 
 def _dict(namespace: Any) -> Any:
-    """Return the instance's dict without running a __getattribute__ of its class, since C reads the field directly."""
+    """Return the instance's dict as C does: it reads the field, so a __getattribute__ of the class does not run."""
     return object.__getattribute__(namespace, "__dict__")
 
 

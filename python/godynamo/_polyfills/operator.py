@@ -1,4 +1,4 @@
-"""operator: functions without a corresponding instruction, and the three kinds of callable objects."""
+"""Stand-ins for operator: functions that have no instruction, and itemgetter, attrgetter and methodcaller."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def delitem(a: Any, b: Any, /) -> None:
 def index_of(a: Any, b: Any, /) -> Any:
     try:
         iterator = iter(a)
-    except TypeError:  # C words the error differently
+    except TypeError:  # the C code's exception has another text
         return DECLINE
     i = 0
     for item in iterator:

@@ -1,4 +1,4 @@
-"""re: functions that call back into Python or return matches one by one. CPython computes the other methods."""
+"""Stand-ins for re: functions that call a Python function or return an iterator. CPython computes other methods."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MOST = 20_000  # maximum number of matches worth unrolling
 
 @computed
 def matches(pattern: Any, text: Any, most: int, bounds: Any) -> Any:
-    """Return the first matches, computed by CPython; None if there are too many."""
+    """Return up to ``most`` matches, computed by CPython; None if there are more than MOST."""
     found: list[Any] = []
     for match in pattern.finditer(text, *bounds):
         if len(found) == most:
@@ -61,7 +61,7 @@ def finditer_of(self: Any, string: Any, pos: Any = END, endpos: Any = END) -> An
 
 
 def _replaced(pattern: Any, repl: Any, string: Any, count: Any) -> Any:
-    """Return (text, replacements) with repl called for each match, in order."""
+    """Return (new text, number of replacements); call ``repl`` for each match, in order."""
     found = matches(pattern, string, -1 if count == 0 else max(count, 0), ())
     if found is None:
         return DECLINE

@@ -1,6 +1,7 @@
-"""list.sort for values whose comparison is Python code: makes the same comparisons in the same order.
+"""Stand-in for list.sort on values with Python comparison methods: makes the same comparisons in the same order.
 
-Like Objects/listobject.c for fewer than 64 items: the initial run (count_run), then binary insertion (binarysort).
+Follows Objects/listobject.c for fewer than 64 items: finds the initial run (count_run), then inserts the other items
+with binary search (binarysort).
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ __godynamo_polyfill__ = "module"
 
 
 def order(keys: Any, reverse: Any) -> Any:
-    """Return the positions of the keys in sorted order; declines 64 keys or more, which list.sort merges."""
+    """Return the positions of the keys in sorted order. Declines 64 keys or more, for which list.sort merges runs."""
     n = len(keys)
     if n >= 64:
         return DECLINE

@@ -1,4 +1,4 @@
-"""torch.Tensor's own ``__torch_function__``: runs the operation on plain tensors, converts results to the subclass."""
+"""Stand-in for torch.Tensor.__torch_function__: runs operations on plain tensors, converts results to the subclass."""
 
 from __future__ import annotations
 

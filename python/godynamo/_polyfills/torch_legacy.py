@@ -1,7 +1,7 @@
-"""torch's constructors from before 0.4: torch.autograd.Variable, torch.FloatTensor and the like, torch.Tensor.
+"""Stand-ins for torch's old constructors: torch.autograd.Variable, torch.FloatTensor and the like, torch.Tensor.
 
-Current functions replace them. Arguments that those do not accept (storages, other tensors' memory, numbers of other
-types, devices) are left to the old constructors.
+The stand-ins call current functions. They decline arguments that current functions do not accept (storages, other
+tensors' memory, numbers of other types, devices).
 """
 
 from __future__ import annotations

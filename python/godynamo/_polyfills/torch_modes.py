@@ -1,7 +1,7 @@
-"""torch: context managers that hold a C object while they are entered.
+"""Stand-ins for torch's context managers that hold a C object while they are entered.
 
-The object is created while the graph runs (torch_state). If the manager itself must become a real object, it receives
-that C object.
+The C object is created when the graph runs (torch_state). If the real object of the manager is needed while the manager
+is entered, it is that C object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __godynamo_polyfill__ = "module"
 
 
 class Entered(StandIn):
-    """A manager that the frame holds until it is left; ``number`` is its key in torch_state, None outside."""
+    """A context manager. While it is entered, ``number`` is its key in torch_state; otherwise ``number`` is None."""
 
     __public__ = ("__enter__", "__exit__")
 

@@ -1,4 +1,4 @@
-"""Runs a command: see the package."""
+"""Runs a command of the tool; see the package's docstring."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 #: command of the tool → module of this package
 COMMANDS = {
-    "bench": "bench.child",  # its children
+    "bench": "bench.child",  # the children of the command bench
     "dis": "dis",
     "doctor": "doctor",
     "explain": "explain",
@@ -16,7 +16,7 @@ COMMANDS = {
 
 
 def main(arguments: list[str]) -> int:
-    """Run one command and return its exit code: 2, with one line, for a usage error."""
+    """Run one command and return its exit code. A usage error prints one line and returns 2."""
     if not arguments or arguments[0] not in COMMANDS:
         print(f"godynamo: python -m godynamo._tools takes one of {', '.join(COMMANDS)}", file=sys.stderr)
         return 2

@@ -1,4 +1,4 @@
-"""One call of a user's function: the program runs until the call, an action replaces it, and the program ends."""
+"""Runs a program up to a call of one of its functions, runs an action instead of the call, and ends the program."""
 
 from __future__ import annotations
 
@@ -12,25 +12,27 @@ from typing import Any
 from .problem import Problem
 from .script import Target, run_script
 
-#: the action that replaces the call, given the function and its arguments; its exceptions reach the user's code
+#: An action that replaces the call. It gets the function and the arguments; its exceptions reach the user's code.
 Act = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any]], Any]
 
 
 class Stop(SystemExit):
-    """Ends the program after the call. A SystemExit runs ``finally`` blocks and ends a thread without a traceback."""
+    """Raised to end the program after the call. A SystemExit ends a thread without a traceback and runs ``finally``."""
 
 
 def at_call(
     target: Target, function: str, act: Act, number: int = 1, arguments: str | None = None, stop: bool = True
 ) -> int:
-    """Run a program up to the ``number``-th call of a function, run ``act`` instead and end the program; return 0.
+    """Run a program up to the ``number``-th call of a function, run ``act`` instead, end the program and return 0.
 
-    function: a name as run_script() takes it. arguments: text between the parentheses of a call, "torch.ones(3), k=2":
-    the program runs to its end under another name than ``__main__``, and the call is made in its namespace.
-    stop=False: the program continues with the result of ``act``, and its exit code is returned.
+    function: a name in the form that run_script() takes. arguments: the text between the parentheses of a call, such as
+    "torch.ones(3), k=2". With arguments, the program runs to its end under another name than ``__main__``, and then the
+    call is made in the program's namespace. stop=False: the program continues with the result of ``act``, and its exit
+    code is returned.
 
-    If the program ends before the call with an exception or a code other than 0, that code is returned, with the
-    exception shown as by Python. Raises Problem if it succeeds without making the call, and for unknown names.
+    If the program ends before the call with an exception or with a code other than 0, that code is returned, and the
+    exception is shown as Python shows it. Raises Problem if the program succeeds without making the call, and for
+    unknown names.
     """
     watch = _Watch(act, number, stop)
     if arguments is None:
@@ -79,7 +81,7 @@ class _Watch:
         self.done = False
 
     def wrap(self, found: Any) -> Any:
-        """Replace a function, a static or class method."""
+        """Return the replacement of a function, static method or class method."""
         if isinstance(found, (staticmethod, classmethod)):
             return type(found)(self.wrap(found.__func__))
         if not callable(found):
@@ -103,7 +105,7 @@ class _Watch:
 
 
 def _callable(found: Any, function: str, namespace: dict[str, Any]) -> Any:
-    """Return a function to call; for a method, the attribute of its class, which takes the instance first."""
+    """Return a function that can be called. A method is read from its class, and takes the instance first."""
     if not isinstance(found, (staticmethod, classmethod)):
         return found
     owner: Any = namespace

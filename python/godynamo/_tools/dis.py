@@ -1,4 +1,4 @@
-"""``godynamo dis``: a function's instructions next to those of its translations, their guards and graphs."""
+"""``godynamo dis``: shows a function's instructions beside those of its translations, with guards and graphs."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def split_target(text: str) -> tuple[str, str]:
-    """Split SCRIPT:FUNCTION in two; FUNCTION may include a module (SCRIPT:package.module:function)."""
+    """Split SCRIPT:FUNCTION in two. FUNCTION may include a module (SCRIPT:package.module:function)."""
     name, colon, function = text.partition(":")
     if not colon or not name or not function:
         raise Problem(f"{text} names no function: SCRIPT:FUNCTION, such as train.py:step or train.py:Model.forward")
@@ -55,7 +55,7 @@ def main(arguments: list[str]) -> int:
 
     target = Target(name, tuple(options.arguments), options.module)
     with contextlib.ExitStack() as stack:
-        if options.json == "-":  # output of the program must not mix with the JSON
+        if options.json == "-":  # the program's output must not mix with the JSON
             stack.enter_context(contextlib.redirect_stdout(sys.stderr))
         code = at_call(target, function, act, options.call, options.args)
     if code:
@@ -75,10 +75,10 @@ def main(arguments: list[str]) -> int:
 def translations(
     function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], backend: Any
 ) -> list[dict[str, Any]]:
-    """Call a function, freshly translated, and describe each translation of it and its resume functions, in order.
+    """Call a function with new translations; describe each translation of it and its resume functions, in order.
 
-    backend: None for what the function was optimized with; "eager" if it is a plain one. Exceptions of the function
-    propagate.
+    backend: None for the backend with which the function was optimized, or "eager" if it was not optimized. Exceptions
+    of the function propagate.
     """
     records: list[dict[str, Any]] = []
     lists = runtime.recorders.lists
@@ -93,7 +93,7 @@ def translations(
 
 def _translation(record: dict[str, Any]) -> dict[str, Any]:
     info = record["info"] or {}
-    census = Census()  # classifies code: a library's is only named
+    census = Census()  # only classifies code: code of a library is named, but not listed
     code = runtime.users_code(record)
     account = info.get("account")
     units: set[int] | None = None

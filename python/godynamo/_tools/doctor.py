@@ -1,7 +1,7 @@
 """``godynamo doctor``: describes this installation, checks each of its parts, and gives advice for those that fail.
 
-A check is a function that returns a Finding; an exception is also a finding. A check leaves no state and uses the real
-thing: the layout probe on tensors, the hook on a call, a fork that serves a hit and translates, the time of a hit.
+A check is a function that returns a Finding; an exception in it also becomes a Finding. Checks leave no state. They use
+the real parts: they run the layout probe on tensors and the hook on a call, translate in a forked child, time a hit.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
-#: a finding and its advice share a line up to this width
+#: A finding and its advice are printed in one line if it is not wider than this.
 WIDTH = 100
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A check's result: ``state`` is "ok", "note" (worth knowing) or "wrong"; ``advice`` is the remedy."""
+    """The result of a check. ``state`` is "ok", "note" (worth knowing) or "wrong"; ``advice`` is the remedy."""
 
     name: str
     state: str
@@ -83,7 +83,7 @@ def settings() -> Finding:
 
 
 def layout() -> Finding:
-    """Check the offsets of a tensor's fields in libtorch: probe them and compare with Python's attributes."""
+    """Probe the offsets of a tensor's fields in memory, and compare the fields with Python's attributes."""
     from godynamo import _C
     from godynamo._called import guard_env
 
@@ -156,14 +156,14 @@ def translation() -> Finding:
 
 
 def hook() -> Finding:
-    """Check that the eval-frame hook serves calls inside ``with`` and is removed afterwards."""
+    """Check that the eval-frame hook serves calls inside a ``with`` block and is removed afterwards."""
     import torch
 
     import godynamo
     from godynamo import _C
 
     namespace: dict[str, Any] = {}
-    # Not from one of our files: the hook skips those.
+    # The code has another file name than this file, since the hook skips godynamo's own files.
     exec(compile("def inner(x):\n    return x * 2 + 1\n", "<doctor>", "exec"), namespace)
     before = _C.counters()["hook_served"]
     with godynamo.optimize():
@@ -179,7 +179,7 @@ def hook() -> Finding:
 
 
 def surroundings() -> Finding:
-    """Look for tools that keep godynamo from capturing: tracers, profilers, debuggers."""
+    """Look for tools that prevent godynamo from capturing: tracers, profilers, debuggers."""
     found = [name for name, asked in (("sys.settrace", sys.gettrace()), ("sys.setprofile", sys.getprofile())) if asked]
     found += [f"the module {m} is loaded" for m in ("coverage", "pydevd", "debugpy") if m in sys.modules]
     return _finding(
@@ -275,7 +275,7 @@ def backends() -> Finding:
 
 
 def compiler() -> Finding:
-    """Find the C++ compiler that inductor calls on the CPU: $CXX, otherwise only g++."""
+    """Find the C++ compiler that inductor calls for the CPU: $CXX if it is set, otherwise g++."""
     asked = os.environ.get("CXX", "g++")
     found = shutil.which((shlex.split(asked) or [""])[0])
     problem = "" if found else f"no {asked}, which inductor needs on the CPU"
@@ -290,7 +290,7 @@ CHECKS: tuple[Callable[[], Finding], ...] = (
 
 
 def examine() -> list[Finding]:
-    """Return all findings; without the core only those that do not need it."""
+    """Return all findings. If the core cannot be loaded, only the checks that do not need it run."""
     found = []
     for check in CHECKS:
         try:
@@ -299,12 +299,12 @@ def examine() -> list[Finding]:
             name = check.__name__.replace("_", " ")
             found.append(Finding(name, WRONG, f"{type(error).__name__}: {error}", "please report it"))
         if check is settings and any(f.state == WRONG for f in found):
-            break  # nothing below can work
+            break  # the following checks need the core
     return found
 
 
 def main(arguments: list[str]) -> int:
-    """See ``godynamo doctor --help``; 1 if something is wrong."""
+    """See ``godynamo doctor --help``. Returns 1 if something is wrong."""
     parser = argparse.ArgumentParser(prog="godynamo doctor", add_help=False)
     parser.add_argument("--json")
     options = parser.parse_args(arguments)

@@ -1,4 +1,4 @@
-"""``godynamo explain``: the translations of one call of a user function, as text, JSON, page or picture."""
+"""``godynamo explain``: reports the translations of one call of a user function as text, JSON, a page or a picture."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .problem import Problem
 from .run import backend_named
 from .script import Target
 
-#: option → function that makes its file
+#: option → function that makes the contents of the option's file
 _FILES: dict[str, Callable[[explain.Explanation], str]] = {
     "json": lambda e: e.to_json() + "\n",
     "html": lambda e: e.to_html(),
@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """See ``godynamo explain --help``; the exit code is the program's if that is not 0."""
+    """See ``godynamo explain --help``. Returns the program's exit code if that is not 0."""
     options = _parser().parse_args(arguments)
     name, function = split_target(options.target)
     files = {option: path for option in _FILES if (path := getattr(options, option))}
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
 
 
 def _check(files: dict[str, str]) -> None:
-    """Check, before the program runs, that each file can be placed, and that at most one goes to stdout."""
+    """Check, before the program runs, that each file can be written and that at most one is written to stdout."""
     if list(files.values()).count("-") > 1:
         raise Problem("stdout (-) takes one of --json, --html, --dot and --svg: give the others a file")
     for option, path in files.items():
@@ -100,7 +100,7 @@ def _write(path: str, text: str, out: Any) -> None:
 
 @contextlib.contextmanager
 def _own_stdout(apart: bool) -> Iterator[Any]:
-    """Yield the report's stream. apart: stdout is only the report's; other output, also of children, goes to stderr."""
+    """Yield the stream for the report. With ``apart``, all other output, also of children, goes to stderr."""
     if not apart:
         yield sys.stdout
         return

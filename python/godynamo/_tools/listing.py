@@ -1,4 +1,4 @@
-"""A code object's instructions next to those of its translation, line by line of the source."""
+"""Lists a code object's instructions beside those of its translation, by lines of the source."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HIDDEN = {"CACHE", "EXTENDED_ARG", "PRECALL"}  # instructions that exist only f
 
 @dataclass(frozen=True)
 class Row:
-    """One instruction: offset in bytes, name, meaning of the argument, and whether it is a jump target."""
+    """One instruction: its offset in bytes, name and argument's meaning, and whether it is a jump target."""
 
     offset: int
     opname: str
@@ -27,14 +27,14 @@ class Row:
         return f"{'>>' if self.target else '  '} {self.offset:4} {self.opname:22} {self.argument}".rstrip()
 
 
-Block = tuple[int, list[Row]]  #: line of the source, 0 for none, and its consecutive instructions
+Block = tuple[int, list[Row]]  #: a line of the source (0: none), and consecutive instructions of this line
 
 
 def blocks(code: CodeType, function: FunctionType | None = None, units: Iterable[int] | None = None) -> list[Block]:
     """Return the instructions of a code object, grouped by line, in order.
 
-    function: one made from the code, whose closure has the cells' contents: torch's functions and other constants of a
-    translation are in cells. units: only the instructions at these positions (offset / 2).
+    function: a function with this code. Its closure has the contents of cells: in transformed code, torch's functions
+    and other constants are in cells. units: only the instructions at these positions (offset / 2) are returned.
     """
     wanted = None if units is None else set(units)
     cells = _cells(code, function)
@@ -60,13 +60,13 @@ def _cells(code: CodeType, function: FunctionType | None) -> dict[str, str]:
     for name, cell in zip(code.co_freevars, function.__closure__, strict=False):
         try:
             texts[name] = named(cell.cell_contents)
-        except ValueError:  # an empty cell
+        except ValueError:  # the cell is empty
             continue
     return texts
 
 
 def named(value: object) -> str:
-    """Return the name of a constant: module and name for functions and classes, a short repr for others."""
+    """Return the text for a constant: module and name of functions and classes, a short repr of other objects."""
     name = getattr(value, "__qualname__", None)
     if isinstance(name, str):
         module = getattr(value, "__module__", None)
@@ -75,7 +75,7 @@ def named(value: object) -> str:
 
 
 def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width: int = 46) -> list[str]:
-    """Return both listings in two columns, the instructions of a source line side by side, below the line's text."""
+    """Return two columns: below the text of each source line, its instructions in both listings side by side."""
     lines: list[str] = []
 
     def put(line: int, a: Sequence[Row], b: Sequence[Row]) -> None:
@@ -83,7 +83,7 @@ def side_by_side(left: Sequence[Block], right: Sequence[Block], file: str, width
         lines.append(f"{line or '':>5}  {text}".rstrip())
         for i in range(max(len(a), len(b))):
             shown, beside = (str(rows[i]) if i < len(rows) else "" for rows in (a, b))
-            lines.append(f"{_cut(shown, width):{width}} | {beside}".rstrip())  # the last column is not cut
+            lines.append(f"{_cut(shown, width):{width}} | {beside}".rstrip())  # the right column is not cut
 
     matcher = difflib.SequenceMatcher(None, [key for key, _ in left], [key for key, _ in right], autojunk=False)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():

@@ -42,7 +42,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
             raise UsageError(_CELL_USAGE)
         heard: list[dict[str, Any]] = []
         runtime.listeners.append(heard.append)
-        # Not the same method object again: remove() compares by value.
+        # Each read of heard.append is a new object. ``finally`` removes this one, by identity and not by value.
         listener = runtime.listeners[-1]
         try:
             return self._run(statement, optimizer)
@@ -66,7 +66,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
             raise UsageError(
                 f"%explain: {ast.unparse(call.func)} is of type {type(fn).__name__}, which cannot be called"
             )
-        # The arguments' own code runs here, once, and is not explained.
+        # The expressions of the arguments run here, once. They are not part of the explained call.
         call.func = ast.Name("__godynamo_explained__", ast.Load())
         code = compile(ast.fix_missing_locations(ast.Expression(call)), "<%explain>", "eval")
         explanation = eval(code, {**self.shell.user_global_ns, **names, "__godynamo_explained__": _explain.explain(fn)})
@@ -77,7 +77,7 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
 
     @line_magic  # type: ignore[untyped-decorator, unused-ignore]
     def godynamo_stats(self, line: str) -> None:
-        """Print what godynamo did in this process, or with a name the contents of an optimized callable's cache.
+        """Print what godynamo did in this process. With a name, print the cache of this optimized callable.
 
         ``%godynamo_stats``, ``%godynamo_stats f``.
         """
@@ -102,11 +102,11 @@ class GodynamoMagics(Magics):  # type: ignore[misc, unused-ignore] # IPython's c
         shell = self.shell
         text = shell.transform_cell(source)
         tree = shell.transform_ast(shell.compile.ast_parse(text))
-        name = shell.compile.cache(text)  # so that tracebacks and explanations find its lines
+        name = shell.compile.cache(text)  # so that tracebacks and explanations find the cell's lines
         last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
         body = compile(tree, name, "exec")
         value = compile(ast.Expression(last.value), name, "eval") if last is not None else None
-        if last is not None and text.rstrip().endswith(";"):  # as in any cell
+        if last is not None and text.rstrip().endswith(";"):  # IPython shows no result of such a cell
             value, body = None, compile(ast.Module([*tree.body, last], []), name, "exec")
         with optimizer:
             exec(body, shell.user_ns)
@@ -151,7 +151,7 @@ def _call(text: str) -> ast.Call:
 
 
 def _summary(heard: list[dict[str, Any]]) -> str:
-    """Return a line on a cell's translations, and one per reason and place of a break; IPython's own are left out."""
+    """Return a line about a cell's translations, and one per reason and place of a break, except those in IPython."""
     heard = [info for info in heard if not runtime.users_frame(info).file.startswith(_shells())]
     entries = [info.get("info") or {} for info in heard]
     done = sum(
@@ -171,14 +171,14 @@ def _summary(heard: list[dict[str, Any]]) -> str:
 
 
 def _shells() -> tuple[str, ...]:
-    """Return the folders of packages that run cells."""
+    """Return the folders of the packages that run cells."""
     modules = (sys.modules.get(name) for name in ("IPython", "ipykernel", "traitlets", "ipywidgets"))
     files = (getattr(module, "__file__", None) for module in modules)
     return tuple(os.path.join(os.path.dirname(file), "") for file in files if file)
 
 
 def _place(stack: tuple[tuple[str, str, int], ...]) -> str:
-    """Return the place of a break: the user's innermost frame, in this cell, another or a file."""
+    """Return the place of a break, the user's innermost frame, which is in this cell, another cell or a file."""
     users = [frame for frame in stack if not frame[1].startswith(_shells())]
     name, file, line = (users or stack)[0]
     number = re.search(r"<ipython-input-(\d+)", file)

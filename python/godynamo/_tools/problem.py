@@ -1,4 +1,4 @@
-"""A usage error: one line on stderr, exit code 2."""
+"""Usage errors, which the tool reports in one line on stderr, with exit code 2."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Iterable
 
 
 class Problem(Exception):
-    """What is wrong and the remedy, in one line."""
+    """A usage error. The text says in one line what is wrong and what to do."""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """Return ``; did you mean X, Y?`` for an unknown name, "" if none is near."""
+    """Return ``; did you mean X, Y?`` for an unknown name, "" if no name is near."""
     near = difflib.get_close_matches(name, list(names), n=3)
     return f"; did you mean {', '.join(near)}?" if near else ""

@@ -1,8 +1,8 @@
-"""Runs tests under godynamo and reports the results: the part of the pytest plugin that needs the package.
+"""Runs tests under godynamo and reports the results. This is the part of the pytest plugin that imports godynamo.
 
-With ``strict`` each test has its own translations, so its report does not depend on earlier tests. A break at a test's
-own line (an assert on a tensor's value) is shown but never counts against the test; a break counts if a frame of the
-tested code is involved.
+With ``strict`` each test has its own translations, so its report does not depend on earlier tests. A break counts
+against a test if a frame of the tested code is involved. A break in a line of the test itself (an assert on a tensor's
+value) is shown but does not count.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from .._called import runtime
 from .._core import available, core
 from .._user.optimize import Optimizer, optimize, transparent
 
-#: (code, reason, hint, ((function, file, line), ...)): a break as in runtime's records
+#: a break as in runtime's records: (code, reason, hint, ((function, file, line), ...))
 Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
 
 _PROPERTY = "godynamo"
 
-#: calls after which a function with tensors is translated once translations have taken an eighth of the CPU time
+#: After translations have taken an eighth of the CPU time, a function with tensors is translated at this call.
 _TENSOR_CALLS = 16
 
 
 class _Asked:
-    """The options in a test's marker."""
+    """The requirements in a test's marker."""
 
     def __init__(self, item: pytest.Item, backend: str | None) -> None:
         self.off = False
         self.backend: Any = backend
-        self.limit: int | None = None  #: of breaks
+        self.limit: int | None = None  #: maximum number of breaks
         mark = item.get_closest_marker("godynamo")
         if mark is None:
             return
@@ -66,11 +66,11 @@ class _Record:
     def __init__(self, test: str, file: str) -> None:
         self._test, self._file = test, os.path.realpath(file)
         self.translated = self.graphs = self.ops = self.skipped = 0
-        self.breaks: dict[tuple[str, tuple[str, int]], Row] = {}  #: each place once
+        self.breaks: dict[tuple[str, tuple[str, int]], Row] = {}  #: (code, place) -> first break there
         self.internal_errors: list[str] = []
 
     def hear(self, info: dict[str, Any]) -> None:
-        """Record one translation (runtime.listeners)."""
+        """Record one translation. This is one of runtime.listeners."""
         entry = info.get("info") or {}
         ok = info["status"] == "ok"
         self.translated += ok and not entry.get("nothing_to_capture")
@@ -81,7 +81,7 @@ class _Record:
             self.breaks.setdefault((row[0], row[3][0][1:] if row[3] else ("", 0)), row)
 
     def failed(self, info: dict[str, Any]) -> None:
-        """Record one internal error (the core's callback), and have it logged as usual."""
+        """Record one internal error, and log it as usual. The core calls this."""
         code = getattr(info.get("function"), "__code__", None)
         where = f" at {code.co_qualname} ({code.co_filename}:{code.co_firstlineno})" if code is not None else ""
         self.internal_errors.append(f"{info.get('error')}{where}")
@@ -97,12 +97,12 @@ class _Record:
         return not path.startswith(_libraries()) and (name != self._test or path != self._file)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the data for a test's report: plain, for pytest-xdist."""
+        """Return the data for a test's report, as plain values that pytest-xdist can transfer."""
         counts = {name: getattr(self, name) for name in ("translated", "skipped", "graphs", "ops")}
         breaks = Counter((row[0], row[1].split(":", 1)[0], *_users_place(row)) for row in self.breaks.values())
         return {
             **counts,
-            "breaks": [[*key, n] for key, n in breaks.items()],  # code, reason, file, line, times
+            "breaks": [[*key, n] for key, n in breaks.items()],  # code, reason, file, line, number of times
             "internal_errors": self.internal_errors,
         }
 
@@ -114,7 +114,7 @@ def _libraries() -> tuple[str, ...]:
 
 
 class Plugin:
-    """Registered with --godynamo=on or strict."""
+    """The plugin that is registered with --godynamo=on or strict."""
 
     def __init__(self, config: pytest.Config, mode: str, backend: str | None) -> None:
         self._strict = mode == "strict"
@@ -152,7 +152,7 @@ class Plugin:
             if available:
                 core.set_callback("internal_error", callback)
                 if record.internal_errors:
-                    core.reset_counters()  # so that the next test is translated as well
+                    core.reset_counters()  # otherwise internal errors of this test could disable translation for others
             item.user_properties.append((_PROPERTY, record.to_dict()))
         if self._strict:
             self._judge(asked, record)
@@ -161,9 +161,9 @@ class Plugin:
     def _optimizer(self, backend: Any) -> Optimizer:
         """Return the optimizer for a test.
 
-        With ``on`` all tests of a backend share their translations, and functions without tensors are translated only
-        if they are called often: a suite of short tests would otherwise translate each function once per test.
-        ``strict`` judges each test by its own translations.
+        With ``on`` all tests with the same backend share their translations, since a suite of short tests would
+        otherwise translate each function once per test. Functions without tensors are translated only if they are
+        called often. With ``strict`` each test has its own translations.
         """
         named = backend if backend is not None else "eager"
         if self._strict:
@@ -176,7 +176,7 @@ class Plugin:
         return optimizer
 
     def _judge(self, asked: _Asked, record: _Record) -> None:
-        """Fail a test that was not served as its marker requires."""
+        """Fail a test that was not captured as its marker requires."""
         lines: list[str] = []
         if record.internal_errors:
             lines = ["godynamo had internal errors; the calls ran in CPython:", *record.internal_errors]
@@ -191,7 +191,7 @@ class Plugin:
             pytest.fail("\n".join(lines), pytrace=False)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add up one test; under pytest-xdist, reports come from the workers."""
+        """Add one test's data to the sums. Under pytest-xdist, the reports come from the workers."""
         if report.when != "call":
             return
         for name, told in report.user_properties:
@@ -242,7 +242,7 @@ _MOST_BREAKS = 40
 
 
 def _users_place(row: Row) -> tuple[str, int]:
-    """Return the file and line of a break's innermost user frame; of the innermost frame if none is the user's."""
+    """Return the file and line of a break's innermost user frame, or of its innermost frame if it has no user frame."""
     frames = row[3]
     users = next((f for f in frames if not os.path.realpath(f[1]).startswith(_libraries())), None)
     _, file, line = users or (frames[0] if frames else ("", "", 0))
@@ -250,7 +250,7 @@ def _users_place(row: Row) -> tuple[str, int]:
 
 
 def _shown(file: str) -> str:
-    """Return a file as shown by pytest: relative if it is below the current folder."""
+    """Return a file's path as pytest shows it: a relative path if the file is below the current folder."""
     relative = os.path.relpath(file)
     return file if relative.startswith(os.pardir) else relative
 

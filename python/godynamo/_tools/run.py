@@ -1,4 +1,4 @@
-"""``godynamo run``: runs a program with all its calls or chosen functions served; prints a summary at the end."""
+"""``godynamo run``: runs a program, optimizes all or chosen functions, and prints a summary at the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .script import Target, Wrap, run_script
 
 
 def backend_named(name: str) -> Any:
-    """Return a backend by its registered name, or "module:name" of a callable. Raises Problem with near names."""
+    """Return the backend with a registered name, or the callable "module:name". Raises Problem for an unknown name."""
     module, found, attribute = name.partition(":")
     if found:
         sys.path.insert(0, os.getcwd())
@@ -56,7 +56,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str]) -> int:
-    """See ``godynamo run --help``; the exit code is the program's."""
+    """See ``godynamo run --help``. Returns the program's exit code."""
     options = _parser().parse_args(arguments)
     backend = backend_named(options.backend)
     target = Target(options.target[0], tuple(options.target[1:]), options.module)
@@ -104,5 +104,5 @@ def main(arguments: list[str]) -> int:
     if not options.quiet and options.json != "-":
         print(summary.text(report), file=sys.stderr)
     if interrupt is not None:
-        raise interrupt  # Python shuts down in order, then ends by the signal, so that a shell sees it
+        raise interrupt  # Python then shuts down in order and ends by the signal, so that a shell sees the signal
     return code

@@ -1,7 +1,7 @@
 """Runs a user's script or module as ``python`` would, with chosen functions wrapped.
 
 The program sees the same environment as in plain Python: it is ``__main__``, with its own ``__file__``, ``sys.argv``
-and ``sys.path[0]``, and a process started by spawn finds it again. Its exceptions are shown without our frames.
+and ``sys.path[0]``, and multiprocessing's spawn finds it. Its exceptions are shown without our frames.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from .problem import Problem, nearest
 
 Wrap = Callable[[Any], Any]
 
-#: name in builtins under which a function's decorator finds its wrapper; the program's globals do not change
+#: The name in builtins from which added decorators read their wrappers. So the program's globals need not change.
 _HOOK = "__godynamo_wrap__"
 
 
 @dataclass(frozen=True)
 class Target:
-    """A program: its file, or with ``module`` the name for ``python -m``; and its arguments."""
+    """A program and its arguments. ``name`` is a file or, with ``module``, the name for ``python -m``."""
 
     name: str
     arguments: tuple[str, ...] = ()
@@ -54,16 +54,16 @@ def run_script(
 ) -> int:
     """Run a program to its end, inside ``around()``, and return its exit code.
 
-    wrap: qualified name ("step", "Model.forward", "outer.<locals>.inner", or "package.module:Model.forward" for an
-    imported module) → a decorator applied outside all others when the function is defined. A class means its
-    ``forward``, or else its ``__call__``.
+    wrap: a function's qualified name → a decorator, which is applied after all other decorators of the function. A name
+    is "step", "Model.forward", "outer.<locals>.inner", or "package.module:Model.forward" for an imported module. The
+    name of a class means its ``forward``, or else its ``__call__``.
 
-    name: the program's ``__name__``. namespace: receives its globals when it has ended.
+    name: the program's ``__name__``. namespace: receives the program's globals when the program has ended.
 
-    SystemExit returns its code, with its message on stderr; another exception is shown as by Python, without our
-    frames, and returns 1. KeyboardInterrupt is shown and raised: when it leaves ``__main__``, Python runs atexit
-    functions, writes out open files and ends by the signal. Raises Problem for a missing file or module and for names
-    that the program does not define.
+    If the program raises SystemExit, the exit code is its code, and its message is printed to stderr. Another exception
+    is shown as Python shows it, without our frames, and the exit code is 1. KeyboardInterrupt is shown and raised
+    again: when it leaves ``__main__``, Python runs atexit functions, flushes open files and ends by the signal. Raises
+    Problem for a missing file or module, and for names that the program does not define.
     """
     program = _module(target.name) if target.module else _script(target.name)
     wrappers: list[Wrap] = []
@@ -92,11 +92,11 @@ def run_script(
     finally:
         if namespace is not None:
             namespace.update(main.__dict__)
-    return 0  # the program's module stays: threads, atexit functions and pickles still use it
+    return 0  # the program's module stays in sys.modules, since threads, atexit functions and pickles may use it
 
 
 def _first_on_path(folder: str) -> None:
-    """Put the program's folder where python does: in place of the current folder, which -m has put there for us."""
+    """Set sys.path[0] to the program's folder, as python does. ``python -m`` has set it to the current folder."""
     if not sys.flags.safe_path:
         sys.path[0] = folder
 
@@ -125,7 +125,7 @@ def _program(path: str, first: str, spec: importlib.machinery.ModuleSpec | None,
             source = file.read()
     except OSError as error:
         raise Problem(f"{path} cannot be read: {error.strerror}") from None
-    absolute = os.path.abspath(path)  # as in Python, whatever was typed
+    absolute = os.path.abspath(path)  # as Python does for relative paths
     loader = spec.loader if spec is not None else importlib.machinery.SourceFileLoader("__main__", absolute)
     namespace: dict[str, Any] = {
         "__name__": "__main__",
@@ -195,7 +195,7 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def definitions(tree: ast.AST) -> dict[str, _Definition]:
-    """Return a program's functions and classes by qualified name; the last one if several have the same name."""
+    """Return a program's functions and classes by qualified name, the last one if several have the same name."""
     found: dict[str, _Definition] = {}
 
     def walk(node: ast.AST, prefix: str) -> None:
@@ -212,7 +212,7 @@ def definitions(tree: ast.AST) -> dict[str, _Definition]:
 
 
 def _imported(tree: ast.Module) -> dict[str, tuple[str, str]]:
-    """Map each imported name to (module, its name there), for imports from modules by their full names."""
+    """Return {name: (module, name in the module)} for each absolute ``from module import name``."""
     return {
         alias.asname or alias.name: (node.module, alias.name)
         for node in ast.walk(tree)
@@ -232,7 +232,7 @@ def _function(known: dict[str, _Definition], name: str, path: str) -> ast.Functi
 
 
 def _decorate(node: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> None:
-    """Add the decorator, positioned at the function's first line, which does not change."""
+    """Add the decorator at the position of the function's first line, so that co_firstlineno does not change."""
     first = node.decorator_list[0] if node.decorator_list else node
     decorator = ast.Subscript(ast.Name(_HOOK, ast.Load()), ast.Constant(index), ast.Load())
     for part in ast.walk(decorator):
@@ -243,7 +243,7 @@ def _decorate(node: ast.FunctionDef | ast.AsyncFunctionDef, index: int) -> None:
 
 
 class _Finder:
-    """Wraps functions of modules after their import; the import itself is left to the other finders."""
+    """A finder that wraps functions of modules after their import. The other finders do the import itself."""
 
     def __init__(self, wanted: dict[str, dict[str, Wrap]]) -> None:
         self._wanted = wanted
@@ -253,7 +253,7 @@ class _Finder:
     def find_spec(
         self, name: str, path: Any = None, target: types.ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """Find the module with the other finders, and make its loader wrap functions afterwards."""
+        """Find the module with the other finders, and replace its loader by one that also wraps functions."""
         functions = self._wanted.pop(name, None)
         if functions is None:
             return None
@@ -272,7 +272,7 @@ class _Loader:
         return getattr(self._loader, name)
 
     def exec_module(self, module: types.ModuleType) -> None:
-        """Run the module, then wrap; its original loader is restored."""
+        """Restore the module's original loader, run the module, then wrap its functions."""
         spec = module.__spec__
         if spec is not None:
             spec.loader = self._loader
@@ -307,7 +307,7 @@ def replace(module: types.ModuleType, functions: Mapping[str, Wrap]) -> None:
 
 
 def _exit_code(stop: SystemExit) -> int:
-    """Return Python's exit code; print a text to stderr."""
+    """Return the exit code that Python would return. If the SystemExit has a text, print it to stderr."""
     if stop.code is None:
         return 0
     if isinstance(stop.code, int):
@@ -330,11 +330,11 @@ def _show(error: BaseException) -> None:
 
 
 def _shown(*_: object) -> None:
-    """Do nothing: an excepthook for an exception that was already shown."""
+    """Do nothing. This is the excepthook for an exception that has been shown already."""
 
 
 def _of_the_program(traceback: types.TracebackType | None) -> types.TracebackType | None:
-    """Drop the frames of this package and of explain, which lie between two of the program's."""
+    """Drop the frames of this package and of explain.py from a traceback, also between frames of the program."""
     kept = [t for t in _levels(traceback) if not _ours(t.tb_frame.f_code.co_filename)]
     below = None
     for level in reversed(kept):

@@ -1,4 +1,4 @@
-"""A program's summary: counted while it runs, printed at the end."""
+"""Makes a program's summary, which is counted while the program runs and printed at its end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .._observe import reasons
 
 @dataclass
 class FunctionSummary:
-    """A user function: its translations, and why its frames broke, ran in CPython or were translated again."""
+    """The counts of a user function: its translations, and the reasons for breaks, frames in CPython and recompiles."""
 
     function: str
     file: str
@@ -28,14 +28,14 @@ class FunctionSummary:
     graphs: int = 0
     ops: int = 0
     recompiles: int = 0
-    library: bool = False  #: its file is among the installed packages
-    left: Counter[str] = field(default_factory=Counter)  #: reason why CPython runs its frames → count
-    breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → times
-    failures: list[str] = field(default_factory=list)  #: why the last entries did not serve, at most five
+    library: bool = False  #: whether the function's file is in an installed package
+    left: Counter[str] = field(default_factory=Counter)  #: reason why CPython runs the function's frames → count
+    breaks: Counter[tuple[str, str, str, int]] = field(default_factory=Counter)  #: (code, reason, file, line) → count
+    failures: list[str] = field(default_factory=list)  #: the last reasons, at most five, why entries did not serve
 
 
 class Recorder:
-    """Receives every translation of the process, on all threads, and keeps only sums. Used as a context manager."""
+    """A context manager that receives every translation of the process, on all threads, and keeps only sums."""
 
     def __init__(self) -> None:
         self.functions: dict[tuple[str, str, int], FunctionSummary] = {}
@@ -53,7 +53,7 @@ class Recorder:
         """Add one record of runtime.translated."""
         entry = info.get("info") or {}
         if entry.get("nothing_to_capture"):
-            return  # CPython runs it, and nothing is lost
+            return  # CPython runs the frame, and nothing is lost
         frame = runtime.users_frame(info)
         key = frame.name, frame.file, frame.line
         row = self.functions.get(key)
@@ -75,7 +75,7 @@ class Recorder:
             row.failures = [*row.failures, *(reasons.reason(f, frame).text() for f in failures[-5:])][-5:]
 
     def to_dict(self, exit_code: int) -> dict[str, Any]:
-        """Return everything as plain data; seconds is the program's run, including translation."""
+        """Return everything as plain data. ``seconds`` is the duration of the program, including translations."""
         rows = sorted(self.functions.values(), key=lambda r: (-r.ops, r.file, r.line))
         counters = core.counters()
         return {
@@ -130,12 +130,12 @@ def _is_library(file: str) -> bool:
 
 
 def _concerns(function: dict[str, Any]) -> bool:
-    """Return whether a function is of interest: libraries' functions and constructors without operations are not."""
+    """Return whether the summary shows a function. It omits library functions and constructors without operations."""
     return bool(function["ops"]) or not (function["library"] or function["function"].endswith("__init__"))
 
 
 def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return one row for a break that several functions have by inlining the same function; the most frequent first."""
+    """Merge the rows of a break that several functions have by inlining one function; sort by frequency."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = row["code"], row["reason"], row["file"], row["line"]
@@ -145,7 +145,7 @@ def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text(summary: dict[str, Any], most: int = 8) -> str:
-    """Return the summary as text: up to ``most`` breaks, by frequency; functions without interest are only counted."""
+    """Return the summary as text, with the ``most`` most frequent breaks. It omits some functions, see _concerns."""
     s = summary
     shown = [f for f in s["functions"] if _concerns(f)]
     breaks = _merged(b for f in shown for b in f["breaks"])

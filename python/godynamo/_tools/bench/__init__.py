@@ -1,6 +1,6 @@
-"""The measuring side of ``godynamo bench`` and ``make bench``: workloads, engines, rounds in turn.
+"""The measuring side of ``godynamo bench`` and ``make bench``: workloads, engines, and rounds in turn.
 
-The command line tool (Go, internal/bench) starts ``python -m godynamo._tools bench`` as its children, reads their
-messages line by line, and does all statistics and output; child.py describes the protocol. The project's own ``make
-bench`` runs groups.py, which measures with the same functions.
+The command line tool (Go, internal/bench) starts children, ``python -m godynamo._tools bench``. It reads their messages
+line by line, and does all statistics and output; child.py describes the protocol. ``make bench`` runs groups.py, which
+measures with the same functions.
 """

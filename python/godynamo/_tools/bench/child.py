@@ -1,15 +1,15 @@
 """The children of ``godynamo bench``: ``python -m godynamo._tools bench REQUEST``.
 
-REQUEST is a JSON object; the child writes its messages to file descriptor 3, one JSON object per line. Standard output
-belongs to the user's code.
+REQUEST is a JSON object. The child writes its messages to file descriptor 3, one JSON object per line; standard output
+is left to the user's code.
 
     {"do": "plan", "suites": [...], "only": [...], "modules": ["FILE:NAME"], "engines": [...]}
         → {"machine": {...}, "workloads": [{"name", "suite", "about", "backend"}]}, or {"problem": text}
     {"do": "measure", ..., "workloads": [names], "rounds": N, "details": bool, "caches": directory or ""}
         caches: directory in which each engine gets its own inductor cache, so that its first call compiles
-        → {"workload": name, "at": its current activity}  many, as signs of life
-          {"workload": name, "engines": {label: ...}}    once for each (measure.measure)
-          {"workload": name, "error": text}              instead, if eager itself fails
+        → {"workload": name, "at": current activity}     many times, to show progress
+          {"workload": name, "engines": {label: ...}}    once for each workload (measure.measure)
+          {"workload": name, "error": text}              instead, if eager mode fails
           {"done": true}
 """
 
@@ -30,7 +30,7 @@ _TALK = 3
 def main(arguments: Sequence[str]) -> int:
     """See the module's docstring."""
     request = json.loads(arguments[0])
-    os.set_inheritable(_TALK, False)  # inductor's workers would keep the pipe open
+    os.set_inheritable(_TALK, False)  # otherwise inductor's worker processes would keep the pipe open
     with os.fdopen(_TALK, "w", buffering=1, encoding="utf-8") as talk:
 
         def say(**what: Any) -> None:
@@ -84,7 +84,7 @@ def _measure(request: Mapping[str, Any], say: Callable[..., None]) -> None:
     from .engines import empty_caches
 
     _quiet()
-    if not request["details"]:  # no cold figures are measured, so inductor's workers would not help
+    if not request["details"]:  # first calls are not measured, so inductor's worker processes are not needed
         os.environ.setdefault("TORCHINDUCTOR_COMPILE_THREADS", "1")
     torch.set_num_threads(1)
     by_name = {w.name: w for w in _workloads(request)}
@@ -120,7 +120,7 @@ def _warm_up(
     before: Callable[[Any], None],
     tell: Callable[[str], None],
 ) -> None:
-    """Run a tiny function first: an engine's first use loads modules, which must not count for a workload."""
+    """Run a tiny function with each new engine, since its first use loads modules, which no workload must pay for."""
     import torch
 
     for engine in engines:
@@ -134,12 +134,12 @@ def _warm_up(
             namespace: dict[str, Any] = {}
             exec(compile(f"def tiny(x):\n    return x + {len(warm)}", f"<tiny {len(warm)}>", "exec"), namespace)
             engine.transform(workload.backend)(namespace["tiny"])(torch.ones(2))
-        except Exception:  # the workload will report it
+        except Exception:  # the workload's own run will report the error
             continue
 
 
 def _quiet() -> None:
-    """Silence warnings and logs of libraries, which do not belong in a benchmark's output."""
+    """Turn off warnings and logs of libraries, since they do not belong in a benchmark's output."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     warnings.filterwarnings("ignore")
     logging.disable(logging.WARNING)

@@ -1,4 +1,4 @@
-"""The costs of a captured call besides its operations: guards, calls of torch's operators, memory."""
+"""Measures costs of a captured call that its time does not show: guards, operator calls, and memory."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import torch
 
 
 def guards(kind: str, compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """Return {"guards": their number in all entries, "guards_ns": nanoseconds to evaluate those of the call}.
+    """Return {"guards": the number of guards of all entries, "guards_ns": time to evaluate the guards of this call}.
 
-    target: the original of compiled. guards_ns is missing if more than one entry serves a call or the engine does not
-    report it.
+    target: the function or module that ``compiled`` was made from. The time is in nanoseconds. It is missing if the
+    call runs several frames or several entries serve it, and for other engines than godynamo.
     """
     if kind == "godynamo":
         return _ours(compiled, target, args, dict(kwargs))
@@ -32,7 +32,7 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
         return found
     code, slots, where = frame
     if any(entry.orig_code is not code for entry in entries):
-        return found  # other frames in the call have guards as well
+        return found  # the call runs other frames, which have guards too
     serving = [entry for entry in entries if len(slots) == entry.nslots and entry.check(*slots, globals=where)]
     if len(serving) == 1:
         found["guards_ns"] = guards_ns(serving[0], slots, where)
@@ -40,9 +40,9 @@ def _ours(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: dict[str, A
 
 
 def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluations: int = 200) -> float:
-    """Return the nanoseconds of one evaluation of an entry's guards in C: the best of 20 means over `evaluations`.
+    """Return the nanoseconds of one evaluation of an entry's guards in C, the best of 20 means over `evaluations`.
 
-    Raises AssertionError if they do not hold.
+    Raises AssertionError if the guards do not hold.
     """
     from godynamo import _C
 
@@ -53,7 +53,7 @@ def guards_ns(entry: Any, slots: tuple[Any, ...], where: dict[str, Any], evaluat
 
 
 def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...], Any] | None:
-    """Return code, slots and globals of the frame that a call of target starts; None if it is no function or module."""
+    """Return the code, slots and globals of the frame of a call; None if ``target`` is no function or module."""
     if isinstance(target, torch.nn.Module):
         call = torch.nn.Module._wrapped_call_impl
         return call.__code__, (target, args, kwargs), call.__globals__
@@ -71,16 +71,16 @@ def _frame(target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[
 
 
 def _torchs(target: Any) -> dict[str, Any]:
-    """Return the number of torch.compile's guards, from its own debugging functions; nothing if a version renames them.
+    """Return the number of torch.compile's guards from torch's debugging functions, {} if this torch lacks them.
 
-    Their cost is reported with the processor's caches emptied, so it is not comparable with ours.
+    torch reports the guards' cost with empty processor caches, so it is not comparable with ours and is left out.
     """
     function = type(target).forward if isinstance(target, torch.nn.Module) else inspect.unwrap(target)
     try:
         from torch._dynamo.eval_frame import _debug_get_cache_entry_list
 
         managers = [entry.guard_manager for entry in _debug_get_cache_entry_list(function.__code__)]
-        if not managers:  # compiled under another code object
+        if not managers:  # the entries belong to another code object
             return {}
         for manager in managers:
             if not manager.code_parts:
@@ -91,9 +91,10 @@ def _torchs(target: Any) -> dict[str, Any]:
 
 
 def work(call: Callable[[], Any]) -> dict[str, int]:
-    """Return the work that torch does in a call, independent of the machine's load.
+    """Return how much work torch does in a call. The numbers do not depend on the machine's load.
 
-    {"calls": number of operator calls, including nested ones; "bytes": peak of the memory allocated by the call}.
+    They are {"calls": number of operator calls, including nested ones; "bytes": peak of the memory that the call
+    allocates}.
     """
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         output = call()

@@ -1,4 +1,4 @@
-"""The engines of a comparison: eager, torch.compile, godynamo, the latter two with a named backend."""
+"""The engines of a comparison: eager mode, torch.compile with a backend, and godynamo with a backend."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KINDS = (EAGER, "torch.compile", "godynamo")
 
 
 def near(word: str, known: Iterable[str]) -> str:
-    """Return the end of a message about an unknown name: the nearest names, or all names if they are few.
+    """Return the end of a message about an unknown name: it lists the nearest names, or all names if there are few.
 
     >>> near("xyz", ["inductor", "eager"])
     '; there are eager, inductor'
@@ -28,7 +28,7 @@ def near(word: str, known: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Engine:
-    """How a workload is run. backend None: the workload's own backend."""
+    """A way to run workloads. If ``backend`` is None, each workload runs with its own backend."""
 
     label: str
     kind: str
@@ -36,7 +36,7 @@ class Engine:
 
     @classmethod
     def parse(cls, text: str) -> Engine:
-        """Parse ``eager``, ``torch.compile[=BACKEND]`` or ``godynamo[=BACKEND]``. Raises Problem for another kind."""
+        """Parse ``eager``, ``torch.compile[=BACKEND]`` or ``godynamo[=BACKEND]``. Raises Problem for other texts."""
         kind, equals, backend = text.partition("=")
         if kind not in KINDS:
             raise Problem(f"no engine is called {kind!r}{near(kind, KINDS)}")
@@ -49,7 +49,7 @@ class Engine:
         return cls(text, kind, backend or None)
 
     def check(self) -> None:
-        """Look the backend up. Raises Problem for an unknown name. Imports torch._dynamo unless it is "eager"."""
+        """Raise Problem if no backend has this name. Imports torch._dynamo unless the name is "eager"."""
         if self.backend in (None, "eager"):
             return
         from godynamo._backends import named
@@ -60,11 +60,11 @@ class Engine:
             raise Problem(f"engine {self.label!r}: {error}") from None
 
     def backend_for(self, own: str) -> str:
-        """Return the backend used for a workload whose own is `own`."""
+        """Return the backend used for a workload whose own backend is `own`."""
         return self.backend or own
 
     def transform(self, own: str) -> Callable[[Any], Any]:
-        """Return the transformation of a function or module."""
+        """Return a function that transforms a function or module for a workload whose own backend is `own`."""
         backend = self.backend_for(own)
         if self.kind == "torch.compile":
             import torch
@@ -77,9 +77,10 @@ class Engine:
         return lambda target: target
 
     def forget(self) -> None:
-        """Prepare for another workload: torch.compile keeps state on code objects that all modules share.
+        """Reset state before another workload.
 
-        It would run every module in CPython once one of them had nothing to capture.
+        torch.compile keeps state on code objects that all modules share: after one module with nothing to capture, it
+        would run all modules in CPython.
         """
         if self.kind == "torch.compile":
             import torch._dynamo
@@ -87,14 +88,14 @@ class Engine:
             torch._dynamo.reset()
 
     def account(self) -> Account:
-        """Start counting what is captured from now on."""
+        """Return an Account that counts what is captured from now on."""
         return Account(self.kind)
 
 
 def empty_caches(directory: str) -> None:
     """Give inductor a separate cache directory from now on, and drop its cache in memory.
 
-    Otherwise an engine would get the kernels that another one has waited for.
+    Otherwise an engine would use kernels that another engine has compiled.
     """
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = directory
     utils = sys.modules.get("torch._inductor.utils")
@@ -104,7 +105,7 @@ def empty_caches(directory: str) -> None:
 
 
 class Account:
-    """Graphs, breaks, operations and seconds in backends since its creation, from the engine's own counters."""
+    """Counts graphs, breaks, operations and seconds in backends since it was created, from the engine's counters."""
 
     def __init__(self, kind: str) -> None:
         self._kind = kind
@@ -130,7 +131,7 @@ class Account:
         return {
             "graphs": counters["stats"]["unique_graphs"],
             "ops": counters["stats"]["calls_captured"],
-            # torch counts them under one of these names, depending on the version
+            # torch counts graph breaks under one of these names, depending on the version.
             "breaks": max(sum(counters[group].values()) for group in ("graph_break", "unimplemented")),
             "backend": backend,
             "internal_errors": errors,
@@ -139,7 +140,7 @@ class Account:
     def close(self) -> dict[str, Any]:
         """Return {"graphs", "breaks", "ops", "internal_errors", "cold": {"seconds", "capture", "backend"}}.
 
-        For eager only the seconds.
+        For eager mode only {"cold": {"seconds"}}.
         """
         seconds = time.perf_counter() - self._began
         if not self._before:

@@ -31,9 +31,9 @@ def _transform(side: str, backend: str) -> Callable[[Any], Any]:
 
 
 def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
-    """Time per call of each workload on each side, and its ratio to eager.
+    """Measure the time of a call of each workload on each side, and its ratio to eager mode.
 
-    A side that fails or returns another result than eager gets an "error" and no figure.
+    A side that fails, or whose result differs from eager mode's result, gets an "error" and no figure.
     """
     import torch
 
@@ -64,7 +64,7 @@ def calls(rounds: int, only: str | None = None) -> dict[str, Any]:
 
 
 def guards(rounds: int) -> dict[str, Any]:
-    """Measure one guard evaluation in C, in nanoseconds, without the call around it."""
+    """Measure the time of one guard evaluation in C, without the rest of the call, in nanoseconds."""
     import torch
 
     import godynamo
@@ -126,7 +126,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
     samples: dict[str, list[float]] = {}
     for side in SIDES:
         try:
-            first_call(side, 5)  # imports and loads the side's modules
+            first_call(side, 5)  # so that importing the side's modules is not measured
             samples[side] = []
         except Exception as error:
             results[side] = {"error": f"{type(error).__name__}: {error}"[:400]}
@@ -144,7 +144,7 @@ def capture(rounds: int, ops: int = 600) -> dict[str, Any]:
 def layers(rounds: int, count: int = 24) -> dict[str, Any]:
     """Measure the first call of a transformer of `count` equal layers, in milliseconds, with a new model each time.
 
-    "alone" is godynamo running the code of every layer (config.reuse_layers off).
+    "alone" is godynamo with config.reuse_layers off, so that it translates the code of every layer.
     """
     import torch
 
@@ -161,7 +161,7 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
             want = model(x)
             compiled = _transform("godynamo" if side == "alone" else side, "eager")(model)
             gc.collect()
-            gc.freeze()  # garbage of another side must not be collected here
+            gc.freeze()  # so that garbage of another side is not collected while this side is measured
             taken = timing.once(lambda: compiled(x))
             if not torch.equal(compiled(x), want):
                 raise AssertionError(f"{side}: another result than eager's")
@@ -169,7 +169,7 @@ def layers(rounds: int, count: int = 24) -> dict[str, Any]:
 
     sides = ("torch.compile", "godynamo", "alone")
     samples: dict[str, list[float]] = {side: [] for side in sides}
-    for i in range(-1, max(3, min(rounds // 4, 10))):  # the first round imports and loads the side's modules
+    for i in range(-1, max(3, min(rounds // 4, 10))):  # round -1 imports the sides' modules and does not count
         progress(f"first call of {count} layers, round {i + 1}")
         for side, taken in samples.items():
             taken.append(first_call(side))
@@ -225,7 +225,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
     """Return the JSON line printed by a fresh interpreter. Raises RuntimeError with its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
-    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode files
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed package, imports use bytecode files
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
     )
@@ -236,7 +236,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
 
 
 def imports(rounds: int) -> dict[str, Any]:
-    """Measure the milliseconds and MiB that an import takes on top of torch, in separate processes, in turn."""
+    """Measure the milliseconds and MiB of imports in addition to torch's import, in separate processes, in turn."""
     modules = {"torch.compile": "torch._dynamo", "godynamo": "godynamo"}
     samples: dict[str, list[dict[str, float]]] = {side: [] for side in modules}
     for i in range(max(2, min(rounds // 6, 8))):
@@ -253,7 +253,7 @@ def imports(rounds: int) -> dict[str, Any]:
 
 
 def unrelated(rounds: int) -> dict[str, Any]:
-    """Measure Python code without tensors, with godynamo imported and used, and the ratio to the time without it."""
+    """Measure Python code without tensors in a process that uses godynamo, and its ratio to a process without it."""
     best: dict[str, dict[str, float]] = {}
     for i in range(max(2, min(rounds // 6, 8))):
         progress(f"unrelated code, round {i + 1}")

@@ -1,4 +1,4 @@
-"""The environment that figures depend on."""
+"""Describes the environment on which figures depend."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 
 def machine() -> dict[str, Any]:
-    """Return date, processor, cores, load and versions; imports nothing."""
+    """Return date, processor, cores, load and versions, without importing the packages."""
     cpu = platform.processor()
     info = Path("/proc/cpuinfo")
     if info.exists():
@@ -31,7 +31,7 @@ def machine() -> dict[str, Any]:
 
 
 def version(package: str) -> str:
-    """Return the installed version of a package, "" if its metadata is missing (a checkout on the path)."""
+    """Return the installed version of a package; "" if it has no metadata, as a checkout on ``sys.path``."""
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

@@ -1,4 +1,4 @@
-"""One workload under several engines: correctness, what was captured, speed."""
+"""Runs one workload under several engines; measures correctness, captured graphs and speed."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from . import costs, same, timing
 from .engines import EAGER, Engine
 from .workload import Prepared, Workload
 
-#: calls made before timing, each compared with eager's: the first translates, a few more let both sides settle
-#: (automatic dynamic shapes, hooks)
+#: Number of calls before timing. Each result is compared with eager mode's result. The first call translates; a few
+#: more calls are needed until later calls no longer differ (automatic dynamic shapes, hooks).
 SETTLE = 5
 
 Tell = Callable[[str], None]
@@ -39,13 +39,14 @@ def measure(
     tell: Tell = _nobody,
     before: Callable[[Engine], None] = _nothing,
 ) -> dict[str, dict[str, Any]]:
-    """Return each engine's results for a workload, by label.
+    """Run a workload under engines; return {engine's label: results}.
 
-    {"correct": True, or "close" if it is within the backend's limit of eager; "backend", "graphs", "breaks", "ops",
-    "cold" (engines.Account); "seconds": seconds per call, round by round, the engines in turn within each round; with
-    details "guards", "guards_ns" (costs.guards), "calls", "bytes" (costs.work)}. An engine that fails or returns
-    another result than eager has {"error": text} and no figures. Raises eager's exceptions. Rounds 0: nothing is
-    timed. tell is called with the current activity; before is called with an engine before its first use.
+    The results are "correct" (True, or "close" if the difference to eager mode is within the backend's limit),
+    "backend", "graphs", "breaks", "ops" and "cold" (see engines.Account), and "seconds": seconds per call, one number
+    per round; the engines take turns within a round. With details they also are "guards" and "guards_ns" (see
+    costs.guards), "calls" and "bytes" (see costs.work). If an engine fails, or its result differs from eager mode's
+    result, its results are {"error": text}. Exceptions of eager mode propagate. If rounds is 0, nothing is timed.
+    ``tell`` is called with the current activity, ``before`` with each engine before its first use.
     """
     results: dict[str, dict[str, Any]] = {}
     ready: dict[str, Prepared] = {}
@@ -68,13 +69,13 @@ def measure(
             for engine in engines:
                 if engine.label in ready:
                     tell(f"{engine.label}, costs")
-                    with contextlib.suppress(Exception):  # missing figures are shown as missing
+                    with contextlib.suppress(Exception):  # the output shows figures as missing if this fails
                         results[engine.label].update(_costs(engine, ready[engine.label]))
     return results
 
 
 def _settle(workload: Workload, engine: Engine, wanted: list[Any]) -> tuple[Prepared, dict[str, Any]]:
-    """Make the first calls and compare them. Raises AssertionError for another result than eager's."""
+    """Make the first calls and compare their results with eager mode's. Raises AssertionError if they differ."""
     backend = engine.backend_for(workload.backend)
     engine.forget()
     prepared = workload.prepare(engine.transform(workload.backend))
@@ -99,15 +100,15 @@ def _seeded(check: Callable[[], Any]) -> Any:
 
 
 def _end_compile_workers() -> None:
-    """Stop inductor's workers: they import torch for seconds in the background, on a core that the rounds need."""
+    """Stop inductor's worker processes: they import torch for seconds, on a processor core that the rounds need."""
     workers = sys.modules.get("torch._inductor.async_compile")
-    with contextlib.suppress(Exception):  # private to torch: a version may name it differently
+    with contextlib.suppress(Exception):  # this is a private function of torch, whose name may change
         if workers is not None:
             workers.shutdown_compile_workers()
 
 
 def _kept(result: Any) -> Any:
-    """Return a copy of a result that a later call cannot change: a model may return its own buffer."""
+    """Return a copy of a result. A model may return its own buffer, which a later call would change."""
     return tree_map_only(torch.Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), result)
 
 
@@ -131,6 +132,6 @@ def _costs(engine: Engine, prepared: Prepared) -> dict[str, Any]:
 
 
 def text_of(error: BaseException) -> str:
-    """Return one line of an exception, with its type."""
+    """Return an exception's type and text in one line."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0] if lines else ''}"[:400]

@@ -1,4 +1,4 @@
-"""Whether two results are the same, and if not, the largest difference."""
+"""Computes the largest difference between two results."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any
 
 import torch
 
-#: allowed difference, as a share of a tensor's largest element, by backend; others get OTHER_LIMIT. Backends that run
-#: the graph as captured compute in eager's order; 1e-6 is for models that compute differently under
+#: Allowed difference by backend, as a share of a tensor's largest element. Other backends get OTHER_LIMIT. Backends
+#: that run the graph as captured compute in the order of eager mode; 1e-6 is for models that compute differently under
 #: torch.compiler.is_compiling().
 LIMITS = {"eager": 1e-6, "callable": 1e-6, "aot_eager": 1e-4, "inductor": 1e-3}
 OTHER_LIMIT = 1e-3
 
 
 def limit_of(backend: str) -> float:
-    """Return the allowed difference of a backend's result."""
+    """Return the allowed difference for a backend."""
     return LIMITS.get(backend, OTHER_LIMIT)
 
 
 def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
     """Return the largest difference as a share of y's largest element, or of 1 if that is larger.
 
-    It is 0 if x and y are bitwise equal, and inf for other shapes or dtypes.
+    The result is 0 if x and y are bitwise equal, and inf if their shapes or dtypes differ.
     """
     if (x.shape, x.dtype) != (y.shape, y.dtype):
         return math.inf
@@ -34,15 +34,15 @@ def tensor_difference(x: torch.Tensor, y: torch.Tensor) -> float:
         return math.inf
     kind = torch.complex128 if x.is_complex() else torch.float64
     x, y = x.to(kind), y.to(kind)
-    alike = (x == y) | (x.isnan() & y.isnan())  # infinities and NaN in the same places
+    alike = (x == y) | (x.isnan() & y.isnan())  # also True for equal infinities
     off = float((x - y).abs().masked_fill(alike, 0).nan_to_num(nan=math.inf, posinf=math.inf).max())
     return off / max(1.0, float(y.abs().nan_to_num(0, 0, 0).max()))
 
 
 def difference(got: Any, want: Any) -> float:
-    """Return the largest difference of any tensor in two results of nested containers and objects.
+    """Return the largest tensor_difference in two results, which may be nested containers and objects.
 
-    It is infinite if anything else differs: a type, a length, a key, a plain value.
+    The result is infinite if anything else differs: a type, a length, a key, a plain value.
 
     >>> difference([torch.ones(2), 3], [torch.ones(2), 3])
     0.0
@@ -65,7 +65,7 @@ def difference(got: Any, want: Any) -> float:
         return difference(vars(got), vars(want))
     try:
         equal = got is want or bool(got == want)
-    except (TypeError, ValueError, RuntimeError):  # a numpy array compares to an array
+    except (TypeError, ValueError, RuntimeError):  # for example, comparing numpy arrays returns an array
         equal = bool((got == want).all())
     return 0.0 if equal else math.inf
 
@@ -77,7 +77,7 @@ def _worst(got: Sequence[Any], want: Sequence[Any]) -> float:
 
 
 def _plain_object(value: Any) -> bool:
-    """Return whether a value is compared by its attributes: it has some, and no == of its own."""
+    """Return whether a value has attributes and no ``__eq__`` of its own, so that its attributes are compared."""
     return hasattr(value, "__dict__") and not _compares(type(value)) and not isinstance(value, type)
 
 

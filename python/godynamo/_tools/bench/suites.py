@@ -1,4 +1,4 @@
-"""Workloads available by name: the micro set, and a library's models if it is installed."""
+"""Finds workloads by name: the micro set, and the models of installed libraries."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .engines import near
 from .workload import Prepared, Transform, Workload
 
 MICRO = "micro"
-#: the zoo's libraries, each named like the package that must be installed
+#: the zoo's libraries, under the names of the packages that must be installed
 LIBRARIES = ("transformers", "timm", "torchvision")
 SUITES = (MICRO, *LIBRARIES)
 
-# A call of a model takes milliseconds, so a round contains several.
+# A call of a model takes milliseconds; a round contains several calls.
 _MODEL_ROUND_SECONDS = 0.02
 
 
 def load(suites: Sequence[str]) -> list[Workload]:
-    """Return the workloads of some suites. Raises Problem for an unknown one, or if its library is not installed."""
+    """Return the workloads of some suites. Raises Problem for an unknown suite, or if its library is not installed."""
     found: list[Workload] = []
     for suite in suites:
         if suite not in SUITES:
@@ -42,7 +42,7 @@ def load(suites: Sequence[str]) -> list[Workload]:
 
 
 def choose(known: Sequence[Workload], patterns: Sequence[str]) -> list[Workload]:
-    """Return the workloads whose name matches a pattern (with wildcards), in their order; all without a pattern.
+    """Return the workloads, in order, whose names match a pattern (with wildcards). Without patterns, return all.
 
     Raises Problem for a pattern without a match.
     """
@@ -61,7 +61,7 @@ def _models(library: str) -> list[Workload]:
 
 
 def _model(name: str, make: Any) -> Workload:
-    """Return the workload of a zoo model, in evaluation mode without gradients; all engines get the same weights."""
+    """Return the workload of a zoo model in evaluation mode, without gradients. All engines get the same weights."""
 
     def prepare(transform: Transform) -> Prepared:
         with torch.random.fork_rng():

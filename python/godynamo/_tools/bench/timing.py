@@ -1,8 +1,8 @@
-"""Statistics of the benchmark: rounds in turn, best of many, ratios.
+"""Times the sides of a benchmark in turn, and computes the best rounds and ratios.
 
-On a shared machine the mean depends on the load of others. The best round of each side is compared, and the sides take
-turns within a round, so that a slow minute hits all of them. If a round is one call of many milliseconds, there is no
-quiet one to wait for: those are compared round by round, and a ratio comes with its interval.
+On a shared machine the mean depends on other programs' load. So the best rounds of the sides are compared, and the
+sides take turns within a round, so that a slow minute affects all of them. If a round is a call of many milliseconds,
+every round may have other load: then the sides are compared round by round, and a ratio comes with its interval.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def figure(samples: Sequence[float]) -> Figure:
 
 
 def calls_per_round(run: Callable[[int], float], seconds: float = ROUND_SECONDS) -> int:
-    """Return how many calls fill a round; run(n) makes n calls and returns the seconds they took."""
+    """Return how many calls fill a round. run(n) makes n calls and returns the seconds that they took."""
     n = 1
     while True:
         taken = run(n)
@@ -53,7 +53,7 @@ def calls_per_round(run: Callable[[int], float], seconds: float = ROUND_SECONDS)
 def rounds_in_turn(
     sides: Mapping[str, Callable[[int], float]], rounds: int, seconds: float = ROUND_SECONDS
 ) -> dict[str, list[float]]:
-    """Time all sides, one round of each after the other; the order rotates with the round.
+    """Time all sides in turn, one round of each. The order of the sides changes from round to round.
 
     sides: name → run(n). Returns seconds per call, round by round.
     """
@@ -70,7 +70,7 @@ def rounds_in_turn(
 def in_turn(
     sides: Mapping[str, Callable[[int], float]], rounds: int, seconds: float = ROUND_SECONDS
 ) -> dict[str, Figure]:
-    """Return the figures of rounds_in_turn."""
+    """Time all sides with rounds_in_turn; return the Figure of each side."""
     return {name: figure(taken) for name, taken in rounds_in_turn(sides, rounds, seconds).items()}
 
 
@@ -78,8 +78,8 @@ def in_turn(
 class Ratio:
     """One side's time relative to another's: the median of the rounds' ratios and its interval.
 
-    The interval contains the true median in at least 95 of 100 runs (order statistics: only independent rounds are
-    assumed of the noise).
+    The interval contains the true median in at least 95 of 100 runs. It is computed from order statistics, which assume
+    of the noise only that rounds are independent.
     """
 
     median: float
@@ -96,7 +96,7 @@ def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
     n = len(ratios)
     if not n:
         raise ValueError("no rounds")
-    outside, below = 0, 0.0  # rounds that may be left out on each side, and the share of runs that this misses
+    outside, below = 0, 0.0  # rounds outside the interval at either end, and the share of runs in which it is too high
     while (below := below + math.comb(n, outside) / 2**n) <= 0.025:
         outside += 1
     outside = max(outside - 1, 0)
@@ -104,7 +104,7 @@ def ratio(samples: Sequence[float], base: Sequence[float]) -> Ratio:
 
 
 def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[str, float]]:
-    """Return each side in µs per call, the difference to base in µs and the ratio to base."""
+    """Return each side's µs per call, its difference to base in µs and its ratio to base."""
     reference = figures[base].best
     return {
         name: {
@@ -119,7 +119,7 @@ def compare(figures: Mapping[str, Figure], base: str = EAGER) -> dict[str, dict[
 
 
 def once(action: Callable[[], object]) -> float:
-    """Return the seconds of one run."""
+    """Run an action once; return its seconds."""
     start = time.perf_counter()
     action()
     return time.perf_counter() - start

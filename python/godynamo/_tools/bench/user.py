@@ -1,18 +1,19 @@
-"""The user's own workloads: ``--module FILE:NAME``.
+"""Makes workloads from the user's own code: ``--module FILE:NAME``.
 
-NAME in FILE (a path, or the name of a module that can be imported) is one of
+FILE is a path, or the name of a module that can be imported. NAME in FILE is one of
 
-- a function, method or nn.Module with ``example_inputs``: a tuple of arguments, a dict of keyword arguments, or a
-  function without parameters that makes one of these. Without it, the file's own ``example_inputs`` is used;
+- a function, method or nn.Module with an attribute ``example_inputs``: a tuple of arguments, a dict of keyword
+  arguments, or a function without parameters that makes one of these. Without the attribute, the global
+  ``example_inputs`` of the file is used;
 - a function without parameters, or a class of modules, that makes the workload: it returns ``(callable, args)``,
   ``(callable, args, kwargs)``, or a callable with example inputs as above;
-- a function without parameters that returns anything else: it is run directly.
+- a function without parameters that returns anything else; the function itself is the workload.
 
     def attention():                       # --module model.py:attention
         return Attention(64).eval(), (torch.randn(8, 128, 64),)
 
-A maker of a callable or inputs is called once for each engine, under the same random seed, so that no engine sees
-another's state; a module that the file holds ready-made is copied.
+A function that makes a callable or inputs is called once for each engine, with the same random seed, so that no engine
+sees the state of another engine. A module that exists in the file is copied.
 """
 
 from __future__ import annotations
@@ -38,12 +39,12 @@ SUITE = "user"
 
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 
-# Suits both calls of microseconds and calls of some milliseconds.
+# This length suits calls of microseconds and calls of some milliseconds.
 _ROUND_SECONDS = 0.01
 
 
 def load(spec: str) -> Workload:
-    """Return the workload FILE:NAME. Raises Problem for a missing file or name, and if there are no inputs."""
+    """Return the workload FILE:NAME. Raises Problem if the file, the name or the example inputs are missing."""
     file, colon, name = spec.rpartition(":")
     if not colon or not file or not name:
         raise Problem(f"--module {spec}: FILE:NAME is wanted, for instance model.py:attention")
@@ -69,7 +70,7 @@ def load(spec: str) -> Workload:
 
 
 def _module(file: str) -> ModuleType:
-    """Return the file's module, run once in this process under the file's name; an error in it becomes a Problem."""
+    """Return the file as a module with the file's name, run once per process. Raises Problem for an error in it."""
     path = Path(file)
     try:
         if path.is_file():
@@ -80,7 +81,7 @@ def _module(file: str) -> ModuleType:
                 return _known(path)
             module = importlib.util.module_from_spec(spec)
             sys.path.insert(0, str(path.resolve().parent))
-            sys.modules[path.stem] = module  # pickle and dataclasses look there
+            sys.modules[path.stem] = module  # pickle and dataclasses look the module up in sys.modules
             spec.loader.exec_module(module)
             return module
         if path.suffix == ".py" or "/" in file or importlib.util.find_spec(file) is None:
@@ -101,7 +102,7 @@ def _known(path: Path) -> ModuleType:
 
 
 def _where(error: BaseException) -> str:
-    """Return the last line of user code that an exception passed through."""
+    """Return the place at which an exception was raised, for a message."""
     last = error.__traceback__
     while last is not None and last.tb_next is not None:
         last = last.tb_next
@@ -109,7 +110,7 @@ def _where(error: BaseException) -> str:
 
 
 def _maker(spec: str, found: Any, of_file: Any) -> Callable[[], Call]:
-    """Return the function that makes a callable and arguments for an engine; tried here, to report errors early."""
+    """Return a function that makes a callable and arguments for an engine. It is tried once, to report errors early."""
     if hasattr(found, "example_inputs") and not inspect.isclass(found):
         return lambda: (_own(found), *_inputs(spec, found.example_inputs))
     if _takes_nothing(found):
@@ -175,8 +176,8 @@ def _inputs(spec: str, given: Any) -> tuple[tuple[Any, ...], dict[str, Any]]:
     if callable(given) and not isinstance(given, torch.Tensor):
         given = given()
     else:
-        with contextlib.suppress(RuntimeError):  # a tensor computed by autograd cannot be copied
-            given = copy.deepcopy(given)  # an engine that changes it would change the next one's
+        with contextlib.suppress(RuntimeError):  # deepcopy refuses tensors that autograd has computed
+            given = copy.deepcopy(given)  # so that an engine cannot change the inputs of the next engine
     if isinstance(given, torch.Tensor):
         return (given,), {}
     if isinstance(given, Mapping):

@@ -1,4 +1,4 @@
-"""A call made in a loop: one Workload, prepared separately for each side, so that sides share no state."""
+"""A Workload is a call made in a loop. It is prepared separately for each side, so that sides share no state."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from . import same, timing
 
-Transform = Callable[[Any], Any]  # a side's transformation of a callable: nothing, torch.compile, godynamo.optimize
+Transform = Callable[[Any], Any]  # what a side does to a callable: nothing, torch.compile or godynamo.optimize
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """One side, ready to be called.
+    """A workload prepared for one side.
 
-    The statement is timed with `names` as its globals; it makes `calls` calls. `check` must return the same as under
-    eager. `target`, `args` and `kwargs` are a call whose guards can be counted; target is the untransformed original.
+    `statement` makes `calls` calls and is timed with `names` as its globals. `check` must return the same as in eager
+    mode. `target`, `args` and `kwargs` are a call whose guards can be counted; `target` is not transformed.
     """
 
     statement: str
@@ -31,7 +31,7 @@ class Prepared:
 
     @staticmethod
     def of_call(compiled: Any, target: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Prepared:
-        """Return a call of ``compiled``, a side's transformation of ``target``, with these arguments."""
+        """Return a Prepared that calls ``compiled``, which a side has made from ``target``, with these arguments."""
         return Prepared(
             "f(*args, **kwargs)",
             {"f": compiled, "args": args, "kwargs": kwargs},
@@ -47,7 +47,7 @@ class Prepared:
 class Workload:
     """A named call, with a description.
 
-    backend: for engine labels without a backend. seconds: approximate time of a round.
+    backend: the backend for engines that name none. seconds: approximate time of a round.
     """
 
     name: str
@@ -59,9 +59,9 @@ class Workload:
     seconds: float = timing.ROUND_SECONDS
 
     def limit_for(self, backend: str) -> float:
-        """Return the allowed difference to eager's result, as a share of a tensor's largest element.
+        """Return the allowed difference to eager mode's result, as a share of a tensor's largest element.
 
-        The micro set's is stricter than models': none of it computes differently under a compiler.
+        The limit is stricter for the micro set, since nothing in it computes differently under a compiler.
         """
         if self.suite == "micro":
             return 0.0 if backend == "eager" else 1e-5

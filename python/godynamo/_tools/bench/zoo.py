@@ -1,7 +1,7 @@
-"""The models of `make models`: tiny configurations with random weights, by name `library.model`.
+"""The models of `make models`: tiny configurations with random weights, under names `library.model`.
 
-A maker returns the module, its positional and its keyword arguments; it is called with a fixed seed, in the process
-that runs the model.
+A maker returns a module, positional arguments and keyword arguments for it. The process that runs the model calls the
+maker, with a fixed seed.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _SMALL = {
 def _transformers(
     model: str, config: str, takes: str = "ids", without: str = "num_key_value_heads", **changes: Any
 ) -> Maker:
-    """Return a maker of a model. without: names of _SMALL that its configuration lacks; takes: the kind of inputs."""
+    """Return a maker of a model. ``without``: names of _SMALL that its config lacks; ``takes``: the kind of inputs."""
 
     def make() -> Made:
         import transformers
