@@ -99,9 +99,9 @@ typedef struct {
     Py_ssize_t total, held;
 } gd_py_collections;
 
-/* Delays full collections: gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at
- * least a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there
- * are now, plus two million, have survived a younger collection. gc.get_threshold() and gc.collect() are as before. */
+/* Delays full collections. gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at
+ * least a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there are
+ * now, and two million more, have survived a younger collection. gc.get_threshold() and gc.collect() are unchanged. */
 static inline gd_py_collections
 gd_py_hold_full_collections(PyInterpreterState *interp)
 {
