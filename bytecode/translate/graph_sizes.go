@@ -6,6 +6,7 @@ import (
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
@@ -55,7 +56,11 @@ func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta,
 	if !ok {
 		return nil, false
 	}
-	return &variables.TensorMeta{Shape: v.Shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
+	shape, ok := shapes.Constants(v.Shape)
+	if !ok {
+		return nil, false
+	}
+	return &variables.TensorMeta{Shape: shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
 }
 
 func (o *OutputGraph) newSizeSession() *sizeSession {
@@ -66,7 +71,7 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {
 		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state")); ok && state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
-			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu"}
+			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: sym.NewEnv()}
 			s.devices["cpu"], s.strided = items[1], items[2]
 			return s
 		}
@@ -135,7 +140,7 @@ func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	if !name.Known() {
 		return shapes.Unknown{}
 	}
-	return &shapes.Tensor{Shape: m.Shape, Dtype: name, Device: d}
+	return &shapes.Tensor{Shape: shapes.Sizes(m.Shape...), Dtype: name, Device: d}
 }
 
 func (o *OutputGraph) sizeOperand(a fxgraph.Arg) shapes.Value {
@@ -174,7 +179,7 @@ func (s *sizeSession) constant(scope *py.Scope, obj py.Object) shapes.Value {
 		return shapes.Bool(obj == py.True())
 	case py.Int:
 		if n, ok := py.AsInt(obj); ok {
-			return shapes.Int(n)
+			return shapes.Constant(int(n))
 		}
 	case py.Float:
 		v, ok := s.known[obj]

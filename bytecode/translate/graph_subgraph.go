@@ -301,7 +301,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			t, ok := o.byRule(in).(*shapes.Tensor)
 			if !ok {
 				if m, err := o.Meta(o.current, variables.NewTensor(in)); err == nil {
-					t, ok = &shapes.Tensor{Shape: m.Shape}, true
+					t, ok = &shapes.Tensor{Shape: shapes.Sizes(m.Shape...)}, true
 				}
 			}
 			if !ok || ranks >= 0 && len(t.Shape) != ranks || len(t.Shape) == 0 {

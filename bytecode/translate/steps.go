@@ -80,7 +80,7 @@ func (o *OutputGraph) graphSizes() string {
 		case *shapes.Tensor:
 			var sizes []string
 			for _, d := range v.Shape {
-				sizes = append(sizes, fmt.Sprint(d))
+				sizes = append(sizes, o.sizes.context.Env.Text(d))
 			}
 			text := strings.Join(sizes, ", ")
 			if len(sizes) == 1 {

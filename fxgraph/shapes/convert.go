@@ -65,7 +65,7 @@ func (c *call) convert(t *Tensor, v Value) {
 
 // made returns a new tensor of a given shape. It reads dtype, device and arguments without effect on the result by
 // name.
-func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
+func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {
 		switch v := v.(type) {
@@ -82,11 +82,11 @@ func (c *call) made(shape []int, dtype Dtype, device Device) *Tensor {
 		c.bad = true
 	}
 	c.ignore("requires_grad", "pin_memory", "memory_format", "generator")
-	if t.Device == "" || numel(shape) < 0 {
+	if t.Device == "" || c.numel(shape).IsUnknown() {
 		c.bad = true
 	}
 	for _, s := range shape {
-		if s < 0 {
+		if !c.notNegative(s) {
 			c.bad = true
 		}
 	}
@@ -101,7 +101,7 @@ func filled(c *call) Value {
 // full is the rule of torch.full(size, fill_value). The value determines the dtype.
 func full(c *call) Value {
 	c.only(2)
-	size := c.ints(c.at(0, "size"))
+	size := c.sizes(c.at(0, "size"))
 	d := Dtype("")
 	switch c.at(1, "fill_value").(type) {
 	case Bool:
@@ -141,7 +141,7 @@ func newFilled(c *call) Value {
 func newFull(c *call) Value {
 	t := c.tensor(0, "")
 	c.only(3)
-	size := c.ints(c.at(1, "size"))
+	size := c.sizes(c.at(1, "size"))
 	c.at(2, "fill_value")
 	return c.made(size, t.Dtype, t.Device)
 }
@@ -149,19 +149,19 @@ func newFull(c *call) Value {
 // arange is the rule of torch.arange([start,] end[, step]) for ints.
 func arange(c *call) Value {
 	c.only(3)
-	var bounds []int
+	var bounds []Size
 	for _, v := range c.args {
 		n, ok := v.(Int)
 		if !ok {
 			return c.fail()
 		}
-		bounds = append(bounds, int(n))
+		bounds = append(bounds, n.Size)
 	}
-	given := func(name string, otherwise int) int { return c.integer(-1, name, otherwise) }
-	start, end, step := 0, 0, 1
+	given := func(name string, otherwise int) Size { return c.size(-1, name, otherwise) }
+	start, end, step := Size{}, Size{}, one
 	switch len(bounds) {
 	case 0:
-		if start, end, step = given("start", 0), given("end", -1), given("step", 1); end < 0 {
+		if start, end, step = given("start", 0), given("end", -1), given("step", 1); !c.notNegative(end) {
 			return c.fail()
 		}
 	case 1:
@@ -174,10 +174,11 @@ func arange(c *call) Value {
 	case 3:
 		start, end, step = bounds[0], bounds[1], bounds[2]
 	}
-	if step <= 0 || end < start {
+	if c.bad || !c.positive(step) || c.lt(end, start) {
 		return c.fail()
 	}
-	return c.made([]int{(end - start + step - 1) / step}, torchInt64, c.CPU)
+	n := c.quotient(c.add(c.Env.Add(c.Env.Sub(end, start), step), -1), step)
+	return c.made([]Size{n}, torchInt64, c.CPU)
 }
 
 // literal is the rule of torch.tensor for numbers and nested lists of numbers.
@@ -190,7 +191,7 @@ func literal(c *call) Value {
 	return c.made(shape, d, c.CPU)
 }
 
-func nested(v Value, floats Dtype) ([]int, Dtype, bool) {
+func nested(v Value, floats Dtype) ([]Size, Dtype, bool) {
 	switch v := v.(type) {
 	case Bool:
 		return nil, torchBool, true
@@ -200,9 +201,9 @@ func nested(v Value, floats Dtype) ([]int, Dtype, bool) {
 		return nil, floats, true
 	case List:
 		if len(v) == 0 {
-			return []int{0}, floats, true
+			return []Size{{}}, floats, true
 		}
-		var inner []int
+		var inner []Size
 		var d Dtype
 		for i, item := range v {
 			s, one, ok := nested(item, floats)
@@ -211,7 +212,7 @@ func nested(v Value, floats Dtype) ([]int, Dtype, bool) {
 			}
 			inner, d = s, promote(d, one)
 		}
-		return append([]int{len(v)}, inner...), d, true
+		return append(Sizes(len(v)), inner...), d, true
 	}
 	return nil, "", false
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/godynamo/godynamo/fxgraph/sym"
 )
 
 // testdata/examples.txt lists calls and torch's results (scripts/shape_examples.py). The rules must give the same
@@ -42,8 +44,10 @@ func examples(t *testing.T) []example {
 	return out
 }
 
+func value(n Int) int64 { v, _ := n.Const(); return v }
+
 func (e example) result() (Value, bool) {
-	x := Context{DefaultDtype: torchFloat32, CPU: "cpu"}
+	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: sym.NewEnv()}
 	if e.method {
 		return Method(x, e.name, e.args, e.kwargs)
 	}
@@ -77,7 +81,7 @@ func TestEachRuleHasAnExample(t *testing.T) {
 }
 
 func TestChangesInPlaceReturnTheirOperand(t *testing.T) {
-	operand := &Tensor{[]int{2, 3}, torchFloat32, "cpu"}
+	operand := &Tensor{Sizes(2, 3), torchFloat32, "cpu"}
 	for name := range inPlace {
 		if functions[name] != nil && strings.HasSuffix(name, "_") {
 			v, ok := Function(Context{}, name, []Value{operand}, nil)
@@ -92,7 +96,13 @@ func text(v Value) string {
 	case *Tensor:
 		sizes := "()"
 		if len(v.Shape) > 0 {
-			sizes = strings.Trim(strings.ReplaceAll(fmt.Sprint(v.Shape), " ", ", "), "[]")
+			sizes = ""
+			for i, n := range v.Shape {
+				if i > 0 {
+					sizes += ", "
+				}
+				sizes += sym.NewEnv().Text(n)
+			}
 		}
 		return string(v.Dtype) + "[" + sizes + "]"
 	case List:
@@ -107,6 +117,8 @@ func text(v Value) string {
 		return "torch." + string(v)
 	case Device:
 		return "device(type='" + string(v) + "')"
+	case Int:
+		return sym.NewEnv().Text(v.Size)
 	}
 	return fmt.Sprint(v)
 }
@@ -189,11 +201,11 @@ func (p *parser) value() Value {
 	case p.skip("-"):
 		switch n := p.value().(type) {
 		case Int:
-			return -n
+			return Constant(-int(value(n)))
 		case Float:
 			return -n
 		}
-		panic("a number expected behind -")
+		panic("a number expected after -")
 	}
 	w := p.word()
 	switch w {
@@ -217,13 +229,13 @@ func (p *parser) value() Value {
 		t := &Tensor{nil, Dtype(w), "cpu"}
 		for _, n := range p.items("]") {
 			if i, ok := n.(Int); ok {
-				t.Shape = append(t.Shape, int(i))
+				t.Shape = append(t.Shape, i.Size)
 			}
 		}
 		return t
 	}
 	if i, err := strconv.Atoi(w); err == nil {
-		return Int(i)
+		return Constant(i)
 	}
 	f, err := strconv.ParseFloat(w, 64)
 	if err != nil {

@@ -1,22 +1,28 @@
 package shapes
 
+import "github.com/godynamo/godynamo/fxgraph/sym"
+
 // getitem is the rule of x[index] for a tensor x and ints, slices, None, Ellipsis, and adjacent tensors or lists of
 // integers. It also selects an item from a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
 		i, ok := c.at(1, "").(Int)
-		if !ok || int(i) >= len(list) || int(i) < -len(list) {
+		if !ok {
 			return c.fail()
 		}
-		return list[(int(i)+len(list))%len(list)]
+		at := c.constant(i.Size)
+		if c.bad || at >= len(list) || at < -len(list) {
+			return c.fail()
+		}
+		return list[(at+len(list))%len(list)]
 	}
 	t := c.tensor(0, "")
 	index, ok := c.at(1, "").(List)
 	if !ok {
 		index = List{c.at(1, "")}
 	}
-	takes, ellipses, tensors, last := 0, 0, [][]int(nil), 0
+	takes, ellipses, tensors, last := 0, 0, [][]Size(nil), 0
 	index = append(List(nil), index...)
 	for i, v := range index {
 		if list, ok := v.(List); ok {
@@ -49,17 +55,17 @@ func getitem(c *call) Value {
 	if c.bad || takes > len(t.Shape) || ellipses > 1 {
 		return c.fail()
 	}
-	out, at := []int{}, 0
+	out, at := []Size{}, 0
 	for _, v := range index {
 		switch v := v.(type) {
 		case None:
-			out = append(out, 1)
+			out = append(out, one)
 		case Ellipsis:
 			n := len(t.Shape) - takes
 			out = append(out, t.Shape[at:at+n]...)
 			at += n
 		case Int:
-			if s := t.Shape[at]; int(v) >= s || int(v) < -s {
+			if s := t.Shape[at]; !c.lt(v.Size, s) || !c.notNegative(c.Env.Add(v.Size, s)) {
 				return c.fail()
 			}
 			at++
@@ -77,34 +83,45 @@ func getitem(c *call) Value {
 }
 
 // sliced returns the number of elements that a slice selects from a dimension.
-func (c *call) sliced(s Slice, size int) int {
-	bound := func(v Value, otherwise int) int {
+func (c *call) sliced(s Slice, size Size) Size {
+	bound := func(v Value, otherwise Size) Size {
 		n := otherwise
 		switch v := v.(type) {
 		case None:
+			return n
 		case Int:
-			n = int(v)
+			n = v.Size
 		default:
 			c.bad = true
 		}
-		if n < 0 {
-			n += size
+		if !c.notNegative(n) {
+			n = c.Env.Add(n, size)
 		}
-		return min(max(n, 0), size)
+		switch {
+		case !c.notNegative(n):
+			return Size{}
+		case c.gt(n, size):
+			return size
+		}
+		return n
 	}
-	start, stop, step := bound(s.Start, 0), bound(s.Stop, size), 1
+	start, stop, step := bound(s.Start, Size{}), bound(s.Stop, size), 1
 	switch v := s.Step.(type) {
 	case None:
 	case Int:
-		step = int(v)
+		step = c.constant(v.Size)
 	default:
 		c.bad = true
 	}
 	if step <= 0 {
 		c.bad = true
-		return 0
+		return Size{}
 	}
-	return max(0, (stop-start+step-1)/step)
+	n := c.Env.Sub(stop, start)
+	if !c.notNegative(n) {
+		return Size{}
+	}
+	return c.quotient(c.add(n, step-1), sym.Const(int64(step)))
 }
 
 // gather yields a tensor with the index's shape.
@@ -136,9 +153,9 @@ func indexSelect(c *call) Value {
 func sel(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
-	d, i := c.dim(c.integer(1, "dim", 0), len(t.Shape)), c.integer(2, "index", 0)
-	if c.bad || len(t.Shape) == 0 || i >= t.Shape[d] || i < -t.Shape[d] {
+	d, i := c.dim(c.integer(1, "dim", 0), len(t.Shape)), c.size(2, "index", 0)
+	if c.bad || len(t.Shape) == 0 || !c.lt(i, t.Shape[d]) || !c.notNegative(c.Env.Add(i, t.Shape[d])) {
 		return c.fail()
 	}
-	return t.with(append(append([]int{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	return t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
 }

@@ -1,9 +1,6 @@
 package shapes
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 func linear(c *call) Value {
 	c.only(3)
@@ -11,14 +8,14 @@ func linear(c *call) Value {
 	tensors := []*Tensor{x, w}
 	if b := c.at(2, "bias"); !none(b) {
 		t, ok := b.(*Tensor)
-		if !ok || len(t.Shape) > 1 || len(w.Shape) == 2 && len(t.Shape) == 1 && t.Shape[0] != w.Shape[0] {
+		if !ok || len(t.Shape) > 1 || len(w.Shape) == 2 && len(t.Shape) == 1 && !c.eq(t.Shape[0], w.Shape[0]) {
 			return c.fail()
 		}
 		tensors = append(tensors, t)
 	}
 	c.oneDtype(tensors...)
 	c.oneDevice(tensors...)
-	if len(x.Shape) == 0 || len(w.Shape) != 2 || x.Shape[len(x.Shape)-1] != w.Shape[1] {
+	if len(x.Shape) == 0 || len(w.Shape) != 2 || !c.eq(x.Shape[len(x.Shape)-1], w.Shape[1]) {
 		return c.fail()
 	}
 	return x.with(x.replaced(len(x.Shape)-1, w.Shape[0]))
@@ -34,13 +31,13 @@ func matmul(c *call) Value {
 	}
 	left, right := a.Shape, b.Shape
 	if len(left) == 1 {
-		left = []int{1, left[0]}
+		left = []Size{one, left[0]}
 	}
 	if len(right) == 1 {
-		right = []int{right[0], 1}
+		right = []Size{right[0], one}
 	}
 	n, m := len(left), len(right)
-	if left[n-1] != right[m-2] {
+	if !c.eq(left[n-1], right[m-2]) {
 		return c.fail()
 	}
 	out := c.broadcast(left[:n-2], right[:m-2])
@@ -58,12 +55,12 @@ func matmul(c *call) Value {
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
-	if len(a.Shape) != n || len(b.Shape) != n || a.Shape[n-1] != b.Shape[n-2] ||
-		!slices.Equal(a.Shape[:n-2], b.Shape[:n-2]) {
+	if len(a.Shape) != n || len(b.Shape) != n || !c.eq(a.Shape[n-1], b.Shape[n-2]) ||
+		!c.equal(a.Shape[:n-2], b.Shape[:n-2]) {
 		c.bad = true
 		return noTensor
 	}
-	return a.with(append(append([]int{}, a.Shape[:n-1]...), b.Shape[n-1]))
+	return a.with(append(append([]Size{}, a.Shape[:n-1]...), b.Shape[n-1]))
 }
 
 func mm(n int) rule {
@@ -81,7 +78,7 @@ func addmm(n int, first, second string) rule {
 		p := c.product(c.tensor(1, first), c.tensor(2, second), n)
 		c.ignore("beta", "alpha")
 		c.oneDtype(t, p)
-		if c.bad || !slices.Equal(c.broadcast(t.Shape, p.Shape), p.Shape) {
+		if c.bad || !c.equal(c.broadcast(t.Shape, p.Shape), p.Shape) {
 			return c.fail()
 		}
 		return p
@@ -95,7 +92,7 @@ func embedding(c *call) Value {
 	if len(w.Shape) != 2 {
 		return c.fail()
 	}
-	return w.with(append(append([]int{}, ids.Shape...), w.Shape[1]))
+	return w.with(append(append([]Size{}, ids.Shape...), w.Shape[1]))
 }
 
 // attention is the rule of scaled_dot_product_attention.
@@ -110,12 +107,12 @@ func attention(c *call) Value {
 	c.oneDtype(q, k, v)
 	c.oneDevice(q, k, v)
 	n := len(q.Shape)
-	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || q.Shape[n-1] != k.Shape[n-1] ||
-		k.Shape[n-2] != v.Shape[n-2] {
+	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || !c.eq(q.Shape[n-1], k.Shape[n-1]) ||
+		!c.eq(k.Shape[n-2], v.Shape[n-2]) {
 		return c.fail()
 	}
 	if grouped { // the heads of key and value are repeated
-		if !slices.Equal(q.Shape[:n-3], k.Shape[:n-3]) || !slices.Equal(q.Shape[:n-3], v.Shape[:n-3]) {
+		if !c.equal(q.Shape[:n-3], k.Shape[:n-3]) || !c.equal(q.Shape[:n-3], v.Shape[:n-3]) {
 			return c.fail()
 		}
 		return q.with(q.replaced(n-1, v.Shape[n-1]))
@@ -138,7 +135,7 @@ func einsum(c *call) Value {
 	if !ok || !arrow || strings.Contains(in, ".") || len(terms) != len(operands) {
 		return c.fail()
 	}
-	sizes := map[byte]int{}
+	sizes := map[byte]Size{}
 	var tensors []*Tensor
 	for i, v := range operands {
 		t, ok := v.(*Tensor)
@@ -148,7 +145,7 @@ func einsum(c *call) Value {
 		tensors = append(tensors, t)
 		for j, s := range t.Shape {
 			letter := terms[i][j]
-			if was, seen := sizes[letter]; seen && was != s { // a size of 1 may be combined with another size
+			if was, seen := sizes[letter]; seen && !c.eq(was, s) { // a size of 1 may be combined with another size
 				return c.fail()
 			}
 			sizes[letter] = s
@@ -159,7 +156,7 @@ func einsum(c *call) Value {
 	if c.bad || !tensors[0].Dtype.floating() { // sums of integers may have a wider dtype
 		return c.fail()
 	}
-	shape := []int{}
+	shape := []Size{}
 	for j := range len(out) {
 		s, seen := sizes[out[j]]
 		if !seen || strings.IndexByte(out[:j], out[j]) >= 0 {

@@ -1,21 +1,24 @@
 package shapes
 
 // broadcast returns the shape to which the given shapes broadcast.
-func (c *call) broadcast(shapes ...[]int) []int {
+func (c *call) broadcast(shapes ...[]Size) []Size {
 	n := 0
 	for _, s := range shapes {
 		n = max(n, len(s))
 	}
-	out := make([]int, n)
+	out := make([]Size, n)
 	for i := range out {
-		out[i] = 1
+		out[i] = one
 	}
 	for _, s := range shapes {
 		for i, size := range s {
 			at := &out[n-len(s)+i]
-			switch {
-			case size == *at || size == 1:
-			case *at == 1:
+			switch { // a constant 1 needs no condition; then equality is asked, before either is 1
+			case size.Is(1):
+			case at.Is(1):
+				*at = size
+			case c.eq(size, *at), c.eq(size, one):
+			case c.eq(*at, one):
 				*at = size
 			default:
 				c.bad = true
@@ -25,8 +28,8 @@ func (c *call) broadcast(shapes ...[]int) []int {
 	return out
 }
 
-func shapesOf(operands ...Value) [][]int {
-	var out [][]int
+func shapesOf(operands ...Value) [][]Size {
+	var out [][]Size
 	for _, v := range operands {
 		if t, ok := v.(*Tensor); ok {
 			out = append(out, t.Shape)

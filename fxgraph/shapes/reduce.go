@@ -2,12 +2,12 @@ package shapes
 
 // reduced returns the shape without the given dimensions, or without all of them if dims is absent, None or empty. If
 // keep is true, these dimensions stay with size 1.
-func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
+func (c *call) reduced(t *Tensor, dims Value, keep bool) []Size {
 	gone := map[int]bool{}
 	switch v := dims.(type) {
 	case nil, None:
 	case Int:
-		gone[c.dim(int(v), len(t.Shape))] = true
+		gone[c.dim(c.constant(v.Size), len(t.Shape))] = true
 	default:
 		for _, d := range c.ints(v) {
 			d = c.dim(d, len(t.Shape))
@@ -17,13 +17,13 @@ func (c *call) reduced(t *Tensor, dims Value, keep bool) []int {
 			gone[d] = true
 		}
 	}
-	out := []int{}
+	out := []Size{}
 	for i, s := range t.Shape {
 		switch {
 		case len(gone) > 0 && !gone[i]:
 			out = append(out, s)
 		case keep:
-			out = append(out, 1)
+			out = append(out, one)
 		}
 	}
 	return out
@@ -88,7 +88,7 @@ func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
 // nonEmpty restricts a reduction to tensors with elements.
 func nonEmpty(inner rule) rule {
 	return func(c *call) Value {
-		if t, ok := c.at(0, "input").(*Tensor); !ok || numel(t.Shape) == 0 {
+		if t, ok := c.at(0, "input").(*Tensor); !ok || c.eq(c.numel(t.Shape), Size{}) {
 			return c.fail()
 		}
 		return inner(c)
@@ -131,10 +131,10 @@ func single(c *call) Value {
 func topk(c *call) Value {
 	c.only(5)
 	t := c.tensor(0, "input")
-	k, d := c.integer(1, "k", -1), c.dim(c.integer(2, "dim", -1), len(t.Shape))
+	k, d := c.size(1, "k", -1), c.dim(c.integer(2, "dim", -1), len(t.Shape))
 	c.at(3, "largest")
 	c.at(4, "sorted")
-	if c.bad || k < 0 || k > t.size(d) {
+	if c.bad || !c.notNegative(k) || c.gt(k, t.size(d)) {
 		return c.fail()
 	}
 	v := t.with(t.replaced(d, k))

@@ -10,7 +10,15 @@
 // The package holds no Python objects: the caller converts operands to Values.
 package shapes
 
-import "strings"
+import (
+	"slices"
+	"strings"
+
+	"github.com/godynamo/godynamo/fxgraph/sym"
+)
+
+// Size is the number of elements along a dimension.
+type Size = sym.Size
 
 // Value is an operand or a result: *Tensor, List, Int, Float, Bool, None, Str, Dtype, Device, Slice, Ellipsis or
 // Unknown.
@@ -21,7 +29,7 @@ type Device string
 
 // Tensor is a dense strided tensor. Shape never changes after creation: results may share it.
 type Tensor struct {
-	Shape  []int
+	Shape  []Size
 	Dtype  Dtype
 	Device Device
 }
@@ -30,7 +38,7 @@ type (
 	// List is a list, a tuple or a torch.Size.
 	List []Value
 	// Int is an int that is not a bool.
-	Int int
+	Int struct{ Size }
 	// Float is a float.
 	Float float64
 	// Bool is True or False.
@@ -56,7 +64,9 @@ type Kwarg struct {
 // Context is the part of torch's state that affects results.
 type Context struct {
 	DefaultDtype Dtype
-	CPU          Device // device of new tensors without a device argument; "" if it is not the CPU
+	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
+	Env          *sym.Env // owner of the symbols in operands; what a result depends on is recorded there
+	Why          any      // recorded with it: the place of the operation
 }
 
 // call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.
@@ -98,10 +108,23 @@ func apply(r rule, x Context, args []Value, kwargs []Kwarg) (Value, bool) {
 	if c.bad || v == nil || c.used != 1<<len(kwargs)-1 {
 		return Unknown{}, false
 	}
-	if _, unknown := v.(Unknown); unknown {
+	if !answered(v) {
 		return Unknown{}, false
 	}
 	return v, true
+}
+
+// answered reports whether a result and all its sizes are known.
+func answered(v Value) bool {
+	switch v := v.(type) {
+	case Unknown:
+		return false
+	case *Tensor:
+		return !slices.ContainsFunc(v.Shape, Size.IsUnknown)
+	case List:
+		return !slices.ContainsFunc(v, func(item Value) bool { return !answered(item) })
+	}
+	return true
 }
 
 // KeepsSizes reports whether an operation that changes an operand in place keeps the sizes, dtype and device of
@@ -161,16 +184,28 @@ func (c *call) tensor(i int, name string) *Tensor {
 	return noTensor
 }
 
-// integer reads an operand that must be an int. It returns otherwise if the operand is absent.
+// integer reads an operand that must be a constant int. It returns otherwise if the operand is absent.
 func (c *call) integer(i int, name string, otherwise int) int {
 	switch v := c.at(i, name).(type) {
 	case Int:
-		return int(v)
+		return c.constant(v.Size)
 	case nil:
 		return otherwise
 	}
 	c.bad = true
 	return otherwise
+}
+
+// size reads an operand that must be an int. It returns otherwise if the operand is absent.
+func (c *call) size(i int, name string, otherwise int) Size {
+	switch v := c.at(i, name).(type) {
+	case Int:
+		return v.Size
+	case nil:
+		return sym.Const(int64(otherwise))
+	}
+	c.bad = true
+	return Size{}
 }
 
 // boolean reads an operand that must be a bool. It returns otherwise if the operand is absent.
@@ -185,36 +220,46 @@ func (c *call) boolean(i int, name string, otherwise bool) bool {
 	return otherwise
 }
 
-// ints returns the numbers of a list of ints.
-func (c *call) ints(v Value) []int {
+// sizes returns the numbers of a list of ints.
+func (c *call) sizes(v Value) []Size {
 	list, ok := v.(List)
 	if !ok {
 		c.bad = true
 		return nil
 	}
-	out := make([]int, len(list))
+	out := make([]Size, len(list))
 	for i, item := range list {
 		n, ok := item.(Int)
 		if !ok {
 			c.bad = true
 			return nil
 		}
-		out[i] = int(n)
+		out[i] = n.Size
+	}
+	return out
+}
+
+// ints returns the numbers of a list of constant ints.
+func (c *call) ints(v Value) []int {
+	sizes := c.sizes(v)
+	out := make([]int, len(sizes))
+	for i, s := range sizes {
+		out[i] = c.constant(s)
 	}
 	return out
 }
 
 // variadic returns the ints from position i on, passed one by one, as one list, or by name: x.permute(1, 0),
 // x.permute((1, 0)).
-func (c *call) variadic(i int, name string) []int {
+func (c *call) variadic(i int, name string) []Size {
 	if len(c.args) <= i {
-		return c.ints(c.at(i, name))
+		return c.sizes(c.at(i, name))
 	}
 	if list, ok := c.args[i].(List); ok {
 		c.only(i + 1)
-		return c.ints(list)
+		return c.sizes(list)
 	}
-	return c.ints(List(c.args[i:]))
+	return c.sizes(List(c.args[i:]))
 }
 
 // ignore reads operands that have no effect on the result.
@@ -233,7 +278,7 @@ func (c *call) pair(v Value, n, otherwise int) []int {
 	case nil:
 		given = []int{otherwise}
 	case Int:
-		given = []int{int(v)}
+		given = []int{c.constant(v.Size)}
 	default:
 		given = c.ints(v)
 	}
@@ -261,29 +306,21 @@ func (c *call) dim(d, n int) int {
 	return d
 }
 
-func (t *Tensor) with(shape []int) *Tensor { return &Tensor{shape, t.Dtype, t.Device} }
+func (t *Tensor) with(shape []Size) *Tensor { return &Tensor{shape, t.Dtype, t.Device} }
 
 func (t *Tensor) as(d Dtype) *Tensor { return &Tensor{t.Shape, d, t.Device} }
 
-func numel(shape []int) int {
-	n := 1
-	for _, s := range shape {
-		n *= s
-	}
-	return n
-}
-
 // size returns the size of a dimension, or 1 for a tensor without dimensions.
-func (t *Tensor) size(d int) int {
+func (t *Tensor) size(d int) Size {
 	if len(t.Shape) == 0 {
-		return 1
+		return one
 	}
 	return t.Shape[d]
 }
 
 // replaced returns the shape with another size for dimension d.
-func (t *Tensor) replaced(d, size int) []int {
-	out := append([]int(nil), t.Shape...)
+func (t *Tensor) replaced(d int, size Size) []Size {
+	out := append([]Size(nil), t.Shape...)
 	if len(out) > 0 {
 		out[d] = size
 	}

@@ -1,30 +1,30 @@
 package shapes
 
-import "slices"
+import "github.com/godynamo/godynamo/fxgraph/sym"
 
 // sized returns t viewed with the given sizes, one of which may be -1.
-func (c *call) sized(t *Tensor, sizes []int) Value {
-	out := append([]int{}, sizes...)
-	open, known := -1, 1
+func (c *call) sized(t *Tensor, sizes []Size) Value {
+	out := append([]Size{}, sizes...)
+	open, known := -1, one
 	for i, s := range out {
 		switch {
-		case s == -1 && open < 0:
+		case s.Is(-1) && open < 0:
 			open = i
-		case s < 0:
+		case !c.notNegative(s):
 			return c.fail()
 		default:
-			known *= s
+			known = c.Env.Mul(known, s)
 		}
 	}
-	n := numel(t.Shape)
+	n := c.numel(t.Shape)
 	if open >= 0 {
-		if known == 0 || n%known != 0 {
+		if c.eq(known, Size{}) || !c.divides(known, n) {
 			return c.fail()
 		}
-		out[open] = n / known
+		out[open] = c.quotient(n, known)
 		known = n
 	}
-	if known != n {
+	if !c.eq(known, n) {
 		return c.fail()
 	}
 	return t.with(out)
@@ -36,7 +36,7 @@ func reshapeMethod(c *call) Value { return c.sized(c.tensor(0, ""), c.variadic(1
 
 func reshape(c *call) Value {
 	c.only(2)
-	return c.sized(c.tensor(0, "input"), c.ints(c.at(1, "shape")))
+	return c.sized(c.tensor(0, "input"), c.sizes(c.at(1, "shape")))
 }
 
 // sizedAs is the rule of x.view_as(other) and x.reshape_as(other).
@@ -45,19 +45,21 @@ func sizedAs(c *call) Value {
 	return c.sized(c.tensor(0, ""), c.tensor(1, "other").Shape)
 }
 
-func (c *call) expanded(t *Tensor, sizes []int) Value {
+func (c *call) expanded(t *Tensor, sizes []Size) Value {
 	ahead := len(sizes) - len(t.Shape)
 	if ahead < 0 {
 		return c.fail()
 	}
-	out := append([]int{}, sizes...)
+	out := append([]Size{}, sizes...)
 	for i := range out {
 		switch {
 		case i < ahead:
-			c.bad = c.bad || out[i] < 0
-		case out[i] == -1:
+			c.bad = c.bad || !c.notNegative(out[i])
+		case out[i].Is(-1):
 			out[i] = t.Shape[i-ahead]
-		case t.Shape[i-ahead] != 1 && t.Shape[i-ahead] != out[i]:
+		case t.Shape[i-ahead].Is(1):
+			c.bad = c.bad || !c.notNegative(out[i])
+		case !c.eq(t.Shape[i-ahead], out[i]) && !c.eq(t.Shape[i-ahead], one):
 			return c.fail()
 		}
 	}
@@ -81,9 +83,12 @@ func repeat(c *call) Value {
 	if ahead < 0 {
 		return c.fail()
 	}
-	out := append([]int{}, times...)
-	for i := ahead; i < len(out); i++ {
-		out[i] *= t.Shape[i-ahead]
+	out := append([]Size{}, times...)
+	for i := range out {
+		c.bad = c.bad || !c.notNegative(out[i])
+		if i >= ahead {
+			out[i] = c.Env.Mul(out[i], t.Shape[i-ahead])
+		}
 	}
 	return t.with(out)
 }
@@ -94,20 +99,20 @@ func flatten(c *call) Value {
 	n := len(t.Shape)
 	first, last := c.dim(c.integer(1, "start_dim", 0), n), c.dim(c.integer(2, "end_dim", -1), n)
 	if n == 0 {
-		return t.with([]int{1})
+		return t.with([]Size{one})
 	}
 	if c.bad || first > last {
 		return c.fail()
 	}
-	out := append([]int{}, t.Shape[:first]...)
-	out = append(out, numel(t.Shape[first:last+1]))
+	out := append([]Size{}, t.Shape[:first]...)
+	out = append(out, c.numel(t.Shape[first:last+1]))
 	return t.with(append(out, t.Shape[last+1:]...))
 }
 
 func unflatten(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
-	d, sizes := c.dim(c.integer(1, "dim", 0), len(t.Shape)), c.ints(c.at(2, "sizes"))
+	d, sizes := c.dim(c.integer(1, "dim", 0), len(t.Shape)), c.sizes(c.at(2, "sizes"))
 	if c.bad || len(t.Shape) == 0 {
 		return c.fail()
 	}
@@ -115,7 +120,7 @@ func unflatten(c *call) Value {
 	if !ok {
 		return c.fail()
 	}
-	out := append([]int{}, t.Shape[:d]...)
+	out := append([]Size{}, t.Shape[:d]...)
 	return t.with(append(append(out, inner.Shape...), t.Shape[d+1:]...))
 }
 
@@ -127,7 +132,7 @@ func transpose(c *call) Value {
 	if c.bad || len(t.Shape) == 0 {
 		return t
 	}
-	out := append([]int{}, t.Shape...)
+	out := append([]Size{}, t.Shape...)
 	out[a], out[b] = out[b], out[a]
 	return t.with(out)
 }
@@ -140,7 +145,7 @@ func t2(c *call) Value {
 	case 0, 1:
 		return t
 	case 2:
-		return t.with([]int{t.Shape[1], t.Shape[0]})
+		return t.with([]Size{t.Shape[1], t.Shape[0]})
 	}
 	return c.fail()
 }
@@ -155,7 +160,7 @@ func attribute(c *call) Value {
 	case name == "data", name == "real" && kinds[t.Dtype] != complexKind:
 		return t
 	case (name == "T" && n == 2) || (name == "mT" && n >= 2):
-		out := append([]int{}, t.Shape...)
+		out := append([]Size{}, t.Shape...)
 		out[n-1], out[n-2] = out[n-2], out[n-1]
 		return t.with(out)
 	}
@@ -166,7 +171,7 @@ func (c *call) permuted(t *Tensor, dims []int) Value {
 	if len(dims) != len(t.Shape) {
 		return c.fail()
 	}
-	out, seen := make([]int, len(dims)), make([]bool, len(dims))
+	out, seen := make([]Size, len(dims)), make([]bool, len(dims))
 	for i, d := range dims {
 		d = c.dim(d, len(dims))
 		if c.bad || seen[d] {
@@ -178,7 +183,14 @@ func (c *call) permuted(t *Tensor, dims []int) Value {
 	return t.with(out)
 }
 
-func permuteMethod(c *call) Value { return c.permuted(c.tensor(0, ""), c.variadic(1, "dims")) }
+func permuteMethod(c *call) Value {
+	t, dims := c.tensor(0, ""), c.variadic(1, "dims")
+	out := make([]int, len(dims))
+	for i, d := range dims {
+		out[i] = c.constant(d)
+	}
+	return c.permuted(t, out)
+}
 
 func permute(c *call) Value {
 	c.only(2)
@@ -192,8 +204,8 @@ func unsqueeze(c *call) Value {
 	if c.bad {
 		return nil
 	}
-	out := append([]int{}, t.Shape[:d]...)
-	return t.with(append(append(out, 1), t.Shape[d:]...))
+	out := append([]Size{}, t.Shape[:d]...)
+	return t.with(append(append(out, one), t.Shape[d:]...))
 }
 
 func squeeze(c *call) Value {
@@ -203,7 +215,7 @@ func squeeze(c *call) Value {
 	switch v := c.at(1, "dim").(type) {
 	case nil:
 	case Int:
-		d := c.dim(int(v), len(t.Shape))
+		d := c.dim(c.constant(v.Size), len(t.Shape))
 		which = func(i int) bool { return i == d }
 	default:
 		dims := map[int]bool{}
@@ -212,9 +224,9 @@ func squeeze(c *call) Value {
 		}
 		which = func(i int) bool { return dims[i] }
 	}
-	out := []int{}
+	out := []Size{}
 	for i, s := range t.Shape {
-		if s != 1 || !which(i) {
+		if !which(i) || !c.eq(s, one) {
 			out = append(out, s)
 		}
 	}
@@ -228,15 +240,19 @@ func unbind(c *call) Value {
 	if c.bad || len(t.Shape) == 0 {
 		return c.fail()
 	}
-	one := t.with(append(append([]int{}, t.Shape[:d]...), t.Shape[d+1:]...))
-	out := make(List, t.Shape[d])
+	item := t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	n := c.fixed(t.Shape[d])
+	if c.bad {
+		return nil
+	}
+	out := make(List, n)
 	for i := range out {
-		out[i] = one
+		out[i] = item
 	}
 	return out
 }
 
-func (c *call) parts(t *Tensor, d int, sizes []int) Value {
+func (c *call) parts(t *Tensor, d int, sizes []Size) Value {
 	out := make(List, len(sizes))
 	for i, s := range sizes {
 		out[i] = t.with(t.replaced(d, s))
@@ -245,7 +261,7 @@ func (c *call) parts(t *Tensor, d int, sizes []int) Value {
 }
 
 // pieces cuts a size into equal pieces and a rest. An empty dimension is one piece of size 0.
-func pieces(size, piece int) []int {
+func pieces(size, piece int) []Size {
 	var out []int
 	for at := 0; at < size; at += piece {
 		out = append(out, min(piece, size-at))
@@ -253,17 +269,25 @@ func pieces(size, piece int) []int {
 	if out == nil {
 		out = []int{0}
 	}
-	return out
+	return Sizes(out...)
 }
 
 func chunk(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
 	n, d := c.integer(1, "chunks", 0), c.dim(c.integer(2, "dim", 0), len(t.Shape))
-	if c.bad || n <= 0 || len(t.Shape) == 0 || t.Shape[d] == 0 {
+	if c.bad || n <= 0 || len(t.Shape) == 0 || c.eq(t.Shape[d], Size{}) {
 		return c.fail()
 	}
-	return c.parts(t, d, pieces(t.Shape[d], (t.Shape[d]+n-1)/n))
+	if c.divides(sym.Const(int64(n)), t.Shape[d]) { // equal chunks, of any size
+		sizes := make([]Size, n)
+		for i := range sizes {
+			sizes[i] = c.quotient(t.Shape[d], sym.Const(int64(n)))
+		}
+		return c.parts(t, d, sizes)
+	}
+	size := c.fixed(t.Shape[d])
+	return c.parts(t, d, pieces(size, (size+n-1)/n))
 }
 
 // split cuts by one size or by a list of sizes. name is the operand's name, which differs between function and
@@ -277,17 +301,17 @@ func split(name string) rule {
 			return c.fail()
 		}
 		if n, ok := by.(Int); ok {
-			if n <= 0 {
+			if !c.positive(n.Size) {
 				return c.fail()
 			}
-			return c.parts(t, d, pieces(t.Shape[d], int(n)))
+			return c.parts(t, d, pieces(c.fixed(t.Shape[d]), c.fixed(n.Size)))
 		}
-		sizes, sum := c.ints(by), 0
+		sizes, sum := c.sizes(by), Size{}
 		for _, s := range sizes {
-			sum += s
-			c.bad = c.bad || s < 0
+			sum = c.Env.Add(sum, s)
+			c.bad = c.bad || !c.notNegative(s)
 		}
-		if sum != t.Shape[d] {
+		if c.bad || !c.eq(sum, t.Shape[d]) {
 			return c.fail()
 		}
 		return c.parts(t, d, sizes)
@@ -298,8 +322,8 @@ func narrow(c *call) Value {
 	c.only(4)
 	t := c.tensor(0, "input")
 	d := c.dim(c.integer(1, "dim", 1<<20), len(t.Shape))
-	start, length := c.integer(2, "start", -1), c.integer(3, "length", -1)
-	if c.bad || start < 0 || length < 0 || start+length > t.size(d) {
+	start, length := c.size(2, "start", -1), c.size(3, "length", -1)
+	if c.bad || !c.notNegative(start) || !c.notNegative(length) || c.gt(c.Env.Add(start, length), t.size(d)) {
 		return c.fail()
 	}
 	return t.with(t.replaced(d, length))
@@ -312,13 +336,13 @@ func cat(c *call) Value {
 	if !ok || len(list) == 0 {
 		return c.fail()
 	}
-	out := []int(nil)
+	out := []Size(nil)
 	for _, v := range list {
 		t, ok := v.(*Tensor)
 		if !ok || len(t.Shape) == 0 {
 			return c.fail()
 		}
-		if len(t.Shape) == 1 && t.Shape[0] == 0 { // cat ignores an empty vector's shape
+		if len(t.Shape) == 1 && c.eq(t.Shape[0], Size{}) { // cat ignores an empty vector's shape
 			continue
 		}
 		if out == nil {
@@ -331,8 +355,8 @@ func cat(c *call) Value {
 		}
 		for j, s := range t.Shape {
 			if j == d {
-				out[j] += s
-			} else if s != out[j] {
+				out[j] = c.Env.Add(out[j], s)
+			} else if !c.eq(s, out[j]) {
 				return c.fail()
 			}
 		}
@@ -347,19 +371,19 @@ func cat(c *call) Value {
 func repeatInterleave(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
-	n, v := c.integer(1, "repeats", -1), c.at(2, "dim")
+	n, v := c.size(1, "repeats", -1), c.at(2, "dim")
 	if none(v) {
-		if c.bad || n < 0 {
+		if c.bad || !c.notNegative(n) {
 			return c.fail()
 		}
-		return t.with([]int{numel(t.Shape) * n})
+		return t.with([]Size{c.Env.Mul(c.numel(t.Shape), n)})
 	}
 	d, ok := v.(Int)
-	at := c.dim(int(d), len(t.Shape))
-	if c.bad || !ok || n < 0 || len(t.Shape) == 0 {
+	at := c.dim(c.constant(d.Size), len(t.Shape))
+	if c.bad || !ok || len(t.Shape) == 0 || !c.notNegative(n) {
 		return c.fail()
 	}
-	return t.with(t.replaced(at, t.Shape[at]*n))
+	return t.with(t.replaced(at, c.Env.Mul(t.Shape[at], n)))
 }
 
 func (c *call) oneDeviceOf(list List) Device {
@@ -387,7 +411,7 @@ func stack(c *call) Value {
 		return c.fail()
 	}
 	for _, v := range list {
-		if t, ok := v.(*Tensor); !ok || !slices.Equal(t.Shape, first.Shape) {
+		if t, ok := v.(*Tensor); !ok || !c.equal(t.Shape, first.Shape) {
 			return c.fail()
 		}
 	}
@@ -395,6 +419,6 @@ func stack(c *call) Value {
 	if c.bad {
 		return nil
 	}
-	out := append([]int{}, first.Shape[:d]...)
-	return &Tensor{append(append(out, len(list)), first.Shape[d:]...), c.resultType(list...), c.oneDeviceOf(list)}
+	out := append([]Size{}, first.Shape[:d]...)
+	return &Tensor{append(append(out, sym.Const(int64(len(list)))), first.Shape[d:]...), c.resultType(list...), c.oneDeviceOf(list)}
 }

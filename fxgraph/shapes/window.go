@@ -1,14 +1,17 @@
 package shapes
 
+import "github.com/godynamo/godynamo/fxgraph/sym"
+
 // windows returns the number of windows that fit along a dimension.
-func windows(size, kernel, stride, padding, dilation int, ceil bool) int {
-	span := size + 2*padding - dilation*(kernel-1) - 1
-	if stride <= 0 || span < 0 {
-		return 0
+func (c *call) windows(size, kernel Size, stride, padding, dilation int, ceil bool) Size {
+	span := c.add(c.Env.Sub(size, c.times(c.add(kernel, -1), dilation)), 2*padding-1)
+	if stride <= 0 || !c.notNegative(span) {
+		return Size{}
 	}
-	n := span/stride + 1
-	if ceil && span%stride != 0 && n*stride < size+padding { // the last window begins in the input or left padding
-		n++
+	by := sym.Const(int64(stride))
+	n := c.add(c.quotient(span, by), 1)
+	if ceil && !c.divides(by, span) && c.lt(c.times(n, stride), c.add(size, padding)) {
+		n = c.add(n, 1) // the last window begins in the input or left padding
 	}
 	return n
 }
@@ -42,18 +45,18 @@ func conv(n int) rule {
 			return c.fail()
 		}
 		channels := len(x.Shape) - n - 1
-		if x.Shape[channels] != w.Shape[1]*groups || w.Shape[0]%groups != 0 {
+		if !c.eq(x.Shape[channels], c.times(w.Shape[1], groups)) || !c.divides(sym.Const(int64(groups)), w.Shape[0]) {
 			return c.fail()
 		}
-		out := append(append([]int{}, x.Shape[:channels]...), w.Shape[0])
+		out := append(append([]Size{}, x.Shape[:channels]...), w.Shape[0])
 		for i := range n {
 			size := x.Shape[channels+1+i]
 			if !same {
-				size = windows(size, w.Shape[2+i], stride[i], padding[i], dilation[i], false)
+				size = c.windows(size, w.Shape[2+i], stride[i], padding[i], dilation[i], false)
 			} else if stride[i] != 1 {
 				return c.fail()
 			}
-			if size <= 0 {
+			if !c.positive(size) {
 				return c.fail()
 			}
 			out = append(out, size)
@@ -84,10 +87,11 @@ func pool(n int, dilates bool, names ...string) rule {
 			return c.fail()
 		}
 		lead := len(x.Shape) - n
-		out := append([]int{}, x.Shape[:lead]...)
+		out := append([]Size{}, x.Shape[:lead]...)
 		for i := range n {
-			size := windows(x.Shape[lead+i], kernel[i], stride[i], padding[i], dilation[i], ceil)
-			if size <= 0 || 2*padding[i] > kernel[i] {
+			window := sym.Const(int64(kernel[i]))
+			size := c.windows(x.Shape[lead+i], window, stride[i], padding[i], dilation[i], ceil)
+			if !c.positive(size) || 2*padding[i] > kernel[i] {
 				return c.fail()
 			}
 			out = append(out, size)
@@ -108,11 +112,11 @@ func adaptive(n int) rule {
 		if c.bad || (len(list) != 1 && len(list) != n) || (len(x.Shape) != n+1 && len(x.Shape) != n+2) {
 			return c.fail()
 		}
-		out := append([]int{}, x.Shape...)
+		out := append([]Size{}, x.Shape...)
 		for i := range n {
 			switch v := list[i%len(list)].(type) {
 			case Int:
-				out[len(out)-n+i] = int(v)
+				out[len(out)-n+i] = v.Size
 			case None:
 			default:
 				return c.fail()
@@ -125,17 +129,17 @@ func adaptive(n int) rule {
 // pad pads dimensions, starting with the last.
 func pad(c *call) Value {
 	c.only(4)
-	x, by := c.tensor(0, "input"), c.ints(c.at(1, "pad"))
+	x, by := c.tensor(0, "input"), c.sizes(c.at(1, "pad"))
 	c.at(2, "mode")
 	c.at(3, "value")
 	if c.bad || len(by)%2 != 0 || len(by)/2 > len(x.Shape) {
 		return c.fail()
 	}
-	out := append([]int{}, x.Shape...)
+	out := append([]Size{}, x.Shape...)
 	for i := 0; i < len(by); i += 2 {
 		d := len(out) - 1 - i/2
-		out[d] += by[i] + by[i+1]
-		if out[d] < 0 {
+		out[d] = c.Env.Add(out[d], c.Env.Add(by[i], by[i+1]))
+		if !c.notNegative(out[d]) {
 			return c.fail()
 		}
 	}
@@ -153,14 +157,15 @@ func im2col(c *call) Value {
 	if c.bad || lead < 0 || lead > 1 {
 		return c.fail()
 	}
-	count := 1
+	count := one
 	for i := range 2 {
-		count *= windows(x.Shape[lead+1+i], kernel[i], stride[i], padding[i], dilation[i], false)
+		window := sym.Const(int64(kernel[i]))
+		count = c.Env.Mul(count, c.windows(x.Shape[lead+1+i], window, stride[i], padding[i], dilation[i], false))
 	}
-	if count <= 0 {
+	if !c.positive(count) {
 		return c.fail()
 	}
-	return x.with(append(append([]int{}, x.Shape[:lead]...), x.Shape[lead]*kernel[0]*kernel[1], count))
+	return x.with(append(append([]Size{}, x.Shape[:lead]...), c.times(x.Shape[lead], kernel[0]*kernel[1]), count))
 }
 
 // upsample enlarges n dimensions to a size or by factors. corners is set if the operation has align_corners, an
@@ -177,9 +182,9 @@ func upsample(n int, corners bool) rule {
 		if c.bad || len(x.Shape) != n+2 {
 			return c.fail()
 		}
-		out := append([]int{}, x.Shape...)
+		out := append([]Size{}, x.Shape...)
 		if !none(size) {
-			copy(out[2:], c.pair(size, n, 0))
+			copy(out[2:], Sizes(c.pair(size, n, 0)...))
 			return c.made(out, x.Dtype, x.Device)
 		}
 		list, ok := by.(List)
@@ -191,7 +196,11 @@ func upsample(n int, corners bool) rule {
 			if !ok {
 				return c.fail()
 			}
-			out[2+i] = int(float64(out[2+i]) * float64(f))
+			if k := int(f); float64(k) == float64(f) {
+				out[2+i] = c.times(out[2+i], k)
+				continue
+			}
+			out[2+i] = sym.Const(int64(float64(c.fixed(out[2+i])) * float64(f)))
 		}
 		return x.with(out)
 	}
