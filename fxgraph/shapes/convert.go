@@ -157,7 +157,7 @@ func arange(c *call) Value {
 		}
 		bounds = append(bounds, n.Size)
 	}
-	given := func(name string, otherwise int) Size { return c.size(-1, name, otherwise) }
+	given := func(name string, fallback int) Size { return c.size(-1, name, fallback) }
 	start, end, step := Size{}, Size{}, one
 	switch len(bounds) {
 	case 0:

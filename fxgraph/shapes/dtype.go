@@ -125,16 +125,16 @@ func (c *call) resultType(operands ...Value) Dtype {
 	return combine(dims, combine(zero, number))
 }
 
-// dtype reads an operand that must be a dtype. It returns otherwise if the operand is absent or None.
-func (c *call) dtype(v Value, otherwise Dtype) Dtype {
+// dtype reads an operand that must be a dtype. It returns fallback if the operand is absent or None.
+func (c *call) dtype(v Value, fallback Dtype) Dtype {
 	if none(v) {
-		return otherwise
+		return fallback
 	}
 	if d, ok := v.(Dtype); ok && d.Known() {
 		return d
 	}
 	c.bad = true
-	return otherwise
+	return fallback
 }
 
 // device returns the common device of the tensor operands. Tensors without dimensions may be on the CPU instead, if

@@ -84,8 +84,8 @@ func getitem(c *call) Value {
 
 // sliced returns the number of elements that a slice selects from a dimension.
 func (c *call) sliced(s Slice, size Size) Size {
-	bound := func(v Value, otherwise Size) Size {
-		n := otherwise
+	bound := func(v Value, fallback Size) Size {
+		n := fallback
 		switch v := v.(type) {
 		case None:
 			return n

@@ -184,40 +184,40 @@ func (c *call) tensor(i int, name string) *Tensor {
 	return noTensor
 }
 
-// integer reads an operand that must be a constant int. It returns otherwise if the operand is absent.
-func (c *call) integer(i int, name string, otherwise int) int {
+// integer reads an operand that must be a constant int. It returns fallback if the operand is absent.
+func (c *call) integer(i int, name string, fallback int) int {
 	switch v := c.at(i, name).(type) {
 	case Int:
 		return c.constant(v.Size)
 	case nil:
-		return otherwise
+		return fallback
 	}
 	c.bad = true
-	return otherwise
+	return fallback
 }
 
-// size reads an operand that must be an int. It returns otherwise if the operand is absent.
-func (c *call) size(i int, name string, otherwise int) Size {
+// size reads an operand that must be an int. It returns fallback if the operand is absent.
+func (c *call) size(i int, name string, fallback int) Size {
 	switch v := c.at(i, name).(type) {
 	case Int:
 		return v.Size
 	case nil:
-		return sym.Const(int64(otherwise))
+		return sym.Const(int64(fallback))
 	}
 	c.bad = true
 	return Size{}
 }
 
-// boolean reads an operand that must be a bool. It returns otherwise if the operand is absent.
-func (c *call) boolean(i int, name string, otherwise bool) bool {
+// boolean reads an operand that must be a bool. It returns fallback if the operand is absent.
+func (c *call) boolean(i int, name string, fallback bool) bool {
 	switch v := c.at(i, name).(type) {
 	case Bool:
 		return bool(v)
 	case nil:
-		return otherwise
+		return fallback
 	}
 	c.bad = true
-	return otherwise
+	return fallback
 }
 
 // sizes returns the numbers of a list of ints.
@@ -269,14 +269,14 @@ func (c *call) ignore(names ...string) {
 	}
 }
 
-// pair returns one number for each of n dimensions, from an int or a list of 1 or n ints. It uses otherwise if v is
+// pair returns one number for each of n dimensions, from an int or a list of 1 or n ints. It uses fallback if v is
 // absent.
-func (c *call) pair(v Value, n, otherwise int) []int {
+func (c *call) pair(v Value, n, fallback int) []int {
 	out := make([]int, n)
 	var given []int
 	switch v := v.(type) {
 	case nil:
-		given = []int{otherwise}
+		given = []int{fallback}
 	case Int:
 		given = []int{c.constant(v.Size)}
 	default:

@@ -146,7 +146,8 @@ func TestResultsOnSymbolsHoldAtOtherSizes(t *testing.T) {
 				named = append(named, Kwarg{kw.Name, one})
 			}
 			expected, ok := e.with(sym.NewEnv(), constants.(List), named)
-			require.True(t, ok, "line %d: the conditions admit %v, where the rule has no answer: %s", e.line, values, e.text)
+			require.True(t, ok, "line %d: the conditions admit %v, where the rule has no answer: %s",
+				e.line, values, e.text)
 			found, ok := x.at(v, values)
 			require.True(t, ok, "line %d at %v: %s", e.line, values, e.text)
 			require.Equal(t, text(expected), text(found), "line %d at %v: %s", e.line, values, e.text)

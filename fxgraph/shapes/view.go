@@ -420,5 +420,6 @@ func stack(c *call) Value {
 		return nil
 	}
 	out := append([]Size{}, first.Shape[:d]...)
-	return &Tensor{append(append(out, sym.Const(int64(len(list)))), first.Shape[d:]...), c.resultType(list...), c.oneDeviceOf(list)}
+	out = append(append(out, sym.Const(int64(len(list)))), first.Shape[d:]...)
+	return &Tensor{out, c.resultType(list...), c.oneDeviceOf(list)}
 }

@@ -183,13 +183,56 @@ func (env *Env) bounds(e Size) interval {
 			v = v.intersect(env.simpleBounds(rest).add(f.known.scale(k)))
 		}
 	}
-	// a // b is q with b*q <= a < b*(q+1), for b > 0.
 	for _, t := range e.t.terms {
-		if x := t.m.atoms[0]; len(t.m.atoms) == 1 && x.op == opFloorDiv && x.b.t == nil {
+		x := t.m.atoms[0]
+		if len(t.m.atoms) != 1 {
+			continue
+		}
+		switch {
+		case x.op == opFloorDiv && x.b.t == nil:
 			v = v.intersect(env.quotientBounds(e, t.coef, x))
+		case x.op == opMod && x.b.t != nil && env.simpleBounds(x.b).lo > 0:
+			v = v.intersect(env.remainderBounds(e, t.coef, x))
+		case (x.op == opMax || x.op == opMin) && env.splits < maxSplits:
+			env.splits++
+			v = v.intersect(env.choiceBounds(e, t.coef, x))
+			env.splits--
 		}
 	}
 	return v
+}
+
+// choiceBounds bounds e, which has the term coef * max(a, b) or coef * min(a, b), by the two sums with a and with b in
+// its place.
+func (env *Env) choiceBounds(e Size, coef int64, x *atom) interval {
+	rest := env.addScaled(e, -coef, env.fromAtom(x))
+	a, b := env.addScaled(rest, coef, x.a), env.addScaled(rest, coef, x.b)
+	if rest.IsUnknown() || a.IsUnknown() || b.IsUnknown() {
+		return everything
+	}
+	va, vb := env.bounds(a), env.bounds(b)
+	v := interval{min(va.lo, vb.lo), max(va.hi, vb.hi)}
+	// The larger one is at least both, the smaller one at most both.
+	if (x.op == opMax) == (coef > 0) {
+		v.lo = max(v.lo, va.lo, vb.lo)
+	} else {
+		v.hi = min(v.hi, va.hi, vb.hi)
+	}
+	return v
+}
+
+// remainderBounds bounds e, which has the term coef * (a % b) with b > 0, by 0 <= a % b <= b - 1.
+func (env *Env) remainderBounds(e Size, coef int64, x *atom) interval {
+	least := env.addScaled(e, -coef, env.fromAtom(x))
+	most := env.addScaled(least, coef, env.Sub(x.b, Const(1)))
+	if least.IsUnknown() || most.IsUnknown() {
+		return everything
+	}
+	a, b := env.simpleBounds(least), env.simpleBounds(most)
+	if coef < 0 {
+		a, b = b, a
+	}
+	return interval{a.lo, b.hi}
 }
 
 // quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0, by b*(a // b) = a - a % b: the

@@ -12,6 +12,7 @@ const (
 	maxTerms  = 48
 	maxDegree = 12
 	maxDepth  = 24
+	maxSplits = 3
 )
 
 // poly is a sum of terms without a constant part, interned: equal polys of an Env are the same pointer. Never empty,

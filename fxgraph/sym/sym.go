@@ -1,9 +1,9 @@
-// Package sym computes with sizes that are not known while translating: integers made of symbols, what is known of
-// them, and whether a condition follows from that.
+// Package sym computes with sizes that are unknown while translating: integers made of symbols, facts about them, and
+// whether a condition follows from the facts.
 //
-// All values are mathematical integers. A conclusion is drawn only if it is proved, and every proof is bounded: interval
-// and residue arithmetic, and the difference to a known fact. Nothing is searched. The package is pure Go and knows
-// neither tensors nor Python; an Env belongs to one translation and to one goroutine.
+// All values are mathematical integers. A conclusion is drawn only if it is proved, and every proof is bounded: it uses
+// interval and residue arithmetic, and the difference to a known fact, but no search. The package is pure Go and has no
+// notion of tensors or Python. An Env belongs to one translation and to one goroutine.
 package sym
 
 import "math"
@@ -75,7 +75,8 @@ type Env struct {
 	recorded   []Record
 	trail      []func() // undoes facts, newest last
 	generation int      // counts substitutions: what was simplified before may not be simple any more
-	depth      int
+	depth      int      // of nested calls; beyond maxDepth nothing is concluded
+	splits     int      // nested case distinctions of max and min
 }
 
 // NewEnv returns an Env without symbols.

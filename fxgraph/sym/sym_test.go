@@ -29,7 +29,8 @@ func newProgram(seed int64) *program {
 		v := interval{lo, lo + int64(1+p.random.Intn(9))}
 		p.bounds = append(p.bounds, v)
 		hint := v.lo + p.random.Int63n(v.hi-v.lo+1)
-		p.symbols = append(p.symbols, p.NewSymbol(Info{Name: fmt.Sprint("s", i), Hint: hint, Hinted: true, Lo: v.lo, Hi: v.hi}))
+		p.symbols = append(p.symbols, p.NewSymbol(Info{Name: fmt.Sprint("s", i), Hint: hint, Hinted: true,
+			Lo: v.lo, Hi: v.hi}))
 		var more [][]int64
 		for _, values := range all {
 			for n := v.lo; n <= v.hi; n++ {
@@ -161,15 +162,18 @@ func TestAskAgreesWithTryingAllValues(t *testing.T) {
 				switch p.Ask(c) {
 				case True:
 					decided++
-					require.True(t, always, "seed %d: %s is not always true under %v", seed, p.CondText(c), p.factTexts())
+					require.True(t, always, "seed %d: %s is not always true under %v", seed, p.CondText(c),
+						p.factTexts())
 				case False:
 					decided++
-					require.True(t, never, "seed %d: %s is not always false under %v", seed, p.CondText(c), p.factTexts())
+					require.True(t, never, "seed %d: %s is not always false under %v", seed, p.CondText(c),
+						p.factTexts())
 				}
 			}
 		}
 	}
-	t.Logf("%d questions, %d decidable, %.1f %% of these decided", asked, decidable, 100*float64(decided)/float64(decidable))
+	t.Logf("%d questions, %d decidable, %.1f %% of these decided", asked, decidable,
+		100*float64(decided)/float64(decidable))
 	assert.Greater(t, float64(decided), 0.9*float64(decidable))
 }
 
@@ -242,12 +246,14 @@ func TestConclusions(t *testing.T) {
 		{"s - s // 2 >= 1", env.Ge(env.Sub(s, env.FloorDiv(s, c(2))), c(1)), True},
 		{"min(s, 10) <= 10", env.Le(env.Min(s, c(10)), c(10)), True},
 		{"max(s, 1) is s", env.Eq(env.Max(s, c(1)), s), True},
-		{"convolution: (s + 2 - 3) // 1 + 1 is s", env.Eq(env.Add(env.FloorDiv(env.Sub(env.Add(s, c(2)), c(3)), c(1)), c(1)), s), True},
+		{"convolution: (s + 2 - 3) // 1 + 1 is s",
+			env.Eq(env.Add(env.FloorDiv(env.Sub(env.Add(s, c(2)), c(3)), c(1)), c(1)), s), True},
 	} {
 		assert.Equal(t, row.want, env.Ask(row.cond), row.what)
 	}
 	env.Assume(env.Eq(env.Mod(s, c(8)), c(0)))
-	assert.Equal(t, True, env.Ask(env.Eq(env.Mul(c(8), env.FloorDiv(s, c(8))), s)), "8 * (s // 8) is s where s is divisible by 8")
+	assert.Equal(t, True, env.Ask(env.Eq(env.Mul(c(8), env.FloorDiv(s, c(8))), s)),
+		"8 * (s // 8) is s where s is divisible by 8")
 	assert.Equal(t, True, env.Ask(env.Eq(env.Mod(s, c(4)), c(0))), "and divisible by 4")
 	assert.Equal(t, False, env.Ask(env.Eq(s, c(12))), "and not 12")
 	env.Assume(env.Eq(h, env.Mul(c(2), b)))
