@@ -125,7 +125,7 @@ func (c *call) resultType(operands ...Value) Dtype {
 	return combine(dims, combine(zero, number))
 }
 
-// dtype reads an operand that must be a dtype. It returns fallback if the operand is absent or None.
+// dtype reads an operand that must be a dtype. It returns `fallback` if the operand is absent or None.
 func (c *call) dtype(v Value, fallback Dtype) Dtype {
 	if none(v) {
 		return fallback

@@ -184,7 +184,7 @@ func (c *call) tensor(i int, name string) *Tensor {
 	return noTensor
 }
 
-// integer reads an operand that must be a constant int. It returns fallback if the operand is absent.
+// integer reads an operand that must be a constant int. It returns `fallback` if the operand is absent.
 func (c *call) integer(i int, name string, fallback int) int {
 	switch v := c.at(i, name).(type) {
 	case Int:
@@ -196,7 +196,7 @@ func (c *call) integer(i int, name string, fallback int) int {
 	return fallback
 }
 
-// size reads an operand that must be an int. It returns fallback if the operand is absent.
+// size reads an operand that must be an int. It returns `fallback` if the operand is absent.
 func (c *call) size(i int, name string, fallback int) Size {
 	switch v := c.at(i, name).(type) {
 	case Int:
@@ -208,7 +208,7 @@ func (c *call) size(i int, name string, fallback int) Size {
 	return Size{}
 }
 
-// boolean reads an operand that must be a bool. It returns fallback if the operand is absent.
+// boolean reads an operand that must be a bool. It returns `fallback` if the operand is absent.
 func (c *call) boolean(i int, name string, fallback bool) bool {
 	switch v := c.at(i, name).(type) {
 	case Bool:
@@ -269,7 +269,7 @@ func (c *call) ignore(names ...string) {
 	}
 }
 
-// pair returns one number for each of n dimensions, from an int or a list of 1 or n ints. It uses fallback if v is
+// pair returns one number for each of n dimensions, from an int or a list of 1 or n ints. It uses `fallback` if v is
 // absent.
 func (c *call) pair(v Value, n, fallback int) []int {
 	out := make([]int, n)

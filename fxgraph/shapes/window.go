@@ -65,7 +65,7 @@ func conv(n int) rule {
 	}
 }
 
-// pool is the rule of a pooling over n dimensions. dilates is set if it has a dilation operand; fallback ceil_mode
+// pool is the rule of a pooling over n dimensions. dilates is set if it has a dilation operand; otherwise ceil_mode
 // follows padding.
 func pool(n int, dilates bool, names ...string) rule {
 	return func(c *call) Value {
