@@ -278,7 +278,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
 				return tx.breakHere(inst, why)
 			}
-			return tx.unbreakable(tx.log.entries[step].(*exc.Unsupported), "no graph break is possible at "+inst.Op.String())
+			return tx.unbreakable(tx.log.entries[step].(*exc.Unsupported),
+				"no graph break is possible at "+inst.Op.String())
 		}
 	}
 	if err := o.finalizerDue(); err != nil {

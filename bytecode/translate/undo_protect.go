@@ -14,8 +14,8 @@ import (
 //
 //   - Effects of the piece wait until the last protected operation has finished. If any operation between the first
 //     effect and that operation raises, the piece also runs again.
-//   - Changes to tensors and to random states cannot wait. Some are undone before the piece runs again (undo_put_back.go).
-//     After any other change, the graph breaks before the next protected operation.
+//   - Changes to tensors and to random states cannot wait. Some are undone before the piece runs again
+//     (undo_put_back.go). After any other change, the graph breaks before the next protected operation.
 //   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
 
 // protect is called before an operation is added. It returns a graph break if the operation needs protection and

@@ -53,8 +53,8 @@ func (v interval) add(w interval) interval {
 
 func (v interval) neg() interval { return interval{negBound(v.hi), negBound(v.lo)} }
 
-// mulBound multiplies two bounds. Either may be infinite; zero times infinity is zero, since an infinite bound only says
-// that there is no bound.
+// mulBound multiplies two bounds. Either may be infinite. Zero times infinity is zero, since an infinite bound only
+// says that there is no bound.
 func mulBound(a, b int64) int64 {
 	if a == 0 || b == 0 {
 		return 0

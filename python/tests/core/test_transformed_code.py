@@ -268,7 +268,7 @@ def test_transformed_code_leads_back_to_the_users() -> None:
 def raises_in_graph(x):
     y = x + 1
     z = torch.ones(3)
-    return y @ z  # the shapes do not match
+    return y @ z  # shapes do not fit
 
 
 def raises_after_break(x, d):
