@@ -62,8 +62,6 @@ func (c *call) decide(cond sym.Cond) bool {
 
 func (c *call) eq(a, b Size) bool { return a == b && !a.IsUnknown() || c.decide(c.Env.Eq(a, b)) }
 
-func (c *call) ge(a, b Size) bool { return c.decide(c.Env.Ge(a, b)) }
-
 func (c *call) lt(a, b Size) bool { return c.decide(c.Env.Lt(a, b)) }
 
 func (c *call) gt(a, b Size) bool { return c.decide(c.Env.Gt(a, b)) }

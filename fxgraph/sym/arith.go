@@ -126,8 +126,8 @@ func (env *Env) whole(s Size) Size {
 	return s
 }
 
-// divideTerm divides coef * atoms by b, which must be one term or a constant that divides it: the remaining coefficient
-// and atoms.
+// divideTerm divides coef * atoms by b and returns the coefficient and the atoms of the quotient. ok is false unless b
+// is a constant or one term and divides the product exactly.
 func divideTerm(coef int64, atoms []*atom, b Size) (int64, []*atom, bool) {
 	if b.t == nil {
 		if b.c == 0 || b.c == -1 || coef%b.c != 0 {
@@ -149,8 +149,8 @@ func divideTerm(coef int64, atoms []*atom, b Size) (int64, []*atom, bool) {
 	return coef / b.t.terms[0].coef, rest, true
 }
 
-// split writes a as b*q + r, where q takes all terms of a that are exact multiples of b. b is not 0; a constant b is
-// positive, and the constant part of r is then 0 to b-1.
+// split writes a as b*q + r, where q has all terms of a that are exact multiples of b. b must not be 0, and a constant b
+// must be positive. If b is constant, the constant part of r is between 0 and b-1.
 func (env *Env) split(a, b Size) (q, r Size) {
 	if a == b {
 		return Const(1), Size{}
@@ -270,7 +270,7 @@ func (env *Env) prepare(a, b Size) (q, r, divisor Size, ok bool) {
 	return q, r, b, !q.IsUnknown() && !r.IsUnknown()
 }
 
-// within reports whether 0 <= r < b, or b < r <= 0, is known: then r // b is 0 and r % b is r.
+// within reports whether 0 <= r < b or b < r <= 0 is known. Then r // b is 0 and r % b is r.
 func (env *Env) within(r, b Size) bool {
 	if r.Is(0) {
 		return true
@@ -324,8 +324,8 @@ func order(s Size) int {
 	return s.t.id
 }
 
-// Eval computes s from the values of its symbols. ok is false where value has none, a divisor is 0, or a step leaves
-// int64.
+// Eval computes s from the values of its symbols. ok is false if `value` has no value for a symbol, if a divisor is 0, or
+// if a step overflows int64.
 func (env *Env) Eval(s Size, value func(Symbol) (int64, bool)) (n int64, ok bool) {
 	if s.IsUnknown() {
 		return 0, false

@@ -2,7 +2,7 @@ package sym
 
 import "slices"
 
-// Answer is what Ask knows of a condition.
+// Answer is the result of Ask.
 type Answer byte
 
 const (
@@ -116,7 +116,8 @@ func (env *Env) askZero(e Size) Answer {
 	return Undecided
 }
 
-// factor takes the atoms that all terms share out of e, if e has at least two terms and no constant part.
+// factor splits e into the atoms that all its terms share, and the rest. ok is false if e has a constant part or no
+// shared atoms.
 func (env *Env) factor(e Size) (common, rest Size, ok bool) {
 	if e.t == nil || e.c != 0 || len(e.t.terms) == 1 && len(e.t.terms[0].m.atoms) == 1 {
 		return e, e, false
@@ -262,7 +263,7 @@ func (env *Env) quotientBounds(e Size, coef int64, x *atom) interval {
 
 // ---- residues ----
 
-// residue returns mod and rem with s = rem modulo mod: mod 0 for a constant, 1 where nothing is known.
+// residue returns mod and rem such that s is rem modulo mod. mod is 0 for a constant, and 1 if nothing is known.
 func (env *Env) residue(s Size) (mod, rem int64) {
 	mod, rem = 0, s.c
 	if s.t == nil {
@@ -290,7 +291,7 @@ func (env *Env) residue(s Size) (mod, rem int64) {
 	return p.mod, r
 }
 
-// residueModulo returns s % n where the residues decide it. n > 0
+// residueModulo returns s % n if the residues determine it. n must be positive.
 func (env *Env) residueModulo(s Size, n int64) (int64, bool) {
 	mod, rem := env.residue(s)
 	if mod%n != 0 {

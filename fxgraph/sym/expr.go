@@ -15,19 +15,19 @@ const (
 	maxSplits = 3
 )
 
-// poly is a sum of terms without a constant part, interned: equal polys of an Env are the same pointer. Never empty,
-// but for unknown.
+// poly is a sum of terms without a constant part. It is interned: equal polys of an Env are the same pointer. Only
+// unknown has no terms.
 type poly struct {
 	id    int
 	terms []term // by the id of their mono
 
-	// Facts about the value, under the sign that makes the first coefficient positive.
+	// Facts about the value. They are kept for the sign that makes the first coefficient positive.
 	known    interval
-	not      []int64 // values it does not have
-	mod, rem int64   // its value is rem modulo mod; mod 1: not known
+	not      []int64 // excluded values
+	mod, rem int64   // the value is rem modulo mod; 1 as modulus means that no residue is known
 
-	simple     Size // Env.Simplify's answer
-	simplified int  // the generation it is of, plus one
+	simple     Size // the result of Env.Simplify
+	simplified int  // the generation of that result, plus one
 }
 
 type term struct {
@@ -35,7 +35,7 @@ type term struct {
 	m    *mono
 }
 
-// mono is a product of atoms by id, one of them perhaps several times; interned.
+// mono is a product of atoms, sorted by id. An atom may occur several times. It is interned.
 type mono struct {
 	id    int
 	atoms []*atom
@@ -51,7 +51,7 @@ const (
 	opMin
 )
 
-// atom is a factor that the normal form does not look into; interned but for symbols.
+// atom is an indivisible factor of the normal form. Atoms that are no symbols are interned.
 type atom struct {
 	id   int
 	op   operation
@@ -59,8 +59,8 @@ type atom struct {
 	a, b Size   // arguments of the other operations
 
 	own      interval // facts about this very atom
-	mod, rem int64    // its value is rem modulo mod; mod 1: not known
-	to       *Size    // equal by a fact: replaces the atom
+	mod, rem int64    // the value is rem modulo mod; 1 as modulus means that no residue is known
+	to       *Size    // replaces the atom, since a fact says that both are equal
 }
 
 // occursIn reports whether x is an atom of s, or inside one.
@@ -82,7 +82,7 @@ func (env *Env) fromAtom(a *atom) Size {
 	return env.intern([]term{{1, env.mono([]*atom{a})}}, 0)
 }
 
-// mono interns the product of atoms, which are sorted by id; it keeps a copy.
+// mono interns a product of atoms that are sorted by id. It copies the slice.
 func (env *Env) mono(atoms []*atom) *mono {
 	key := env.key[:0]
 	for _, a := range atoms {
@@ -97,8 +97,8 @@ func (env *Env) mono(atoms []*atom) *mono {
 	return m
 }
 
-// intern returns the Size of terms + c. terms are sorted, without two of one mono and without a zero coefficient; a
-// copy is kept.
+// intern returns terms + c as a Size. The terms must be sorted, with one term for each mono and no zero coefficient.
+// intern copies the slice.
 func (env *Env) intern(terms []term, c int64) Size {
 	if len(terms) == 0 {
 		return Const(c)
@@ -142,7 +142,8 @@ func (env *Env) operand(op operation, a, b Size) Size {
 	return env.fromAtom(x)
 }
 
-// sum adds c, the terms of p times k, and more terms. false where a coefficient leaves int64.
+// collect sorts terms, adds up those with the same mono, and returns the sum with c. The result is Unknown if a
+// coefficient overflows int64.
 func (env *Env) collect(terms []term, c int64) Size {
 	sort.Slice(terms, func(i, j int) bool { return terms[i].m.id < terms[j].m.id })
 	out := terms[:0]
@@ -164,7 +165,7 @@ func (env *Env) collect(terms []term, c int64) Size {
 	return env.intern(out, c)
 }
 
-// canonical returns p or -p, whichever has a positive first coefficient, and the sign.
+// canonical returns p or -p, whichever has a positive first coefficient, and the sign. The sign is 0 if -p overflows.
 func (env *Env) canonical(p *poly) (*poly, int64) {
 	if p.terms[0].coef > 0 {
 		return p, 1
@@ -194,7 +195,7 @@ func mulInt(a, b int64) (int64, bool) {
 	return c, c/b == a
 }
 
-// floorDivMod is Python's divmod; b is not 0.
+// floorDivMod returns Python's divmod(a, b). b must not be 0.
 func floorDivMod(a, b int64) (q, r int64, ok bool) {
 	if a == math.MinInt64 && b == -1 {
 		return 0, 0, false
@@ -206,7 +207,7 @@ func floorDivMod(a, b int64) (q, r int64, ok bool) {
 	return q, r, true
 }
 
-// gcd is never negative; gcd(0, b) is |b|. 1 where that leaves int64.
+// gcd returns the greatest common divisor, which is never negative; gcd(0, b) is |b|. It returns 1 for math.MinInt64.
 func gcd(a, b int64) int64 {
 	if a == math.MinInt64 || b == math.MinInt64 {
 		return 1

@@ -5,7 +5,7 @@ import "slices"
 // Record is a condition that a translation rests on, in the order in which they were asked.
 type Record struct {
 	Cond Cond
-	Why  any // of the caller's: where the condition was asked
+	Why  any // the caller's reason: the place that asked for the condition
 }
 
 // Mark is a state of an Env to which Undo returns.
@@ -69,7 +69,8 @@ func (env *Env) Assume(c Cond) {
 	}
 }
 
-// fact returns the canonical poly of e, listed as one with facts, and e's form under it: e = sign*p + e.c.
+// fact returns the canonical poly p of e and the sign for which e = sign*p + e.c. It adds p to the list of polys with
+// facts.
 func (env *Env) fact(e Size) (p *poly, sign int64) {
 	p, sign = env.canonical(e.t)
 	if sign != 0 && !slices.Contains(env.facts, p) {
@@ -78,7 +79,7 @@ func (env *Env) fact(e Size) (p *poly, sign int64) {
 	return p, sign
 }
 
-// setKnown narrows what is known of p, and what an atom that p consists of is known to be.
+// setKnown sets the bounds of p. If p consists of one atom, it narrows the atom's bounds as well.
 func (env *Env) setKnown(p *poly, v interval) {
 	for slices.Contains(p.not, v.lo) && v.lo < v.hi {
 		v.lo++
@@ -102,7 +103,7 @@ func (env *Env) setKnown(p *poly, v interval) {
 	}
 }
 
-// divided is the interval of x for k*x in v; k > 0.
+// divided returns the interval of x if k*x is in v. k must be positive.
 func divided(v interval, k int64) interval {
 	if v.lo != minusInf {
 		q, r, _ := floorDivMod(v.lo, k)
@@ -133,7 +134,7 @@ func (env *Env) assumeBounds(e Size, v interval) {
 		env.assumeZero(env.Simplify(env.Sub(Size{t: p}, Const(v.lo))))
 		return
 	}
-	// Common factors: coef*x in v says x in v/coef of the sum without its divisor too.
+	// The bounds also hold for the sum divided by its greatest common divisor.
 	if g := content(p); g > 1 {
 		env.assumeBounds(env.quotient(p, g), divided(v, g))
 	}
@@ -168,8 +169,8 @@ func (env *Env) assumeNot(e Size) {
 	env.setKnown(p, p.known.intersect(env.simpleBounds(Size{t: p})))
 }
 
-// assumeZero makes e == 0 a fact. If e has an atom alone, by itself or negated, the rest replaces it; else the value of
-// the sum is known.
+// assumeZero makes e == 0 a fact. If one term of e is an atom with the coefficient 1 or -1, the other terms replace that
+// atom from now on.
 func (env *Env) assumeZero(e Size) {
 	if e.t == nil || e.IsUnknown() {
 		return
@@ -193,8 +194,8 @@ func (env *Env) assumeZero(e Size) {
 	}
 }
 
-// divisible draws from p == n, where all coefficients but one share a divisor g, that the other term has a residue
-// modulo g: 8*a + b == 3 says b = 3 modulo 8.
+// divisible derives residues from p == n: if all coefficients but one share a divisor g, the remaining term has a known
+// residue modulo g. For example, 8*a + b == 3 implies that b is 3 modulo 8.
 func (env *Env) divisible(p *poly, n int64) {
 	for i, t := range p.terms {
 		g := int64(0)
@@ -264,8 +265,8 @@ func joinResidues(m1, r1, m2, r2 int64) (mod, rem int64, ok bool) {
 	return 0, 0, false
 }
 
-// solve finds an atom that e == 0 determines and the expression it equals: the newest symbol, else the newest other
-// atom.
+// solve returns an atom that e == 0 determines, and the expression that it equals. It prefers the newest symbol, then
+// the newest other atom. It returns nil if there is none.
 func (env *Env) solve(e Size) (x *atom, value Size) {
 	var coef int64
 	for i, t := range e.t.terms {
@@ -287,7 +288,8 @@ func (env *Env) solve(e Size) (x *atom, value Size) {
 	return x, env.addScaled(Size{}, -coef, value)
 }
 
-// substitute makes value replace x. What is known of x, and of sums with x, becomes known of what they turn into.
+// substitute replaces x by value from now on. It transfers the facts about x, and about sums with x, to the expressions
+// that replace them.
 func (env *Env) substitute(x *atom, value Size) {
 	if value.IsUnknown() || x.to != nil {
 		return

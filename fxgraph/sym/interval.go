@@ -20,7 +20,8 @@ func (v interval) empty() bool { return v.lo > v.hi }
 
 func (v interval) has(n int64) bool { return v.lo <= n && n <= v.hi }
 
-// addLow adds two lower bounds; a result below int64 is minus infinity, one above it the largest finite value.
+// addLow adds two lower bounds. A result below the range of int64 becomes minus infinity, a result above it the largest
+// finite value.
 func addLow(a, b int64) int64 {
 	if a == minusInf || b == minusInf {
 		return minusInf
@@ -118,7 +119,7 @@ func absBound(a int64) int64 {
 	return a
 }
 
-// divBound is x // y for bounds; a quotient by infinity is 0 or -1, whichever side it comes from.
+// divBound is x // y for bounds. A finite x divided by infinity is 0, or -1 if the signs differ.
 func divBound(x, y int64) int64 {
 	switch {
 	case x == minusInf || x == plusInf:

@@ -21,7 +21,7 @@ type Size struct {
 // Const is the constant n.
 func Const(n int64) Size { return Size{c: n} }
 
-// Unknown is the result of arithmetic that leaves int64, divides by what may be 0, or grows beyond the bounds of a
+// Unknown is the result of arithmetic that overflows int64, divides by a value that may be 0, or exceeds the bounds of a
 // normal form. Arithmetic on it yields Unknown, and no condition on it is ever decided.
 func Unknown() Size { return Size{t: unknown} }
 
@@ -54,16 +54,16 @@ func (s Size) atom() *atom {
 
 // Info describes a new symbol.
 type Info struct {
-	Name   string // of the text form, such as "s0"
-	Hint   int64  // its value in the call that is translated
+	Name   string // as printed, such as "s0"
+	Hint   int64  // its value in the translated call
 	Hinted bool   // false for a value known only at run time
-	Lo, Hi int64  // bounds that hold for each value, both included; math.MinInt64 and math.MaxInt64 are none
+	Lo, Hi int64  // inclusive bounds of its values; math.MinInt64 and math.MaxInt64 mean no bound
 }
 
-// Env owns the symbols and expressions of a translation, and what is known of them.
+// Env owns the symbols, the expressions and the facts of a translation.
 type Env struct {
 	symbols []Info
-	leaves  []*atom // of the symbols
+	leaves  []*atom // the symbols as atoms
 
 	polys map[string]*poly
 	monos map[string]*mono
@@ -71,10 +71,10 @@ type Env struct {
 	key   []byte
 	natom int
 
-	facts      []*poly // those with bounds, exclusions or a residue of their own
+	facts      []*poly // those with recorded bounds, excluded values or residues
 	recorded   []Record
-	trail      []func() // undoes facts, newest last
-	generation int      // counts substitutions: what was simplified before may not be simple any more
+	trail      []func() // functions that undo the facts, newest last
+	generation int      // number of substitutions; a result of Simplify is valid for one generation
 	depth      int      // of nested calls; beyond maxDepth nothing is concluded
 	splits     int      // nested case distinctions of max and min
 }
@@ -99,8 +99,8 @@ func (env *Env) Len() int { return len(env.symbols) }
 // Info returns the description with which the symbol was made.
 func (env *Env) Info(s Symbol) Info { return env.symbols[s] }
 
-// Bounds returns the smallest and the largest value that s may have, as far as known; math.MinInt64 and math.MaxInt64
-// are no bounds.
+// Bounds returns the smallest and the largest value that s may have. math.MinInt64 and math.MaxInt64 mean that no bound
+// is known.
 func (env *Env) Bounds(s Size) (lo, hi int64) {
 	s = env.Simplify(s)
 	if s.IsUnknown() {
@@ -110,8 +110,8 @@ func (env *Env) Bounds(s Size) (lo, hi int64) {
 	return v.lo, v.hi
 }
 
-// Hint returns the value of s in the call that is translated. ok is false if s depends on a symbol without a hint, or
-// leaves int64.
+// Hint returns the value of s in the translated call. ok is false if s depends on a symbol without a hint, or if a step
+// overflows int64.
 func (env *Env) Hint(s Size) (n int64, ok bool) {
 	return env.Eval(s, func(sym Symbol) (int64, bool) { return env.symbols[sym].Hint, env.symbols[sym].Hinted })
 }
