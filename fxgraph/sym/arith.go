@@ -149,8 +149,8 @@ func divideTerm(coef int64, atoms []*atom, b Size) (int64, []*atom, bool) {
 	return coef / b.t.terms[0].coef, rest, true
 }
 
-// split writes a as b*q + r, where q has all terms of a that are exact multiples of b. b must not be 0, and a constant b
-// must be positive. If b is constant, the constant part of r is between 0 and b-1.
+// split writes a as b*q + r, where q has all terms of a that are exact multiples of b. b must not be 0, and a constant
+// b must be positive. If b is constant, the constant part of r is between 0 and b-1.
 func (env *Env) split(a, b Size) (q, r Size) {
 	if a == b {
 		return Const(1), Size{}
@@ -324,8 +324,8 @@ func order(s Size) int {
 	return s.t.id
 }
 
-// Eval computes s from the values of its symbols. ok is false if `value` has no value for a symbol, if a divisor is 0, or
-// if a step overflows int64.
+// Eval computes s from the values of its symbols. ok is false if `value` has no value for a symbol, if a divisor is 0,
+// or if a step overflows int64.
 func (env *Env) Eval(s Size, value func(Symbol) (int64, bool)) (n int64, ok bool) {
 	if s.IsUnknown() {
 		return 0, false

@@ -169,8 +169,8 @@ func (env *Env) assumeNot(e Size) {
 	env.setKnown(p, p.known.intersect(env.simpleBounds(Size{t: p})))
 }
 
-// assumeZero makes e == 0 a fact. If one term of e is an atom with the coefficient 1 or -1, the other terms replace that
-// atom from now on.
+// assumeZero makes e == 0 a fact. If one term of e is an atom with the coefficient 1 or -1, the other terms replace
+// that atom from now on.
 func (env *Env) assumeZero(e Size) {
 	if e.t == nil || e.IsUnknown() {
 		return

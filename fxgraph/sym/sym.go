@@ -21,8 +21,8 @@ type Size struct {
 // Const is the constant n.
 func Const(n int64) Size { return Size{c: n} }
 
-// Unknown is the result of arithmetic that overflows int64, divides by a value that may be 0, or exceeds the bounds of a
-// normal form. Arithmetic on it yields Unknown, and no condition on it is ever decided.
+// Unknown is the result of arithmetic that overflows int64, divides by a value that may be 0, or exceeds the bounds of
+// a normal form. Arithmetic on it yields Unknown, and no condition on it is ever decided.
 func Unknown() Size { return Size{t: unknown} }
 
 var unknown = &poly{}
