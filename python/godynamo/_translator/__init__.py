@@ -1,1 +1,1 @@
-"""Python's side of the translator: callables, classes, types, metadata, and which code is left alone."""
+"""Python's side of the translator: callables, classes, types, metadata, and which code the eval-frame hook skips."""

@@ -1,4 +1,4 @@
-"""Which modules are worth comparing: a cheap check that proves nothing (the guards of a translation do)."""
+"""Finds modules that look alike, cheaply. It proves nothing: whether modules are equal is checked by guards."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ _TENSORS = frozenset((torch.Tensor, torch.nn.Parameter))
 
 
 class Kinds:
-    """Assigns one number to all modules that look alike: same class, same plain attributes, tensors with the same
-    metadata, and parts that look alike. Of integers (such as an unused layer number) and of other attributes, only the
-    type counts.
+    """Assigns one number to all modules that look alike.
 
-    One object serves one translation and checks each module once. It runs no user code.
+    Such modules have the same class, the same plain attributes, tensors with the same metadata, and submodules that
+    look alike. Of integers (such as an unused layer number) and of other attributes, only the types must be the same.
+    A Kinds object serves one translation and checks each module once. It runs no user code.
     """
 
     def __init__(self) -> None:
         self._of: dict[int, int] = {}
         self._kinds: dict[Any, int] = {}
-        self._modules: list[Any] = []  # keeps their ids valid
+        self._modules: list[Any] = []  # keeps the modules alive, so that their ids stay valid
 
     def of(self, module: Any) -> int:
-        """Return the number of a module's kind, or -1 if it cannot be compared (a cycle, an unusual ``__dict__``)."""
+        """Return a module's number, or -1 if it cannot be compared (a cycle of modules, an unusual ``__dict__``)."""
         known = self._of.get(id(module))
         if known is not None:
             return known
@@ -41,7 +41,7 @@ class Kinds:
 
     def _entries(self, entries: dict[Any, Any], look: list[Any], nested: bool) -> None:
         for name, v in entries.items():
-            look.append(name if type(name) is str else type(name))  # another type's hash may be user code
+            look.append(name if type(name) is str else type(name))  # hashing a name of another type may run user code
             self._look(v, look, nested)
 
     def _look(self, v: Any, look: list[Any], nested: bool) -> None:

@@ -1,4 +1,4 @@
-"""Values that functions return about the process during translation, each with the predicate that guards it."""
+"""Results of calls that query the process, computed while translating, each with the guard predicate for it."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from torch.utils._device import DeviceContext
 
 
 def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
-    """Return (the result of a function without arguments, the guard predicate that the result is the same)."""
+    """Return (the result of a function without arguments, a guard predicate that the result is the same)."""
     answer = fn()
     return answer, lambda fn: bool(fn() == answer)
 
 
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
-    """Return (the wrapped function, the text for an object inside itself, a guard: no object is being printed)."""
+    """Return (the wrapped __repr__, the text for a recursive call, a guard predicate that no such call is running)."""
     cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}
     running: set[Any] = cells["repr_running"]
     return cells["user_function"], cells.get("fillvalue", "..."), lambda _: not running
 
 
 def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
-    """Return the function to which singledispatch sends this class, and the guard predicate that it still does."""
+    """Return (the function that singledispatch chooses for a class, a guard predicate that it is still chosen)."""
     chosen = fn.dispatch(cls)
     return chosen, lambda other: other.dispatch(cls) is chosen
 
 
 def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
-    """Return a guard predicate: a class is still not a subclass of ``cls``. Abstract classes are checked again once any
-    of them has a new subclass by ``register``."""
+    """Return a guard predicate that a class is still not a subclass of ``cls``. The predicate calls issubclass() only
+    after ``register`` has been called on an abstract class."""
     token = abc.get_cache_token()
     asked = _weakly(cls)
 
@@ -52,13 +52,13 @@ def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
 
 
 def _weakly(cls: Any) -> Any:
-    if type(cls) is tuple:  # isinstance would read the __class__ of a class by its metaclass
+    if type(cls) is tuple:  # isinstance would read cls.__class__, which may run code of a metaclass
         return tuple(map(_weakly, cls))
     return weakref.ref(cls) if issubclass(type(cls), type) else cls
 
 
 def _strongly(asked: Any) -> Any:
-    """Undo ``_weakly``; a class that has died becomes an empty tuple, which has no subclasses."""
+    """Undo ``_weakly``. A class that has died becomes an empty tuple, of which nothing is a subclass."""
     if isinstance(asked, tuple):
         return tuple(map(_strongly, asked))
     if isinstance(asked, weakref.ref):
@@ -68,20 +68,23 @@ def _strongly(asked: Any) -> Any:
 
 
 def fact_is(name: str, value: Any) -> Callable[[type], bool]:
-    """Return a guard predicate on ``__module__``, ``__qualname__`` or ``__doc__`` of a class; no metaclass runs."""
+    """Return a guard predicate that a class's ``__module__``, ``__qualname__`` or ``__doc__`` equals ``value``.
+
+    It runs no code of a metaclass.
+    """
     read = type.__dict__[name].__get__
     return lambda cls: bool(read(cls) == value)
 
 
 def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
-    """Return a guard predicate on a bit of a class's flags: ``register`` of an abstract class sets some."""
+    """Return a guard predicate on a bit of a class's ``__flags__``. ``register`` of abstract classes sets some bits."""
     read = type.__dict__["__flags__"].__get__
     return lambda cls: bool(read(cls) & flag) is answer
 
 
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
-    """Return (an attribute that a module computes, a guard predicate that it is unchanged). The predicate is None for
-    values that are not plain: torch's are the same object every time."""
+    """Return (an attribute that a module's ``__getattr__`` computes, a guard predicate that it is unchanged). The
+    predicate is None if the value is no plain constant: torch's modules always return the same object then."""
     value = getattr(module, name)
     kind: Any = type(value)
     if kind not in (bool, int, float, str, type(None)):
@@ -91,7 +94,7 @@ def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callab
 
 @functools.lru_cache(maxsize=256)
 def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], bool]:
-    """Return one predicate shared by all translations that found this value."""
+    """Return the predicate for a value. All translations that found this value share the predicate."""
 
     def holds(other: types.ModuleType) -> bool:
         now = getattr(other, name)
@@ -101,14 +104,15 @@ def _still(name: str, kind: Any, value: Any) -> Callable[[types.ModuleType], boo
 
 
 def mode_active() -> bool:
-    """Return whether a torch function mode is entered that may change operations arbitrarily."""
+    """Return whether a torch function mode is active that is not a default device, so that it may change operations."""
     return bool(torch._C._len_torch_function_stack() > 0) and default_device() is None
 
 
 def default_device() -> torch.device | None:
-    """Return constructors' device from torch.set_default_device or ``with torch.device``; None under any other mode.
+    """Return the device set by torch.set_default_device or ``with torch.device``; None under any other function mode.
 
-    These modes only give constructors their device. Operations captured under them also run under them.
+    Such a device is a mode that only sets the device of tensor constructors. Operations that are captured under such a
+    mode also run under it.
     """
     device = None
     for i in range(torch._C._len_torch_function_stack()):
@@ -120,10 +124,10 @@ def default_device() -> torch.device | None:
 
 
 def is_default_device(device: torch.device) -> bool:
-    """Return whether this is the default device; guards code captured under a default device."""
+    """Return whether this is the default device. Used as the guard of code captured under a default device."""
     return default_device() == device
 
 
 def handles_nothing(_: Any) -> bool:
-    """Return whether the caller is not handling an exception; a guard predicate."""
+    """Return whether no exception is being handled. Used as a guard predicate."""
     return sys.exc_info()[1] is None

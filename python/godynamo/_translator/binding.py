@@ -1,4 +1,4 @@
-"""The text of the TypeError for a call with wrong arguments, obtained from CPython with a twin of the function."""
+"""Gets the text of the TypeError for a call with wrong arguments, by making the call with a copy of the function."""
 
 from __future__ import annotations
 

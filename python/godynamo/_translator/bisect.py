@@ -1,8 +1,8 @@
-"""GODYNAMO_BISECT, for ``godynamo bisect``: which of the user's code objects are translated at all.
+"""Implements GODYNAMO_BISECT, by which ``godynamo bisect`` chooses the code objects that are translated.
 
-``record:FILE`` allows all and adds a line to FILE for each that occurs; ``only:FILE`` leaves code not listed in FILE
-to CPython, as a frame and where it would be inlined. A line is ``file:first line:qualified name``, the same in every
-process of a program. The translator calls allowed() only if the variable is set (runtime.watched).
+``record:FILE`` allows all code objects, and adds a line to FILE for each of them. With ``only:FILE``, code that is not
+listed in FILE is neither translated nor inlined. A line is ``file:first line:qualified name``, which is the same in
+every process of a program. The translator calls allowed() only if the variable is set (runtime.watched).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ VARIABLE = "GODYNAMO_BISECT"
 
 
 def key(code: CodeType) -> str:
-    """Return a code object's line in the file."""
+    """Return the line that stands for a code object in FILE."""
     return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 
@@ -35,7 +35,7 @@ class _Bisect:
             return name in self.known
         if name not in self.known:
             self.known.add(name)
-            # One write, since processes of one program append to the same file.
+            # The line is one write, since all processes of a program append to the same file.
             with open(self.file, "a", encoding="utf-8") as lines:
                 lines.write(name + "\n")
         return True
@@ -45,7 +45,7 @@ _state: _Bisect | None = None
 
 
 def allowed(code: CodeType) -> bool:
-    """Return whether this code may be translated or inlined. Raises ValueError for a bad GODYNAMO_BISECT, OSError."""
+    """Return whether code may be translated or inlined. Raises OSError, and ValueError for a bad GODYNAMO_BISECT."""
     global _state
     if _state is None:
         _state = _Bisect(os.environ[VARIABLE])

@@ -1,4 +1,4 @@
-"""Looks up the result that a call of a function wrapped by functools.lru_cache would find, without a trace."""
+"""Looks up the result that a call of a function wrapped by functools.lru_cache would find, without a visible effect."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 Wrapper = functools._lru_cache_wrapper
 
-#: number of last objects that the wrapper's C code shows the collector: cache, function, four more (3.11's
-#: _functoolsmodule.c)
+#: The last objects that the wrapper's tp_traverse visits are the cache, the function and four others (3.11's
+#: _functoolsmodule.c). This is their number.
 _TAIL = 6
 
 
 def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
-    """Return (the wrapper's dict, the keys, results and types of its links in order); None if the layout differs."""
+    """Return (the cache dict, a flat list of each link's key, result and type); None if the layout is unexpected."""
     parts = gc.get_referents(wrapper)
     if len(parts) < _TAIL + 1 or parts[1 - _TAIL] is not wrapper.__wrapped__ or type(parts[-_TAIL]) is not dict:
         return None
@@ -33,7 +33,7 @@ def _key(args: tuple[Any, ...]) -> Any:
 def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
     """Return (whether a call with these plain constants is a hit, its result, the guard predicate for both).
 
-    None if that is unknown. Counts neither a hit nor a miss.
+    Returns None if the cache cannot be read. This counts neither a hit nor a miss.
     """
     if type(wrapper) is not Wrapper or wrapper.cache_parameters()["typed"]:
         return None
@@ -51,7 +51,7 @@ def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any]
     result = next(links[i + 1] for i in range(0, len(links), 3) if links[i] == key)
 
     def same(other: Any) -> bool:
-        # A full cache reuses the link of the oldest result for a new one, which counts as a miss.
+        # A full cache reuses the link of the oldest result for a new result, but then the number of misses changes.
         if cache.get(key) is not link:
             return False
         info = other.cache_info()

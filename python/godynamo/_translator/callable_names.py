@@ -1,4 +1,4 @@
-"""Names of callables as printed in graphs and reasons."""
+"""Names callables for graphs and reasons."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import torch.overrides
 
 
 def callable_name(fn: Any) -> str:
-    """Return the name printed in a graph: qualified for torch's operations."""
+    """Return a callable's name for a graph, a qualified name for torch's operations."""
     name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
     module = getattr(fn, "__module__", None) or ""
     if fn in ops() or module.startswith("torch"):
@@ -21,7 +21,7 @@ def callable_name(fn: Any) -> str:
     return str(name)
 
 
-#: marks a missing value
+#: result in place of a missing value
 MISSING = object()
 
 
@@ -32,7 +32,7 @@ def _op_namespaces() -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def ops() -> dict[Any, str]:
-    """Return every C function in torch's op namespaces, with its name."""
+    """Return {function: name} of all C functions in torch's namespaces of operations."""
     table: dict[Any, str] = {}
     for space in _op_namespaces():
         for name in dir(space):
@@ -65,14 +65,14 @@ for _name in dir(builtins):
 
 del _BUILTIN_NAMES[object]
 
-#: by identity: a metaclass may define its classes' hash
+#: id of the object -> name; the objects are not keys, since a metaclass may define the hash of its classes
 _NAMES_BY_ID = {id(_obj): _name for _obj, _name in _BUILTIN_NAMES.items()}
 
 _type_name: Any = type.__dict__["__qualname__"].__get__
 
 
 def builtin_name(obj: Any) -> str:
-    """Return the name of a function or type of builtins or operator, "" of another class, else a dotted name."""
+    """Return the name of a function or type of builtins or operator, "" for another class, else a dotted name."""
     known = _NAMES_BY_ID.get(id(obj))
     if known:
         return known
@@ -83,14 +83,14 @@ def builtin_name(obj: Any) -> str:
         and (owner := obj.__self__) is not None
         and type(owner) is not types.ModuleType
     ):
-        # its __qualname__ reads the class's, which a metaclass may compute
+        # obj.__qualname__ would read the class's __qualname__, which a metaclass may compute.
         return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
     return str(getattr(obj, "__qualname__", "") or "builtin")
 
 
 def bound_self(fn: Any) -> Any:
-    """Return the object a C function is bound to, MISSING for functions of modules and classes."""
+    """Return the object to which a C function is bound, MISSING for functions of modules and classes."""
     owner = getattr(fn, "__self__", None)
-    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance would run the object's code
+    if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance could run code of the object
         return MISSING
     return owner

@@ -1,4 +1,4 @@
-"""How the translator treats a callable: read from torch itself, once per object and process."""
+"""Decides how the translator treats a callable, mostly from torch's own tables, once per callable and process."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ _CALLABLE_TYPES = (
     torch._ops.OpOverload,
 )
 
-#: names of the package that captured code reads, imported with the first function: reading one later must not
-#: import it
+#: Names of the package ``godynamo`` that captured code may read. They are imported when the first function is
+#: translated, so that reading a name later imports nothing.
 ASKED_WITHIN = ("comptime", "error_on_graph_break", "is_dynamo_compiling", "is_exporting")
 
 
 @functools.lru_cache(maxsize=1)
 def _special() -> dict[Any, Classified]:
-    """Return the callables whose meaning while translating is not the call itself."""
+    """Return the callables that the translator handles in a special way, with their kinds."""
     import godynamo
 
     table: dict[Any, Classified] = {}
@@ -91,7 +91,7 @@ def _special() -> dict[Any, Classified]:
         "overrides.has_torch_function_unary",
         "overrides.has_torch_function_variadic",
     )
-    # Their results are constant in the process: availability never changes, the rest is guarded.
+    # Availability of devices never changes in a process.
     put(
         "constant",
         "cuda.is_available",
@@ -141,8 +141,8 @@ def _special() -> dict[Any, Classified]:
     return table
 
 
-# torch's Python functions that are not inlined: they use process-wide state or machinery the translator does not
-# follow.
+# Modules of torch whose Python functions are not inlined: they use process-wide state, or features of torch that the
+# translator does not support.
 _OPAQUE_MODULES = tuple(
     "torch." + name
     for name in "_dynamo _inductor utils.data distributed autograd serialization optim cuda random jit fx export "
@@ -150,8 +150,8 @@ _OPAQUE_MODULES = tuple(
     "multiprocessing profiler backends _functorch nn.init _tensor_str".split()
 )
 
-# Exceptions to _OPAQUE_MODULES. torch._check and the like call the last one to check numbers that may be symbolic;
-# Python's numbers are not symbolic.
+# Exceptions to _OPAQUE_MODULES. torch._check and similar functions call symbolic_shapes to check numbers that may be
+# symbolic, but captured code has only Python numbers.
 _INLINED_MODULES = (
     "torch.nn.modules",
     "torch.backends.mha",
@@ -161,28 +161,29 @@ _INLINED_MODULES = (
     "torch.fx.experimental.symbolic_shapes",
 )
 
-#: modules whose Python functions have stand-ins, see _polyfills
+#: modules with Python functions that have stand-ins, see _polyfills
 _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
 _cache: dict[Any, Classified] = {}
 
-#: for functions made by a call of a torch function (a decorator's): they live only as long as the user's code holds
-#: them
+#: The same for torch's closures, such as functions that a decorator has returned. They may die, and their entries then
+#: disappear.
 _cache_of_made: IdentityMap[Any, Classified] = IdentityMap()
 
 
 def classify(obj: Any) -> Classified:
-    """Return how the translator treats a callable: OWN for the user's, or a row of CallableKind.
+    """Return how the translator treats a callable: OWN for the user's callables, else a kind of CallableKind.
 
-    Registered functions (allow_in_graph, disallow_in_graph, disable) are looked up each time, torch's own are cached.
+    Registrations (allow_in_graph, disallow_in_graph, disable) are looked up each time. Kinds of torch's callables are
+    cached.
     """
     if type(obj) is typing.NewType:
-        return classified("first")  # its call returns the argument
+        return classified("first")  # a call of a NewType returns the argument
     if obj is torch._C._VariableFunctions:
         return classified("namespace")
     kind = type(obj)  # isinstance would read obj's __class__
-    # HigherOrderOperator's metaclass is abc's, whose check crashes on types that CPython does not initialize (the type
-    # of code.co_positions() in 3.11).
+    # issubclass(kind, HigherOrderOperator) would call ABCMeta, which crashes on types that CPython does not initialize
+    # (the type of code.co_positions() in 3.11).
     if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):
         return OWN
     registered = runtime.registered_kind(obj)
@@ -195,7 +196,7 @@ def classify(obj: Any) -> Classified:
     if known is not None:
         return known
     if isinstance(obj, types.FunctionType):
-        # Not __module__, which functools.wraps copies: torch.compile's wrapper has the user's.
+        # functools.wraps copies __module__: a wrapper of torch.compile has the __module__ of the user's function.
         module = obj.__globals__.get("__name__") or ""
     else:
         module = getattr(obj, "__module__", None) or ""
@@ -203,7 +204,7 @@ def classify(obj: Any) -> Classified:
     if isinstance(obj, types.BuiltinFunctionType) and word == OWN:
         return OWN
     if isinstance(obj, types.MethodWrapperType):
-        return word  # it holds a user object
+        return word  # not cached, because the method-wrapper holds a user object
     if not isinstance(obj, types.FunctionType) or module.split(".", 1)[0] == "torch":
         cache[obj] = word
     return word
@@ -223,7 +224,7 @@ def _classify(obj: Any, module: str) -> Classified:
         if module == "godynamo.comptime":
             return classified("comptime", obj.__name__[1:])
         if module == "torch._dynamo.external_utils" and obj.__name__ == "is_compiling":
-            return classified("true")  # torch._dynamo.is_compiling; torch._dynamo need not be imported
+            return classified("true")  # this is torch._dynamo.is_compiling, found without importing torch._dynamo
         if module == "godynamo" or module.startswith("godynamo."):
             return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
@@ -236,7 +237,7 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("transformed")
         if pure.is_pure(obj, module):
             return classified("pure")
-        # Wrappers whose builtin FX cannot name: it would print torch.split, which is the wrapper.
+        # These functions wrap a C function of the same name. FX can name only the wrapper, such as torch.split.
         if module == "torch.functional":
             return classified("op")
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
@@ -246,19 +247,19 @@ def _classify(obj: Any, module: str) -> Classified:
 
 _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.break_errors")
 
-#: the code of functions returned by functools.singledispatch
+#: the code object of the functions that functools.singledispatch returns
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
 
 
 def _caches_plainly(fn: Any) -> bool:
-    """Return whether calling a singledispatch function's dispatch has no effect except on a cache that nobody reads."""
-    dispatch = fn.__dict__.get("dispatch")  # absent while singledispatch() makes the function
+    """Return whether calling ``fn.dispatch``, of a singledispatch function, changes only singledispatch's own cache."""
+    dispatch = fn.__dict__.get("dispatch")  # missing while singledispatch() is still making the function
     if type(dispatch) is not types.FunctionType:
         return False
     return type(inspect.getclosurevars(dispatch).nonlocals.get("dispatch_cache")) is weakref.WeakKeyDictionary
 
 
-#: the code of the wrappers that dataclasses and reprlib put around a __repr__, which may call itself
+#: code objects of the wrappers with which dataclasses and reprlib protect a __repr__ from endless recursion
 _RECURSIVE = (
     dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
     reprlib.recursive_repr()(repr).__code__,
@@ -266,8 +267,9 @@ _RECURSIVE = (
 
 
 def stand_in(obj: Any) -> tuple[Any, bool] | None:
-    """Return (function or class, fold) called instead of a callable: the user's own (substitute_in_graph), or one from
-    _polyfills. fold: the callable itself may be called during translation if all arguments are known."""
+    """Return (stand-in, fold) for a callable, or None. The stand-in is a function or class that is inlined instead: the
+    user's (substitute_in_graph), or one of _polyfills. If ``fold`` is true and all arguments are known, the callable
+    itself may be called during translation."""
     found = runtime.substitute_of(obj)
     if found is not None:
         return found
@@ -277,14 +279,14 @@ def stand_in(obj: Any) -> tuple[Any, bool] | None:
 
 
 def stand_in_object(obj: Any) -> Any:
-    """Return (maker, args, kwargs) of the stand-in for an object of the frame, or None; see _polyfills.find_object."""
+    """Return (maker, args, kwargs) of the stand-in for a C object that a frame uses, or None."""
     from .. import _polyfills
 
     return _polyfills.find_object(obj)
 
 
 def polyfill(name: str) -> Any:
-    """Return a function of _polyfills by "module.function"."""
+    """Return the function of _polyfills with the name "module.function"."""
     from .. import _polyfills
 
     return _polyfills.named(name)
@@ -294,8 +296,8 @@ _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "nu
 
 
 def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:
-    """Return the result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...;
-    argkinds as for result_kind, without self."""
+    """Return the result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...
+    ``argkinds`` is as for result_kind, without self."""
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)
@@ -308,11 +310,11 @@ def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str =
 
 
 def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) -> str:
-    """Return the result kind of a torch function called with ``nargs`` positional arguments of the given kinds."""
+    """Return the result kind of a call of a torch function with ``nargs`` positional arguments of these kinds."""
     name = callable_name(fn)
     if name.endswith("_") and not name.endswith("__"):
         return "self"
     return runtime.result_kind_call(fn, nargs, kwnames, argkinds)
 
 
-_ = F  # imported so that torch.nn.functional's module object exists before it is classified
+_ = F  # torch.nn.functional is imported here so that it exists before its functions are classified

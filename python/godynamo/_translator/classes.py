@@ -1,4 +1,4 @@
-"""How the translator treats classes; metaclasses that could be the user's are not consulted."""
+"""Classifies classes for the translator. Code of metaclasses that could be the user's does not run."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import types
 import typing
 from typing import Any
 
-#: names that class statements, collections.namedtuple and dataclasses define in a class
+#: special names that class statements, collections.namedtuple and dataclasses define in a class
 _USUAL_SPECIALS = frozenset(
     "__module__ __qualname__ __doc__ __dict__ __slots__ __weakref__ __annotations__ __orig_bases__ __parameters__ "
     "__match_args__ "
@@ -16,14 +16,14 @@ _USUAL_SPECIALS = frozenset(
 
 
 def _own_specials(cls: type) -> bool:
-    """Return whether a namedtuple's class defines special methods that operators use."""
+    """Return whether a subclass of a namedtuple defines special methods that operators use."""
     own = cls.__mro__[: cls.__mro__.index(tuple)]
     names = {name for k in own if k is not typing.Generic for name in vars(k)}
     return any(name[:2] == name[-2:] == "__" for name in names - _USUAL_SPECIALS)
 
 
 def _member(cls: type, name: str) -> Any:
-    """Look a name up in a class and its bases without running its metaclass; None if it is missing."""
+    """Look a name up in a class and its bases, without running the metaclass. Returns None if it is missing."""
     for k in type.__dict__["__mro__"].__get__(cls):
         own = type.__dict__["__dict__"].__get__(k)
         if name in own:
@@ -46,9 +46,9 @@ def named_tuple_fields(cls: type) -> str:
 
 
 def checked_classes(cls: Any) -> tuple[type, ...] | None:
-    """Return the classes that isinstance and issubclass with ``cls`` check, None if that runs user code: plain
-    metaclasses, abc's own, unions and tuples of such run none."""
-    if issubclass(type(cls), type):  # isinstance would read its __class__ through the metaclass
+    """Return the classes that isinstance and issubclass with ``cls`` check, or None if the check may run user code.
+    Classes with plain metaclasses or ABCMeta, and unions and tuples of these, run no user code."""
+    if issubclass(type(cls), type):  # isinstance would read cls.__class__ through the metaclass
         return (cls,) if _pure_check(cls) else None
     if isinstance(cls, tuple):
         parts = [checked_classes(c) for c in cls]
@@ -81,14 +81,14 @@ def _pure_check(cls: type) -> bool:
 
 
 def library_class(cls: type) -> bool:
-    """Return whether it is torch's or our class: nobody assigns its special methods or its bases."""
+    """Return whether a class is torch's or godynamo's. No program assigns special methods or bases of such a class."""
     module = type.__dict__["__dict__"].__get__(cls).get("__module__")  # read without the metaclass
     return type(module) is str and module.split(".", 1)[0] in ("torch", "godynamo")
 
 
 def plain_layout(cls: type) -> bool:
-    """Return whether instances of cls consist only of a dict or slots: no base class written in C except object and
-    SimpleNamespace, which has only a dict. An abstract class has no instances."""
+    """Return whether instances of cls consist only of a dict or slots. Such a class has no base class written in C
+    except object and SimpleNamespace, which has only a dict, and is not abstract."""
     is_abstract = 1 << 20
     bare = (object, types.SimpleNamespace)
     return not cls.__flags__ & is_abstract and all(c in bare or _class_statement_made(c) for c in cls.__mro__)
@@ -98,8 +98,8 @@ def _class_statement_made(cls: type) -> bool:
     heap_type, disallow_instantiation = 1 << 9, 1 << 7
     if not cls.__flags__ & heap_type or cls.__flags__ & disallow_instantiation:
         return False
-    # C's heap types have their own functions and fields; a class statement adds a dict, a list of weak references,
-    # slots
+    # Heap types made in C have C functions and C fields. A class statement adds only a dict, a list of weak references
+    # and slots.
     if any(_written_in_c(cls, d) for d in vars(cls).values()):
         return False
     fields = sum(type(d) is types.MemberDescriptorType for d in vars(cls).values())
@@ -108,8 +108,8 @@ def _class_statement_made(cls: type) -> bool:
 
 
 def _written_in_c(cls: type, attribute: Any) -> bool:
-    """Return whether C code defined this slot, method or ``__new__`` on exactly this class."""
-    kind = type(attribute)  # isinstance would read its __class__
+    """Return whether this slot, method or ``__new__`` is implemented in C for exactly this class."""
+    kind = type(attribute)  # isinstance would read attribute.__class__
     if kind is types.WrapperDescriptorType or kind is types.MethodDescriptorType:
         return attribute.__objclass__ is cls
     return kind is types.BuiltinFunctionType and attribute.__self__ is cls

@@ -1,7 +1,8 @@
-"""The argument of godynamo.comptime's functions: frames, graph and guards at the call, as the translation knows them.
+"""The argument of functions passed to godynamo.comptime: the translation's frames, graph and guards at the call.
 
-The Go side (bytecode/translate/frame_comptime.go) takes the picture without realizing a value, and queries on it add no
-guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor, in a separate session.
+The Go side (bytecode/translate/frame_comptime.go) takes this picture without building real values, and reading the picture
+adds no guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor in a separate
+session.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from .. import exc
 from .._backends import graph_modules
 from .fake import Session
 
-#: (kind, text, type or None, known, value or None, node or -1, example or None)
+#: a value of the translation: (kind, text, type or None, whether known, value or None, node or -1, example or None)
 View = tuple[str, str, type | None, bool, Any, int, Any]
-#: (code, line, offset or -1, ((name, view), ...), views of the stack)
+#: a frame: (code, line, offset or -1, ((variable's name, its View), ...), Views of the value stack)
 Frame = tuple[types.CodeType, int, int, tuple[tuple[str, View], ...], tuple[View, ...]]
 
 
 class _Break(Exception):
-    """The user's function requests a graph break."""
+    """Raised by ComptimeContext.graph_break()."""
 
 
 class _Picture:
-    """One place of one translation."""
+    """The state of a translation at a call of comptime."""
 
     def __init__(
         self, frames: tuple[Frame, ...], rows: list[Any], examples: list[Any], guards: tuple[str, ...]
@@ -44,7 +45,7 @@ class _Picture:
         self._graph_module: Any = None
 
     def fake(self, node: int) -> Any:
-        """Return the fake value of a node of the graph."""
+        """Return the fake value of a graph node, given its index."""
         if self._session is None:
             session = Session()
             for i, (row, example) in enumerate(zip(self.rows, self.examples, strict=True)):
@@ -56,7 +57,7 @@ class _Picture:
         return self._session.value(node)
 
     def graph_module(self) -> Any:
-        """Return the graph so far as a torch.fx.GraphModule; its results are not known yet, so it returns none."""
+        """Return the graph so far as a torch.fx.GraphModule. It has no outputs, which are not known yet."""
         if self._graph_module is None:
             output: tuple[Any, ...] = ("output", "output", "output", ((),), {}, "")
             inputs = [e for row, e in zip(self.rows, self.examples, strict=True) if row[0] == "placeholder"]
@@ -65,7 +66,7 @@ class _Picture:
 
 
 class ComptimeVar:
-    """A user value as far as it is known during translation; ``repr`` describes it."""
+    """What the translation knows about a value of the user's code. ``repr`` describes it."""
 
     def __init__(self, view: View, picture: _Picture) -> None:
         self._kind, self._text, self._type, self._known, self._value, self._node, self._example = view
@@ -76,24 +77,24 @@ class ComptimeVar:
         return self._known
 
     def as_python_constant(self) -> Any:
-        """Return the value, on which the entry may have no guard. Raises ValueError if the value is unknown."""
+        """Return the value. The entry need not have a guard for it. Raises ValueError if the value is unknown."""
         if not self._known:
             raise ValueError(f"{self!r} is not known while translating")
         return self._value
 
     def is_proxy(self) -> bool:
-        """Return whether it is a value of the graph, for which :meth:`as_proxy` returns the node."""
+        """Return whether the value is a node of the graph, which :meth:`as_proxy` returns."""
         return self._node >= 0
 
     def as_proxy(self) -> Any:
-        """Return the node of the graph so far (torch.fx.Node). Raises ValueError if it is not a value of the graph."""
+        """Return the value's torch.fx.Node in the graph so far. Raises ValueError if the graph has no such node."""
         if self._node < 0:
             raise ValueError(f"{self!r} is no value of the graph")
         nodes = {n.name: n for n in self._picture.graph_module().graph.nodes}
         return nodes[self._picture.rows[self._node][1]]
 
     def as_fake(self) -> Any:
-        """Return a fake tensor with this one's metadata; do not change it. Raises TypeError if this is not a tensor."""
+        """Return a fake tensor with the tensor's metadata; do not change it. Raises TypeError for other values."""
         if self._example is not None:
             from torch._subclasses.fake_tensor import FakeTensorMode
 
@@ -103,22 +104,22 @@ class ComptimeVar:
         return self._picture.fake(self._node)
 
     def size(self, dim: int | None = None) -> Any:
-        """Return the tensor's sizes, or that of one dimension. Raises TypeError if it is not a tensor."""
+        """Return the tensor's sizes, or the size of one dimension. Raises TypeError if the value is not a tensor."""
         tensor = self._example if self._example is not None else self.as_fake()
         return tensor.size() if dim is None else tensor.size(dim)
 
     def python_type(self) -> type:
-        """Return its type(); raises TypeError if that is unknown."""
+        """Return the value's type. Raises TypeError if the type is unknown."""
         if self._type is None:
             raise TypeError(f"the type of {self!r} is not known while translating")
         return self._type
 
     def is_dynamic(self) -> bool:
-        """Return whether it is symbolic: never, since sizes and numbers are constants of a translation."""
+        """Return whether the value is symbolic: always False, as sizes and numbers are constants of a translation."""
         return False
 
     def force_static(self) -> None:
-        """Make it a constant of the translation: numbers already are. Raises TypeError for an unknown value."""
+        """Make the value a constant of the translation. Numbers already are. Raises TypeError for an unknown value."""
         if not self._known:
             raise TypeError(f"{self!r} cannot be made static")
 
@@ -137,7 +138,7 @@ class ComptimeVar:
 
 
 class ComptimeContext:
-    """The argument with which the function given to ``comptime`` is called."""
+    """The argument of a function that is passed to ``comptime``."""
 
     def __init__(self, picture: _Picture, level: int = 0) -> None:
         self._picture = picture
@@ -151,14 +152,14 @@ class ComptimeContext:
         return frames[level]
 
     def get_local(self, name: str, *, stacklevel: int = 0) -> ComptimeVar:
-        """Return a variable of the frame, or with ``stacklevel`` of a caller's. Raises KeyError if there is none."""
+        """Return a variable of the frame, or with ``stacklevel`` of a caller's frame. Raises KeyError if missing."""
         values = dict(self._frame(stacklevel)[3])
         if name not in values:
             raise KeyError(f"{name!r}; variables here: {', '.join(values) or 'none'}")
         return ComptimeVar(values[name], self._picture)
 
     def parent(self) -> ComptimeContext:
-        """Return the caller's context; raises ValueError in the outermost frame."""
+        """Return the context of the caller's frame. Raises ValueError in the outermost frame."""
         self._frame(1)
         return ComptimeContext(self._picture, self._level + 1)
 
@@ -167,7 +168,7 @@ class ComptimeContext:
         raise _Break(msg)
 
     def graph(self) -> Any:
-        """Return a copy of the graph so far, as torch.fx.Graph: changing it has no effect."""
+        """Return a copy of the graph so far, as torch.fx.Graph. Changing the copy has no effect."""
         return self._picture.graph_module().graph
 
     def assert_static(self, val: ComptimeVar) -> None:
@@ -210,12 +211,12 @@ class ComptimeContext:
         print("\n".join(sorted(self._picture.guards)), file=file)
 
     def sleep(self, sec: float) -> None:
-        """Wait."""
+        """Wait for this number of seconds."""
         time.sleep(sec)
 
 
 def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
-    """Convert an argument: a function as such, anything else to a ComptimeVar."""
+    """Convert an argument of the call: a function to the function, anything else to a ComptimeVar."""
     if given[0] == "function" and len(given) == 2:
         return given[1]
     if given[0] == "code" and len(given) == 6:
@@ -228,7 +229,7 @@ def _argument(given: tuple[Any, ...], picture: _Picture) -> Any:
 
 
 def _closed_over(var: ComptimeVar) -> Any:
-    """Return the closure variable's value if it is known, otherwise the ComptimeVar."""
+    """Return a closure variable's value if it is known, otherwise its ComptimeVar."""
     return var.as_python_constant() if var.is_python_constant() else var
 
 
@@ -245,7 +246,7 @@ def _stacklevel(var: Any) -> int:
 
 
 def _shorthand(name: str) -> Callable[..., Callable[[ComptimeContext], Any]]:
-    """Convert the call ``comptime.print_locals(stacklevel=1)`` to a function of the context."""
+    """Return a function that converts a call, ``comptime.print_locals(stacklevel=1)``, to a function of a context."""
 
     def of(*, stacklevel: Any = 0) -> Callable[[ComptimeContext], Any]:
         return lambda ctx: getattr(ctx, name)(stacklevel=_stacklevel(stacklevel))
@@ -276,9 +277,10 @@ _CALLS: dict[str, Callable[..., Callable[[ComptimeContext], Any]]] = {
 
 
 def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[Any, ...]) -> str | None:
-    """Run a call of comptime's, for the translator. Returns the message of a graph break that it requests, or None.
+    """Run a call of ``comptime`` or of one of its shorthands, for the translator.
 
-    Raises exc.ComptimeError for exceptions of the user's function.
+    Returns the message of the graph break that the call requests, or None. Raises exc.ComptimeError if the user's
+    function raises.
     """
     seen = _Picture(*picture)
     try:
@@ -290,7 +292,7 @@ def call(name: str, args: Sequence[Any], kwargs: dict[str, Any], picture: tuple[
         return str(asked)
     except Exception as error:
         where = seen.frames[0]
-        said = error.args[0] if isinstance(error, KeyError) and error.args else error  # its str() is a repr
+        said = error.args[0] if isinstance(error, KeyError) and error.args else error  # str(KeyError) would add quotes
         text = f"{type(error).__name__}: {said}" if str(said) else type(error).__name__
         raise exc.ComptimeError(
             f"comptime at {where[0].co_filename}:{where[1]} in {where[0].co_name}: {text}"

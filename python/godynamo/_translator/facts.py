@@ -1,6 +1,6 @@
-"""The table of objects that the Go side gets from Python: :func:`facts` is fetched at the first translation and kept.
+"""Makes the table of objects that the Go side gets from Python. Go calls :func:`facts` once, at the first translation.
 
-Its functions are called only during translation, never on a hit.
+Functions in the table are called only during translation, never on a hit.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ from .values import (
 
 _TORCH_CONSTANTS = (torch.dtype, torch.device, torch.layout, torch.memory_format, torch.Size, torch.qscheme)
 
-#: other types of immutable values that user code reads and passes on: unions and aliases of typing, limits of dtypes,
-#: regular expressions
+#: additional types of immutable values that user code reads and passes on: unions and aliases of typing, limits of
+#: dtypes, regular expressions
 _PLAIN_CONSTANTS = (
     torch.finfo,
     torch.iinfo,
@@ -73,7 +73,7 @@ _PLAIN_CONSTANTS = (
     type(sys.flags),
 )
 
-# Types compared by identity: torch's singletons, and immutable values whose equality does not cover everything.
+# Types whose values are compared by identity: torch's singletons, and immutable values whose ``==`` ignores something.
 _SINGLETONS = (
     *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
     *(type(sys.version_info), type(sys.flags)),
@@ -81,14 +81,14 @@ _SINGLETONS = (
 
 
 def _autograd_parts() -> tuple[Any, Any]:
-    """Return the class that replaces ctx, and the maker of a function that torch.fx can name (_polyfills.autograd)."""
+    """Return _polyfills.autograd's class that replaces ctx, and its maker of functions that torch.fx can name."""
     from .._polyfills import autograd
 
     return autograd.Context, autograd.applied
 
 
 def facts() -> dict[str, Any]:
-    """Return the objects by which the Go side distinguishes kinds."""
+    """Return the table: name -> object."""
     import godynamo
 
     for name in ASKED_WITHIN:

@@ -1,4 +1,4 @@
-"""Metadata of graph values during translation, by torch's FakeTensor: used only if Go has no cheaper answer."""
+"""Computes metadata of graph values during translation with torch's FakeTensor, if Go has no cheaper rule for them."""
 
 from __future__ import annotations
 
@@ -20,26 +20,26 @@ from . import torch_function, vague
 
 
 class _Unseen:
-    """No value yet."""
+    """In place of the value of a node that has not run."""
 
 
 _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """A result whose metadata depend on data or can only be guessed, and every value computed from it."""
+    """In place of a result whose metadata depend on data or can only be guessed, and of all values computed from it."""
 
     def __init__(self, root: int, error: Exception) -> None:
-        self.root = root  #: the operation's index
+        self.root = root  #: index of the operation with this result
         self._kind, self._args = type(error), error.args
 
     def error(self) -> Exception:
-        """Return a copy of the operation's exception: the original's traceback would keep the user's frames alive."""
+        """Return a copy of the operation's exception. The original's traceback would keep the user's frames alive."""
         return self._kind(*self._args)
 
 
 def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
-    """Return whether an operation may change an operand, judged by its name, as for torch's."""
+    """Return whether an operation may change an operand: it has a name of an in-place operation, or an ``out``."""
     name = target if op == "call_method" else getattr(target, "__name__", "")
     return name.endswith("_") or name in _IN_PLACE or "out" in kwargs
 
@@ -50,10 +50,10 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 
 
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
-    """Return torch's state as input of the rules for sizes: (default dtype, default device, torch.strided).
+    """Return (default dtype, default device, torch.strided), the state that Go's rules for sizes need.
 
-    None if a mode that affects results is active: autocast, a mode for torch functions or dispatch, functorch's
-    transforms.
+    Returns None if a mode that affects results is active: autocast, a function mode, a dispatch mode, or one of
+    functorch's transforms.
     """
     c = torch._C
     if (
@@ -78,26 +78,26 @@ class Session:
         self._watch = vague.Watch(self._mode)
         self._values: dict[int, Any] = {}
         self._examples: dict[int, torch.Tensor] = {}  # the real inputs
-        self._stuck = -1  # see root()
-        self._state: torch_state.State | None = None  # modes for the nodes, once one of them has switched a mode
+        self._stuck = -1  # index of the operation whose unknown result has prevented a node from running, see root()
+        self._state: torch_state.State | None = None  # the modes under which nodes run, once a node has switched modes
 
     def set_state(self, state: torch_state.State) -> None:
-        """Run the nodes from here on as if torch's modes were these; a node's switches apply to the next nodes."""
+        """Run the following nodes under these modes of torch. If a node switches modes, later nodes see the switch."""
         self._state = state
 
     def input(self, index: int, tensor: Any) -> None:
-        """Add a graph input that looks like ``tensor``, or a number that differs in each call."""
+        """Add a graph input. ``tensor`` is an example of it; it may also be a number that differs in each call."""
         if not isinstance(tensor, torch.Tensor):
             self._values[index] = tensor
             return
-        # Raises for quantized and nested tensors.
+        # This raises for quantized and nested tensors.
         self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
         self._examples[index] = tensor
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
         """Run one node row (see _backends/rows.py) and keep its fake result. Raises the operation's exceptions."""
         op, _name, target, args, kwargs = row[:5]
-        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # run by result(), or before
+        if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # the node has run already
             return
         a = self._resolve(args)
         k = self._resolve(kwargs)
@@ -109,11 +109,11 @@ class Session:
                 self._values[index] = operand
                 return
         if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
-            self._values[index] = a[0]  # its class is known; nothing else changes
+            self._values[index] = a[0]  # only the class changes, and Go knows the class
             return
         if target in torch_function.PLAIN:
             target, a = torch_function.PLAIN[target], a[1:]
-        # A call that cannot work raises for the user when it runs; torch must not log it as an error now.
+        # A wrong call raises in the user's code when it runs. So torch must not log it as an error now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
         outside = self._watch.vague = None
@@ -121,7 +121,8 @@ class Session:
             outside = torch_state.snapshot()
             torch_state.restore(self._state)
         try:
-            # The state that inference mode saves and restores must not hold the fake mode.
+            # These functions run outside the fake mode: inference mode saves the state and restores it later, and the
+            # saved state must not contain the fake mode.
             with unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
@@ -141,13 +142,13 @@ class Session:
         self._values[index] = value
 
     def forget(self, start: int) -> None:
-        """Drop the nodes from this index on: they have been replaced."""
+        """Drop the nodes from this index on, because other nodes have replaced them."""
         for index in [i for i in self._values if i >= start]:
             del self._values[index]
             self._examples.pop(index, None)
 
     def own_memory(self, results: tuple[int, ...], others: tuple[int, ...]) -> bool:
-        """Return whether the results are tensors that share no memory with each other or with the others."""
+        """Return whether the results are tensors that share memory neither with each other nor with ``others``."""
         made = [self._values.get(i) for i in results]
         if not all(isinstance(t, torch.Tensor) and vague.layout(t) is torch.strided for t in made):
             return False
@@ -161,26 +162,28 @@ class Session:
         return len({*storages}) == len(storages) and seen.isdisjoint(storages)
 
     def value(self, index: int) -> Any:
-        """Return the fake value of a node that has run. Raises the operation's error if its metadata are unknown."""
+        """Return the fake value of a node that has run. If its metadata are unknown, raise the reason's exception."""
         found = self._values[index]
         if isinstance(found, _Unknown):
             raise found.error()
         return found
 
     def root(self, index: int) -> int:
-        """Return the operation whose unknown metadata make this node's unknown, or prevent running it; -1: none."""
+        """Return the operation whose unknown metadata make this node's unknown or keep the node from running, or -1."""
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
         return found.root if isinstance(found, _Unknown) else stuck
 
     def result(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str]) -> tuple[Any, ...]:
-        """Run a user's function (allow_in_graph) at this node; return a description of its result.
+        """Run a user's function (allow_in_graph) at this node.
 
-        Returns (whether it changed a tensor argument, description). A description is ("tensor",); ("value", v), the
-        same v for all calls that look like this one; ("list" | "tuple", class, (descriptions)); ("dict", class, (keys),
-        (descriptions)); ("function",); ("unknown", what). The function runs on fake tensors. A function that reads its
-        tensors' data runs on copies of the inputs, and on ones for all other values: then only the kinds of its results
-        are trusted, and its tensors' metadata are unknown. Raises the function's exceptions there.
+        Returns (whether the function changed a tensor argument, a description of its result). A description is one of
+        ("tensor",); ("value", v), if the value is v for all calls with the same metadata; ("list" | "tuple", class,
+        (descriptions)); ("dict", class, (keys), (descriptions)); ("function",); ("unknown", what).
+
+        The function runs on fake tensors. If that fails or its metadata can only be guessed, it runs on copies of the
+        graph inputs, and on ones in place of computed values. Then only the kinds of the results are trusted, the
+        metadata of result tensors are unknown, and the function's exceptions propagate.
         """
         if any(isinstance(x, _Unknown) for x in torch.utils._pytree.tree_leaves(self._resolve((row[3], row[4])))):
             raise vague.VagueMetadata("an operand whose metadata are unknown")
@@ -189,9 +192,9 @@ class Session:
             changed = self._run_watched(index, row, self._resolve)
             if self._watch.vague is None:
                 return changed, _describe(self._values[index], True)
-        except Exception:  # anything that fake tensors do not support
+        except Exception:  # fake tensors do not support something that the function does
             self._values.pop(index, None)
-            if isinstance(row[2], torch._ops.HigherOrderOperator):  # it checks its arguments on fake tensors
+            if isinstance(row[2], torch._ops.HigherOrderOperator):  # it works on fake tensors, so the call is wrong
                 raise
         state = torch.get_rng_state()
         try:
@@ -218,7 +221,7 @@ class Session:
         return any(t._version != version for t, version in before)
 
     def _concrete(self, index: int) -> Any:
-        """Return a real value that looks like a node's: a copy of the input, or ones for a computed value."""
+        """Return a real value in place of a node's value: a copy of a graph input, ones for a computed value."""
         if index in self._examples:
             t = self._examples[index]
             return t.detach().clone().requires_grad_(t.requires_grad)
@@ -243,7 +246,10 @@ class Session:
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
-    """Run torch.while_loop once, since its own rule for fake tensors makes symbols. Raises if metadata changes."""
+    """Run the body of torch.while_loop once. The operator's own rule for fake tensors would make symbols.
+
+    Raises RuntimeError if the body changes the metadata of a carried tensor.
+    """
     results = body(*carried, *outside)
     for before, after in zip(carried, results, strict=True):
         if (before.shape, before.stride(), before.dtype, before.device) != (
@@ -258,7 +264,7 @@ _PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torc
 
 
 def _describe(value: Any, believed: bool) -> tuple[Any, ...]:
-    """Describe a value as Session.result does; believed: numbers and text depend only on the arguments' metadata."""
+    """Return the description of a value, see Session.result. believed: trust the values of numbers and texts."""
     kind = type(value)
     if isinstance(value, torch.Tensor):
         return ("tensor",)

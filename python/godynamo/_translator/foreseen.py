@@ -1,4 +1,4 @@
-"""Python values that torch's code reads from the frame's tensors, computed while translating and again by a guard."""
+"""Computes Python values that torch's code reads from tensors (foreseen values): while translating, and in a guard."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
 
-#: reads of the tensor in which the operations end; "size" returns the tensor and compares its metadata
+#: ways in which code reads the last operation's tensor; for "size", the tensor's metadata are compared
 _ASK: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "int": int,
@@ -26,20 +26,20 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: how often a frame's values may differ from earlier ones; after that they are not predicted any more
+#: how often values in a frame may change; after that they are not foreseen any more
 _MAX_CHANGES = 3
 
-#: the values so far, by the frame's code and the question
+#: code of a frame -> question (which value is read, see foresee) -> all values so far
 _answers: CodeMap[dict[str, set[Any]]] = CodeMap()
 
 
 def forget() -> None:
-    """Drop all values, once their entries are gone."""
+    """Drop all values. Called when all entries have been dropped."""
     _answers.clear()
 
 
 def _settled(code: CodeType, question: str, told: Any) -> bool:
-    """Return whether a value is worth a guard: a question that has had many values will have more."""
+    """Record a value. Return whether it is worth a guard, which it is not if the frame's values change too often."""
     asked = _answers.setdefault(code, {})
     known = asked.setdefault(question, set())
     if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
@@ -49,14 +49,14 @@ def _settled(code: CodeType, question: str, told: Any) -> bool:
 
 
 def _told(value: Any) -> Any:
-    """Return the part of the value that must be the same again."""
+    """Return the part of a value that a guard compares."""
     if isinstance(value, torch.Tensor):
         return value.shape, value.stride(), value.dtype
     return type(value), value.hex() if isinstance(value, float) else value
 
 
 def _servable(x: Any) -> bool:
-    """Return whether it is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
+    """Return whether ``x`` is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
     return (
         type(x) in (torch.Tensor, torch.nn.Parameter)
         and x.device.type == "cpu"
@@ -73,7 +73,7 @@ def _plain(x: Any) -> Any:
 
 
 def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[Any], Any]:
-    """Compile a function from the tensor of node ``start`` (-1: any) to the value read from node ``end``."""
+    """Compile a function of the tensor of node ``start`` (-1: of any tensor) that returns the value of node ``end``."""
     scope: dict[str, Any] = {"ask": _ASK[ask]}
 
     def text(arg: Any) -> str:
@@ -105,11 +105,12 @@ def _function(rows: Sequence[Row], start: int, end: int, ask: str) -> Callable[[
 def foresee(
     rows: Sequence[Row], start: int, end: int, ask: str, x: Any, code: CodeType, question: str
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
-    """Return (value, guard predicate, its text) of the value that ``ask`` reads from node ``end``, or None.
+    """Return (value, guard predicate, the guard's text) for the value that ``ask`` reads from node ``end``, or None.
 
-    The nodes of ``rows`` (see _backends/rows.py) are computed from the tensor ``x`` of node ``start`` (None: they need
-    no tensor). None if ``x`` is not a plain CPU tensor, if this raises, if the value is neither a number nor a tensor,
-    or if it has changed too often: ``question`` identifies it in the frame of ``code``.
+    The nodes of ``rows`` (see _backends/rows.py) are computed from the tensor ``x`` of node ``start``. They need no
+    tensor if ``x`` is None. ``question`` identifies the value among those of the frame of ``code``. The result is None
+    if ``x`` is not a plain CPU tensor, if a node raises, if the value is neither a number nor a tensor, or if values of
+    this frame have changed too often.
     """
     x = torch.empty(0) if x is None else x
     if not _servable(x):
@@ -125,7 +126,7 @@ def foresee(
         return None
 
     def same(other: Any) -> bool:
-        """Return whether the value is the same for this tensor; the guard."""
+        """Return whether the value is the same for this tensor. This is the guard predicate."""
         if not _servable(other):
             return False
         try:

@@ -1,4 +1,4 @@
-"""The fields of % formats and of str.format texts."""
+"""Parses the fields of % formats and of str.format texts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ _PERCENT = re.compile(
 
 
 def percent_fields(text: str) -> list[Any]:
-    """Return keys (None: the next operand) and conversions of a % format, flat. Raises ValueError for a bad format."""
+    """Return the key (None: the next operand) and conversion of each field of a % format, in one flat list.
+
+    Raises ValueError for a bad format.
+    """
     out: list[Any] = []
     at = 0
     while (at := text.find("%", at)) >= 0:
@@ -28,7 +31,7 @@ def percent_fields(text: str) -> list[Any]:
 
 
 class Repr:
-    """Prints as a given text."""
+    """An object whose repr is a given text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -43,9 +46,9 @@ def ascii_text(text: str) -> str:
 
 
 def format_fields(text: str) -> list[Any] | None:
-    """Return the literals, keys (int, str or None), conversions and specs of a str.format text, flat.
+    """Return literal, key (int, str or None), conversion and spec of each part of a str.format text, in a flat list.
 
-    None if fields are nested or access parts of their values.
+    Returns None if a field contains another field, or reads an attribute or item.
     """
     out: list[Any] = []
     auto = 0

@@ -1,7 +1,8 @@
-"""Operations that take functions (torch.vmap, torch.func.grad, ...) as one graph operation: see variables/higher.
+"""Runs operations that take functions (torch.vmap, torch.func.grad, ...) as one graph operation: see variables/higher.
 
-Each function operand has been captured as a separate graph. Outer tensors that it reads are operands of the operation;
-each call makes a new function that runs the graph with them, and torch does the rest.
+Each function operand has been captured as a separate graph. Outer tensors that the function reads are operands of the
+operation. Each call of the operation makes a new function, which runs the graph with these tensors, and passes the
+function to torch. A Template is a function that builds an object from tensors.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Operands = Sequence[Any]
 Template = Callable[[Operands], Any]
 
 
-# ---- a function's result, from its graph's outputs ----
+# ---- templates of a function's result, filled with its graph's outputs ----
 
 
 def constant(value: Any) -> Template:
@@ -31,7 +32,7 @@ def constant(value: Any) -> Template:
 
 
 def operand(index: int) -> Template:
-    """Return a template of an output of the graph."""
+    """Return a template of the graph output with this index."""
     return lambda operands: operands[index]
 
 
@@ -51,10 +52,10 @@ def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
 
 
 def function(rows: Sequence[Any], positions: Sequence[int], result: Template, plain: bool) -> Template:
-    """Return a template of a function that runs a graph, given the outer tensors that it reads.
+    """Return a template of a function that runs a graph; it is filled with the outer tensors that the graph reads.
 
-    rows: of the graph (backends.build_graph_module). positions: the leaves of the arguments that are its first inputs.
-    plain: the arguments are tensors.
+    rows: the graph's rows (see _backends/rows.py). positions: the leaves of the arguments that are the graph's first
+    inputs. plain: all arguments are tensors.
     """
     from .._backends.graph_modules import build_graph_module
 
@@ -74,9 +75,9 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
 
 
 def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
-    """Return the graph of a function as a module that takes an operation's operands.
+    """Return the graph of a function as a module whose inputs are an operation's operands.
 
-    order[i] are the placeholders that get the i-th operand. bare: it returns its single result, not a tuple.
+    order[i] are the placeholders that get the i-th operand. bare: the module returns its single result, not a tuple.
     """
     from .._backends.graph_modules import build_graph_module
 
@@ -107,7 +108,7 @@ def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) ->
 
 
 def _named(run: Callable[..., Any], name: str) -> Callable[..., Any]:
-    """Set a name that torch.fx can print."""
+    """Give a function a name that torch.fx can print, and return it."""
     run.__name__ = run.__qualname__ = name
     return run
 
@@ -139,7 +140,7 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
 
 
 class _Recomputed:
-    """A function that a checkpoint keeps: it runs its graph in the forward pass, later the program's own function."""
+    """A function for a checkpoint. In the forward pass it runs its graph; later it calls the program's own function."""
 
     __slots__ = ("__weakref__", "_places", "_run", "_values")
 
@@ -161,12 +162,13 @@ class _Recomputed:
 def checkpointed(
     name: str, body: Template, args: Template, kwargs: Template, taker: Any, places: tuple[int | str, ...]
 ) -> tuple[Callable[..., Any], Callable[..., None]]:
-    """Return (the operation of ``direct``, a function that gives it the program's own function once it has run).
+    """Return (an operation like that of ``direct``, the function ``supply``).
 
-    A checkpoint calls its function again in backward, when the program may have changed what the function reads: a
-    module's training flag, a closure variable, a list argument. So the second run calls the program's function, as in
-    eager mode. ``supply(fn, *values)`` receives it and the arguments at ``places`` that the program can change. It is
-    called after the graph in the same thread; if the graph raises, its function is dropped.
+    A checkpoint calls its function again in backward, when the program may have changed something that the function
+    reads: a module's training flag, a closure variable, a list argument. So the second call must run the program's own
+    function, as in eager mode. ``supply(fn, *values)`` passes this function to the checkpoint, with the arguments at
+    ``places``, which the program can change. It is called after the graph, in the same thread. If the graph raises, the
+    checkpoint's function has died and gets nothing.
     """
     waiting = threading.local()
 
@@ -178,7 +180,7 @@ def checkpointed(
 
     def supply(fn: Callable[..., Any], *values: Any) -> None:
         functions = getattr(waiting, "functions", None)
-        last = functions.pop()() if functions else None  # None: no gradient is recorded, or the graph ran elsewhere
+        last = functions.pop()() if functions else None  # None if no gradient is recorded, or in another thread
         if last is not None:
             last.supply(fn, values)
 
@@ -186,7 +188,7 @@ def checkpointed(
 
 
 def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
-    """Return the operation ``(fn, *tensors)`` that calls the result of another operation."""
+    """Return the operation ``(fn, *tensors)`` that calls ``fn``, a function that another operation has returned."""
 
     def called_function(fn: Any, /, *tensors: Any) -> Any:
         return fn(*args(tensors), **kwargs(tensors))
@@ -218,7 +220,7 @@ def one_of_none(x: torch.Tensor, dim: int) -> torch.Tensor:
 
 
 def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
-    """Return the dimension over which torch.vmap maps each leaf of the arguments; None if they do not match."""
+    """Return for each leaf of the arguments the dimension that torch.vmap maps; None if in_dims does not match args."""
     if type(in_dims) is list:
         in_dims = tuple(in_dims)
     if type(in_dims) is not int and type(in_dims) is not tuple:
@@ -230,7 +232,7 @@ def dimensions(in_dims: Any, args: tuple[Any, ...]) -> list[int | None] | None:
 
 
 def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | None:
-    """Return the leaves of the arguments by which torch.func.grad differentiates; None if they do not match."""
+    """Return which leaves of the arguments torch.func.grad differentiates by; None if argnums does not match args."""
     chosen = (argnums,) if type(argnums) is int else argnums
     if type(chosen) is not tuple or not all(type(i) is int and -len(args) <= i < len(args) for i in chosen):
         return None
@@ -240,7 +242,7 @@ def differentiated_leaves(argnums: Any, args: tuple[Any, ...]) -> list[int] | No
 
 
 def untied(module: torch.nn.Module) -> bool:
-    """Return whether no parameter or buffer has two names; a guard predicate."""
+    """Return whether no parameter or buffer of a module has two names. Used as a guard predicate."""
     seen = set()
     for m in module.modules():
         for t in (*m._parameters.values(), *m._buffers.values()):
@@ -251,7 +253,7 @@ def untied(module: torch.nn.Module) -> bool:
     return True
 
 
-# ---- functions made earlier ----
+# ---- functions that torch.vmap and the like have returned earlier ----
 
 
 def _code_inside(maker: Callable[..., Any], name: str) -> types.CodeType:
@@ -259,7 +261,7 @@ def _code_inside(maker: Callable[..., Any], name: str) -> types.CodeType:
     return next(c for c in inner if isinstance(c, types.CodeType) and c.co_name == name)
 
 
-#: the code of the functions they return -> (the maker, its name)
+#: code of a function that a maker such as torch.vmap returns -> (the maker, its name)
 _MADE: dict[types.CodeType, tuple[Any, str]] = {
     _code_inside(maker, inner): (maker, maker.__name__)
     for maker, inner in (
@@ -273,12 +275,12 @@ _MADE: dict[types.CodeType, tuple[Any, str]] = {
 
 
 def is_made(fn: types.FunctionType) -> bool:
-    """Return whether torch.vmap or a similar function returned it."""
+    """Return whether torch.vmap or a similar function has returned ``fn``."""
     return fn.__code__ in _MADE
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """Return (maker, maker's name, cells, for each cell its name if it holds an argument of the maker, else None)."""
+    """Return (maker, maker's name, cells, cells' names). The name of a cell that holds no maker's argument is None."""
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters
     return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

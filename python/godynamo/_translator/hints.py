@@ -1,4 +1,4 @@
-"""typing.get_type_hints and inspect.signature of the user's classes and functions, computed during translation."""
+"""Computes typing.get_type_hints and inspect.signature of the user's classes and functions during translation."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _HARMLESS = (
 def _annotations(obj: Any) -> Iterator[Any]:
     for owner in obj.__mro__ if isinstance(obj, type) else (obj,):
         written = vars(owner).get("__annotations__") or getattr(owner, "__annotations__", None)
-        if isinstance(written, dict):  # type's own __annotations__ is a descriptor
+        if isinstance(written, dict):  # in ``type`` itself, __annotations__ is a descriptor
             yield from written.values()
 
 
 def _harmless(annotation: Any) -> bool:
-    """Return whether evaluating it only looks up names."""
+    """Return whether evaluating an annotation only looks up names."""
     if isinstance(annotation, typing.ForwardRef):
         annotation = annotation.__forward_arg__
     if not isinstance(annotation, str):
@@ -46,7 +46,7 @@ def _harmless(annotation: Any) -> bool:
 
 
 def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
-    """Return the hints of a class or function and the guard predicate for them; None if CPython must compute them."""
+    """Return (type hints of a class or function, the guard predicate for them); None if CPython must compute them."""
     if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
         return None
     if not all(map(_harmless, _annotations(obj))):
@@ -59,5 +59,5 @@ def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
 
 
 def signature(fn: types.FunctionType, bound: bool) -> inspect.Signature:
-    """Return the signature of a function, or of a method made from it; raises the exceptions of inspect.signature."""
+    """Return the signature of a function, or of a method bound to it. Raises the exceptions of inspect.signature."""
     return inspect.signature(types.MethodType(fn, object()) if bound else fn)

@@ -1,4 +1,4 @@
-"""Dicts of facts about an object, kept as long as it lives."""
+"""A dict with weak keys that are compared by identity."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ V = TypeVar("V")
 
 
 class IdentityMap(MutableMapping[K, V], Generic[K, V]):
-    """A dict keyed by object identity, regardless of equality; entries of dead objects disappear.
+    """A dict whose keys are compared by identity, not equality. The entry of an object disappears when the object dies.
 
-    The core would take a ``WeakKeyDictionary``'s callback for user code. It ignores those of this module
-    (``gd_watched`` in ``core/guards/weak.c``).
+    It is no ``WeakKeyDictionary``, since the core would consider that class's weak-reference callbacks to be user code.
+    The core ignores the callbacks of this module (``gd_watched`` in ``core/guards/weak.c``).
     """
 
     def __init__(self) -> None:
         self._rows: dict[int, tuple[weakref.ref[K], V]] = {}
 
     def __getitem__(self, obj: K) -> V:
-        """Return the value of exactly this object; KeyError if it has none."""
+        """Return the value of exactly this object. Raises KeyError if it has none."""
         row = self._rows.get(id(obj))
         if row is None or row[0]() is not obj:
             raise KeyError(obj)
         return row[1]
 
     def __setitem__(self, obj: K, value: V) -> None:
-        """Set a value; it is dropped when the object dies. TypeError for objects that cannot be weakly referenced."""
+        """Set the value of an object. Raises TypeError for objects that cannot be weakly referenced."""
         key, rows = id(obj), self._rows
 
         def drop(ref: weakref.ref[K]) -> None:
@@ -39,7 +39,7 @@ class IdentityMap(MutableMapping[K, V], Generic[K, V]):
         rows[key] = (weakref.ref(obj, drop), value)
 
     def __delitem__(self, obj: K) -> None:
-        """Drop this object's value."""
+        """Drop an object's value."""
         self[obj]
         del self._rows[id(obj)]
 
