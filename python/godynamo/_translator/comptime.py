@@ -1,6 +1,6 @@
 """The argument of functions passed to godynamo.comptime: the translation's frames, graph and guards at the call.
 
-The Go side (bytecode/translate/frame_comptime.go) takes this picture without building real values, and reading the picture
+The Go side (bytecode/translate/frame_comptime.go) takes this picture without building real values. Reading the picture
 adds no guard. Metadata of values that the graph computes is computed on request, by torch's FakeTensor in a separate
 session.
 """
