@@ -1,7 +1,7 @@
-"""Entry point of the pytest plugin: its options and marker, outside the package, whose import loads torch.
+"""Entry point of the pytest plugin: its options and marker. It is outside the package, whose import loads torch.
 
-``pytest --godynamo=on`` runs every test under godynamo, ``--godynamo=strict`` also fails tests that were not served as
-their marker requires; see godynamo/_tools/pytest.py, which is imported only then.
+``pytest --godynamo=on`` runs every test under godynamo. ``--godynamo=strict`` also fails tests that were not captured
+as their marker requires. godynamo/_tools/pytest.py is imported only with one of these options.
 """
 
 from __future__ import annotations

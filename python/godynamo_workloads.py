@@ -1,6 +1,6 @@
 """The micro set of ``godynamo bench`` and ``make bench``.
 
-Outside the package: godynamo leaves its own files to CPython, and these functions represent user code.
+This file is outside the package, because the functions represent user code: godynamo never captures its own files.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _pair() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _two(function: Callable[..., Any]) -> Callable[[Transform], Prepared]:
-    """Return the preparation of a function of two tensors."""
+    """Return the ``prepare`` function of a Workload that calls a function of two tensors."""
 
     def prepare(transform: Transform) -> Prepared:
         f = transform(function)
@@ -63,7 +63,7 @@ def _thirty(
     t10: Any, t11: Any, t12: Any, t13: Any, t14: Any, t15: Any, t16: Any, t17: Any, t18: Any, t19: Any,
     t20: Any, t21: Any, t22: Any, t23: Any, t24: Any, t25: Any, t26: Any, t27: Any, t28: Any, t29: Any,
 ) -> Any:
-    # One operation on all of them: 29 additions would hide the cost of the arguments.
+    # The function makes one operation on all tensors: 29 additions would hide the cost of the arguments.
     return torch.cat((t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11, t12, t13, t14, t15, t16, t17, t18, t19,
                       t20, t21, t22, t23, t24, t25, t26, t27, t28, t29))
 # fmt: on
@@ -105,7 +105,7 @@ def _prepare_thirty(transform: Transform) -> Prepared:
 
 
 def _prepare_eight(transform: Transform) -> Prepared:
-    # Strings, not integers: torch.compile turns a changing integer into a symbol, which makes one entry and not eight.
+    # The modes are strings, since torch.compile turns a changing integer into a symbol and makes one entry, not eight.
     f = transform(_by_mode)
     x, _ = _pair()
     modes = ["m" * (i + 1) for i in range(8)]
@@ -137,7 +137,7 @@ def _prepare_skipped(transform: Transform) -> Prepared:
 
 
 def _module(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> Callable[[Transform], Prepared]:
-    """Return the preparation of a module called with one tensor; all sides have the same weights."""
+    """Return the ``prepare`` function of a Workload that calls a module. All sides have the same weights."""
 
     def prepare(transform: Transform) -> Prepared:
         with torch.random.fork_rng():
@@ -177,7 +177,7 @@ WORKLOADS = [
 
 
 class _Layer(nn.Module):
-    """A transformer layer, written as users write it."""
+    """A transformer layer, written as users write such layers."""
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ class _Layer(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Equal layers; takes (batch, tokens, 16)."""
+    """A stack of equal layers, which takes (batch, tokens, 16)."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class Transformer(nn.Module):
 
 
 def many_ops_source(count: int, salt: int) -> str:
-    """Source of a function with `count` tensor operations; each salt makes a different function."""
+    """Return the source of a function with `count` tensor operations. Each salt makes a different function."""
     lines = [f"def many_{salt}(x, y):"]
     steps = ("x = x + y", "x = x.relu()", "x = x * 0.5")
     lines += [f"    {steps[i % len(steps)]}" for i in range(count)]

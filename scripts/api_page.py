@@ -1,4 +1,4 @@
-"""Writes docs/api.md from api_rows.py and the names that are not built: ``make generate``."""
+"""Writes docs/api.md from api_rows.py and the list of names that are not built. ``make generate`` runs this script."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _rows() -> Any:
 
 
 def _not_built() -> dict[str, str]:
-    """Return the names that are not built, without importing the package, which imports torch."""
+    """Return {name: reason} of the names that are not built, without importing the package, which imports torch."""
     path = ROOT / "python" / "godynamo" / "_user/not_built.py"
     spec = importlib.util.spec_from_file_location("_not_built", path)
     assert spec is not None

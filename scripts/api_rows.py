@@ -1,7 +1,7 @@
 """The rows of docs/api.md: name, torch's name, difference, example. test_api_table.py runs every example.
 
-An example is an expression that is true. It can use ``torch``, ``godynamo``, ``x`` (a tensor of three ones), ``f``
-(``lambda x: x + 1``, optimized), ``plain`` (the same, not optimized) and ``model`` (torch.nn.Linear(3, 3)).
+An example is an expression whose value is true. It can use ``torch``, ``godynamo``, ``x`` (a tensor of three ones),
+``f`` (``lambda x: x + 1``, optimized), ``plain`` (the same, not optimized) and ``model`` (torch.nn.Linear(3, 3)).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ COMPILER, DYNAMO = "torch.compiler.", "torch._dynamo."
 
 @dataclass(frozen=True)
 class Row:
-    """One name. ``name`` is relative to godynamo, ``torch`` the full name or ""."""
+    """A row. ``name`` is a name in godynamo, and ``torch`` is torch's full name for it, or ""."""
 
     name: str
     torch: str
@@ -682,7 +682,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
     ),
 ]
 
-#: other names in torch → the name here
+#: another name in torch → the name in godynamo
 ELSEWHERE = {
     "torch.compiler.compile": "compile",
     "torch.compiler.config": "config",

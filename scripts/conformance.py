@@ -1,7 +1,7 @@
-"""make conformance: pass, fail, no test per row of docs/conformance.md, totals per seed.
+"""`make conformance`: prints `pass`, `fail` or `no test` for each row of docs/conformance.md, and totals per seed.
 
-Without --rows it reads the results that `make test` left in build/; with --rows it first runs the tests of those rows.
-Exits with 1 if a requested row does not pass (without --rows: if a row fails), with 2 if it cannot run.
+Without --rows it reads the results that `make test` has left in build/. With --rows it first runs the tests of those
+rows. Exits with 1 if a requested row does not pass (without --rows: if any row fails), and with 2 if it cannot run.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def _load(path: Path) -> Any:
 def collect_pytest() -> tuple[list[table.RowTest], list[str]]:
     """Return the pytest tests that name rows, and pytest's lines about files that it could not collect.
 
-    The suite is really collected, so that markers of parameters count. Raises RuntimeError with pytest's output if it
-    collected nothing at all.
+    This runs pytest's collection, so that markers of single parameters count. Raises RuntimeError with pytest's output
+    if pytest collects nothing.
     """
     with tempfile.TemporaryDirectory() as directory:
         target = Path(directory) / "rows.json"
@@ -56,14 +56,14 @@ def collect_pytest() -> tuple[list[table.RowTest], list[str]]:
 
 
 def fill_outcomes(tests: Iterable[table.RowTest]) -> None:
-    """Fill in the last results of `make test` or of run_tests."""
+    """Fill in the tests' outcomes from the last run of `make test` or of run_tests()."""
     python, go = _load(PYTEST_RESULTS) or {}, _load(GO_RESULTS) or {}
     for test in tests:
         test.outcome = go.get(test.name) if test.kind == "go" else (python.get(test.name) or {}).get("outcome")
 
 
 def run_tests(tests: list[table.RowTest]) -> None:
-    """Run these tests; their results are then in build/. Output goes to stderr."""
+    """Run these tests, which write their results to build/. Output goes to stderr."""
     names = [test.name for test in tests if test.kind == "pytest"]
     if names:
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as arguments:
@@ -80,7 +80,7 @@ def run_tests(tests: list[table.RowTest]) -> None:
 
 
 def describe_record() -> str:
-    """Return the time of the results shown."""
+    """Return a line about when the shown results were recorded."""
     times = [path.stat().st_mtime for path in (PYTEST_RESULTS, GO_RESULTS) if path.exists()]
     if not times:
         return "no results yet: run `make test`"
@@ -88,7 +88,7 @@ def describe_record() -> str:
 
 
 def print_report(verdicts: list[table.Verdict], quiet: bool) -> None:
-    """Print one line per row (with quiet only rows that do not pass), then the totals."""
+    """Print a line per row, then the totals. With ``quiet``, print only rows that do not pass."""
     for verdict in verdicts:
         if quiet and verdict.status == table.PASS:
             continue

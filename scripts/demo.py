@@ -1,7 +1,7 @@
-"""make demo: runs the seed's toy example through godynamo with a backend that prints its graphs.
+"""`make demo`: runs the seed's toy example under godynamo with a backend that prints its graphs.
 
-Prints each captured graph as a table, the guard text of every entry, and the counts of hits and misses; compares 100
-calls with eager, bit by bit. Exits with 1 if a result or the number of graphs is wrong.
+Prints each captured graph as a table, the guard text of every entry, and the numbers of hits and misses. Compares 100
+calls with eager mode, bit by bit. Exits with 1 if a result or the number of graphs is wrong.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-# torch warns at its import if NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -21,13 +21,13 @@ import torch  # noqa: E402
 import godynamo  # noqa: E402
 
 CALLS = 100
-EXPECTED_GRAPHS = 3  # up to the branch on data, and one for each of its arms
+EXPECTED_GRAPHS = 3  # one for the code before the branch on data, and one for each arm of the branch
 
 graphs: list[torch.fx.GraphModule] = []
 
 
 def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) -> Callable[..., object]:
-    """Show the graph and return it unchanged: a backend that compiles nothing."""
+    """Print the graph and return it unchanged. This backend compiles nothing."""
     graphs.append(gm)
     print(f"\nmy_compiler() called with FX graph {len(graphs)}, {len(example_inputs)} inputs:")
     gm.graph.print_tabular()

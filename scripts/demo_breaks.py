@@ -1,8 +1,8 @@
-"""make demo-breaks: shows the capture around unsupported code, next to torch.compile's counts for the same functions.
+"""`make demo-breaks`: shows what is captured around unsupported code, beside torch.compile's counts.
 
-Each function has code in the middle of a block that no graph can contain. Prints the graphs that godynamo captured
-before, inside and after it, and torch.compile's numbers of graphs and operations; compares results with eager. Exits
-with 1 if a result differs or a graph is missing.
+Each function has a block (a loop, ``with``, ``try``) with code in the middle that no graph can contain. Prints the
+graphs that godynamo has captured before, inside and after the block, and the numbers of graphs and operations of
+torch.compile. Compares results with eager mode. Exits with 1 if a result differs or a graph is missing.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-# torch warns at its import if NumPy is not installed; nothing here needs it.
+# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402
@@ -46,7 +46,7 @@ def loop_with_print(x: torch.Tensor) -> torch.Tensor:
 
 
 class Section:
-    """A context manager as programs write them."""
+    """A context manager like those of user programs."""
 
     depth = 0
 
@@ -91,7 +91,7 @@ FUNCTIONS: list[Callable[[torch.Tensor], torch.Tensor]] = [
 
 @contextlib.contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the functions' own output out of the table."""
+    """Suppress the functions' own output in a ``with`` block."""
     with contextlib.redirect_stdout(io.StringIO()):
         yield
 
@@ -99,7 +99,7 @@ def quiet() -> Iterator[None]:
 def captured(
     fn: Callable[..., Any], x: torch.Tensor, compile_with: Callable[..., Any]
 ) -> tuple[Any, list[torch.fx.GraphModule]]:
-    """Return the result of a compiled call, and the graphs that its backend received."""
+    """Call a compiled function; return the result and the graphs that the backend has received."""
     graphs: list[torch.fx.GraphModule] = []
 
     def backend(gm: torch.fx.GraphModule, _inputs: list[Any]) -> Callable[..., Any]:

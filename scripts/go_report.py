@@ -1,7 +1,7 @@
-"""Reads `go test -json` from stdin: prints failures and a line per package, and records each test's outcome.
+"""Reads the output of `go test -json` from stdin. Prints failures and a line per package; records each test's outcome.
 
-build/go-tests.json maps `directory.TestName` to passed, failed or skipped; a run updates the tests that it ran. Exits
-with 1 if anything failed, including a package that did not compile.
+build/go-tests.json maps `directory.TestName` to passed, failed or skipped. A run updates only the tests that it ran.
+Exits with 1 if anything fails, including a package that does not compile.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Report:
         self._output: dict[tuple[str, str], list[str]] = {}
 
     def feed(self, lines: Iterable[str]) -> Iterable[str]:
-        """Process events; yield text to show."""
+        """Process the events in these lines; yield text to print."""
         for line in lines:
             try:
                 event = json.loads(line)
             except ValueError:
-                yield line  # from the go command itself
+                yield line  # a line of the go command itself
                 continue
             yield from self._event(event)
 
@@ -59,7 +59,7 @@ class Report:
 
 
 def record(outcomes: dict[str, str]) -> None:
-    """Merge outcomes into the record, by rename."""
+    """Merge outcomes into build/go-tests.json. The file is replaced by a rename."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     known.update(outcomes)
     RECORD.parent.mkdir(parents=True, exist_ok=True)

@@ -3,8 +3,8 @@
     python scripts/notices.py           rewrite the file
     python scripts/notices.py --check   exit with status 1 if it is stale
 
-The Go modules are those that ``go list`` reports as linked into our programs, with the licence files of each module's
-root; ECharts is the JavaScript file that internal/page embeds.
+The file covers the Go modules that ``go list`` reports as linked into our programs, with the licence files in each
+module's root, and ECharts, the JavaScript file that internal/page embeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ PROGRAMS = ("./cmd/godynamo", "./cmd/godynamo-ext")
 LICENCE_FILES = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|PATENTS)([-._].*)?", re.IGNORECASE)
 ECHARTS = ROOT / "internal" / "page" / "echarts" / "echarts.common.min.js"
 
-# files of the licence that we choose, if they are not in the module's root
+# module -> files of the licence that we choose, if they are not in the module's root
 CHOSEN = {"github.com/golang/freetype": ("licenses/ftl.txt",)}
 
 ECHARTS_NOTICE = """Apache ECharts
@@ -48,7 +48,7 @@ def linked_modules() -> list[tuple[str, Path]]:
 
 
 def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
-    """Return the texts of the licence files in a folder, and of more files below it."""
+    """Return the texts of the licence files in a folder, and of the files ``more`` below it."""
     files = sorted(path for path in folder.iterdir() if path.is_file() and LICENCE_FILES.fullmatch(path.name))
     files += [folder / name for name in more]
     if not files:
@@ -57,7 +57,7 @@ def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
 
 
 def plain(path: Path) -> str:
-    """Return a text file's contents: UTF-8, or Latin-1 in the oldest."""
+    """Return the contents of a text file in UTF-8 or, as the oldest files, in Latin-1."""
     content = path.read_bytes()
     try:
         return content.decode()
@@ -66,7 +66,7 @@ def plain(path: Path) -> str:
 
 
 def echarts() -> tuple[str, str]:
-    """Return ECharts' name with its version, and its notices: our own text and the comments that its file keeps."""
+    """Return the name and version of ECharts, and its notices: a text of ours, and the comments in its file."""
     text = ECHARTS.read_text()
     version = re.search(r'\.version="(\d+\.\d+\.\d+)"', text)
     comments = re.findall(r"/\*!?(.*?)\*/", text, re.DOTALL)
@@ -78,7 +78,7 @@ def echarts() -> tuple[str, str]:
 
 
 def notices() -> str:
-    """Return the whole file; modules with the same licence text share it."""
+    """Return the contents of NOTICES. A licence text that several modules share appears once."""
     owners: dict[str, list[str]] = {licence(Path(go("env", "GOROOT").strip())): ["the Go standard library and runtime"]}
     for name, folder in linked_modules():
         owners.setdefault(licence(folder, CHOSEN.get(name.split()[0], ())), []).append(name)

@@ -1,6 +1,6 @@
-"""The table of docs/conformance.md, the tests that name its rows, and the verdict of each row.
+"""Parses the table of docs/conformance.md, finds the tests that name its rows, and judges each row.
 
-Pure functions of texts and dictionaries; conformance.py runs and prints.
+The functions here are pure functions of texts and dictionaries; conformance.py runs tests and prints.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PASS, FAIL, NO_TEST, NOT_RUN = "pass", "fail", "no test", "not run"
 
 @dataclass(frozen=True)
 class Row:
-    """One behaviour of the table."""
+    """A row of the table: one behaviour."""
 
     id: str
     text: str
@@ -34,7 +34,7 @@ class Row:
 
 @dataclass
 class RowTest:
-    """One test that names rows: a pytest node id, or `package.TestName` of Go."""
+    """A test that names rows. It is a pytest node id, or `package.TestName` of Go."""
 
     name: str
     rows: list[str]
@@ -89,9 +89,9 @@ def select(rows: Iterable[Row], wanted: str) -> list[Row]:
 def go_tests(source: str, package: str) -> list[RowTest]:
     """Return the tests of one Go file that name rows in a comment `// Row: S002-75` (several: separated by commas).
 
-    A comment inside a test function belongs to it; any other (at the left margin, in a table of cases) belongs to the
-    next test function. Raises ValueError for one in a helper or without a following test: its row would silently count
-    as untested.
+    A comment inside a test function belongs to that function. Any other comment (at the left margin, or in a table of
+    cases) belongs to the next test function. Raises ValueError for a comment in a helper, or without a following test:
+    its row would silently count as untested.
     """
     tests: dict[str, RowTest] = {}
     pending: list[str] = []
@@ -141,7 +141,8 @@ def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tup
     """Return a verdict per row.
 
     A row passes if at least one of its tests passed and none failed; a skipped test alone proves nothing.
-    timed: rows that a recorded benchmark must also prove: (met, or None without a record; figure as text).
+    timed: rows that a recorded benchmark must prove too, with (whether the bound is met, or None without a record; the
+    figure as text).
     """
     by_row: dict[str, list[RowTest]] = {}
     for test in tests:
@@ -167,7 +168,7 @@ def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tup
 
 
 def unknown_rows(rows: Iterable[Row], tests: Iterable[RowTest]) -> list[str]:
-    """Return texts about tests that name an unknown row: a typo that would hide a test."""
+    """Return texts about tests that name an unknown row, a typo that would hide the test."""
     known = {row.id for row in rows}
     return [f"{test.name} names {row}" for test in tests for row in test.rows if row not in known]
 
@@ -182,17 +183,17 @@ def totals(verdicts: Iterable[Verdict]) -> dict[str, dict[str, int]]:
     return {group: counts[group] for group in sorted(counts, key=lambda name: (name == "all", name))}
 
 
-# Rows about time: the workload in bench/results/latest.json, its figure, and the bound.
+# Rows about time -> (workload in bench/results/latest.json, figure, upper bound).
 TIMED_ROWS: dict[str, tuple[str, str, float]] = {
     "S002-12": ("sequential", "ratio", 1.0),
     "S002-13": ("pure_python", "ratio", 1.05),
-    # A skipped frame costs the callable's early exit, so the goal of the plain identity call applies.
+    # A call of a skipped frame only costs the callable's early exit, so the goal of the identity call applies.
     "S002-119": ("skipped", "over_eager_us", 0.06),
 }
 
 
 def timed_rows(result: Mapping[str, Any] | None) -> dict[str, tuple[bool | None, str]]:
-    """Return the recorded benchmark's verdict on the rows of TIMED_ROWS; result None: nothing is recorded."""
+    """Judge the rows of TIMED_ROWS by a recorded benchmark; ``result`` is None if nothing is recorded."""
     verdicts: dict[str, tuple[bool | None, str]] = {}
     for row, (workload, figure, bound) in TIMED_ROWS.items():
         entry = ((result or {}).get("calls") or {}).get(workload) or {}

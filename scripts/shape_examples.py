@@ -2,9 +2,9 @@
 
     python scripts/shape_examples.py [FILE]
 
-A line is a Python call, in which ``float32[2, 3]`` is a tensor, and after " = " its result, which this script writes.
-"nothing" means that torch raises, and that no rule may answer. The Go tests of package shapes compare the rules with
-the lines; python/tests/torch_library/test_shape_examples.py compares the lines with torch.
+A line is a Python call, " = " and the call's result, which this script writes. ``float32[2, 3]`` is a tensor. The
+result "nothing" means that torch raises, so that no rule may return a result. The Go tests of package shapes compare
+the rules with the lines; python/tests/torch_library/test_shape_examples.py compares the lines with torch.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def result_of(call: str) -> str:
 
 
 def filled(text: str) -> str:
-    """Return the examples with torch's results."""
+    """Return the text of the examples with torch's results filled in."""
     lines = []
     for line in text.splitlines():
         call = line.partition(" = ")[0].strip()

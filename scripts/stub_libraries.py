@@ -2,11 +2,11 @@
 
     python scripts/stub_libraries.py TORCH_LIB_DIR [--cc gcc]
 
-Reads every shared library in TORCH_LIB_DIR with readelf, finds the libraries they need that are neither there nor
-on the system, and writes a replacement of each into TORCH_LIB_DIR (torch's own libraries look there: ``$ORIGIN`` is on
-their run path). A replacement defines every symbol that torch leaves undefined, with the soname and symbol versions
-that torch expects. Each function returns 100, which is "no device" to the CUDA runtime and driver and an error to the
-others. Existing files are left alone, so a second run changes nothing.
+Reads every shared library in TORCH_LIB_DIR with readelf, and finds the needed libraries that are neither there nor on
+the system. Writes a replacement of each of these into TORCH_LIB_DIR, where torch's own libraries look: ``$ORIGIN`` is
+on their run path. A replacement defines every symbol that torch leaves undefined, with the soname and symbol versions
+that torch expects. Each function returns 100, which means "no device" for the CUDA runtime and driver, and an error for
+the other libraries. Existing files are not changed, so a second run changes nothing.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-#: cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE; no CUDA library uses 100 for success
+#: the number of cudaErrorNoDevice and CUDA_ERROR_NO_DEVICE; no CUDA library uses 100 for success
 NO_DEVICE = 100
-#: functions that return a text: a number would be read as an address
+#: names of functions that return a text, for which 100 would be an invalid address
 RETURNS_TEXT = re.compile(r"(String|Name)$|^ncclGetLastError$")
 #: libraries of the C and C++ runtime, which are always present
 SYSTEM = re.compile(r"^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux)")
-#: left undefined on purpose; the interpreter provides them
+#: symbols that the interpreter provides, and that are not replaced
 INTERPRETER = re.compile(r"^_?Py")
 
 
@@ -36,14 +36,14 @@ class Library:
 
     needed: list[str] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
-    #: (symbol, version or "") that it imports
+    #: (symbol, version or "") that the library imports
     undefined: list[tuple[str, str]] = field(default_factory=list)
     #: version name -> soname of the library that must provide it
     providers: dict[str, str] = field(default_factory=dict)
 
 
 def readelf(path: Path) -> str:
-    """Return the dynamic section, dynamic symbols and symbol versions as readelf prints them."""
+    """Return the dynamic section, dynamic symbols and symbol versions of a library as readelf prints them."""
     command = ["readelf", "--wide", "--dynamic", "--dyn-syms", "--version-info", str(path)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -61,7 +61,7 @@ def parse(text: str) -> Library:
             if provider:
                 library.providers[match[1]] = provider
         elif line.startswith("Version definition section"):
-            provider = ""  # the following Name: lines are definitions of the library itself
+            provider = ""  # the following lines with "Name:" are versions that the library itself defines
         elif match := re.match(r"\s*\d+: [0-9a-f]+\s+\S+ \S+\s+(\S+)\s+\S+\s+(\S+) (\S+)", line):
             binding, section, symbol = match.groups()
             name, _, version = symbol.partition("@")
@@ -73,26 +73,27 @@ def parse(text: str) -> Library:
 
 
 def missing(libraries: dict[str, Library]) -> dict[str, dict[str, str]]:
-    """Return, for each soname to write, the symbols to define, with their versions ("" if torch expects none)."""
+    """Return {soname of a missing library: {symbol to define: version, or "" if torch expects none}}."""
     defined = set().union(*(library.defined for library in libraries.values()))
     wanted: dict[str, dict[str, str]] = defaultdict(dict)
     for library in libraries.values():
         absent = [name for name in library.needed if name not in libraries and not SYSTEM.match(name)]
         for soname in absent:
-            _ = wanted[soname]  # needed by name even without symbols
+            _ = wanted[soname]  # the library must exist even if no symbol of it is used
         for symbol, version in library.undefined:
             if version:
                 provider = library.providers.get(version, "")
                 if provider in absent:
                     wanted[provider][symbol] = version
             elif absent and symbol not in defined and not INTERPRETER.match(symbol):
-                # Unversioned symbols do not name their library: the loader searches all that this library needs.
+                # Symbols without a version do not name their library. The loader searches all libraries that this
+                # library needs.
                 wanted[absent[0]].setdefault(symbol, "")
     return wanted
 
 
 def write(soname: str, symbols: dict[str, str], target: Path, cc: str) -> None:
-    """Compile one replacement."""
+    """Compile the replacement of one library."""
     lines = []
     for symbol in sorted(symbols):
         if RETURNS_TEXT.search(symbol):

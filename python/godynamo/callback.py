@@ -1,4 +1,4 @@
-"""Functions called when a translation starts and ends, as in torch._dynamo.callback.
+"""Registers functions that are called when a translation starts or ends, as in torch._dynamo.callback.
 
 >>> from godynamo.callback import on_compile_start
 >>> @on_compile_start
@@ -6,9 +6,9 @@
 ...     print("translating", args.compile_id)
 >>> callback_handler.remove_start_callback(started)
 
-They run on the translating thread, and nothing is translated meanwhile. An Exception that they raise is reported
-(sys.unraisablehook) and goes no further; KeyboardInterrupt and SystemExit reach the caller. Translations without
-registered functions make no such call.
+Callbacks run on the translating thread, and nothing is translated while they run. An Exception that a callback raises
+is reported by sys.unraisablehook and does not propagate; KeyboardInterrupt and SystemExit reach the caller. If no
+callback is registered, a translation makes no call into this module.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ._core import core
 
 
 class CallbackTrigger(enum.Enum):
-    """What caused the event; here always the translation of a frame."""
+    """What caused the event. In godynamo this is always the translation of a frame."""
 
     DYNAMO = 1
     LAZY_BACKWARD = 2
@@ -38,7 +38,7 @@ class CallbackArgs:
 
     callback_trigger: CallbackTrigger
     compile_id: str  #: "number of the code object/number of its existing translations"
-    code: CodeType | None = None  #: the user's, or a resume function's
+    code: CodeType | None = None  #: the translated code object, the user's or a resume function's
 
 
 Callback = Callable[[CallbackArgs], Any]

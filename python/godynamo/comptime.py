@@ -1,4 +1,4 @@
-"""Functions called while a function is translated, to inspect the translation, as in torch._dynamo.comptime.
+"""Calls functions while a function is translated, to inspect the translation, as in torch._dynamo.comptime.
 
 >>> import godynamo
 >>> from godynamo.comptime import comptime
@@ -9,11 +9,11 @@
 ...     comptime.print_graph()
 ...     return y * 2
 
-The function receives a ComptimeContext in each translation that reaches the call, and again whenever the frame's
-translation restarts (a graph break further down restarts it); captured code contains nothing of the call. Its
-exceptions are raised as exc.ComptimeError. If nothing is translated, ``comptime(fn, fallback_fn)`` calls
-``fallback_fn``, and the shorthands only print or return their argument, if anything. The same holds after a Python
-call that is part of the graph (``python_ops``).
+The function passed to ``comptime`` is called with a ComptimeContext in each translation that reaches the call. It is
+called again if the translation of the frame restarts, which a later graph break causes. Captured code contains nothing
+of the call. If the function raises, exc.ComptimeError is raised. In code that is not translated,
+``comptime(fn, fallback_fn)`` calls ``fallback_fn``; the shorthands print or return their argument, or do nothing. The
+same holds after a Python call that is part of the graph (``python_ops``).
 """
 
 from __future__ import annotations
@@ -62,11 +62,12 @@ class _Comptime(Protocol):
     def breakpoint() -> None: ...
 
 
-# These run if nothing is translated; the translator recognizes the functions by name (callables._classify).
+# CPython runs these functions in code that is not translated. The translator recognizes them by name
+# (callables._classify).
 
 
 def _comptime(fn: Callable[[Any], Any], fallback_fn: Callable[[], Any] = lambda: None, /) -> None:
-    """Call ``fn`` with a ComptimeContext while translating; if nothing is translated, call ``fallback_fn``."""
+    """Call ``fn`` with a ComptimeContext while translating; in code that is not translated, call ``fallback_fn``."""
     fallback_fn()
 
 
@@ -127,7 +128,7 @@ _SHORTHANDS = (
     *(_print_locals, _print_bt, _print_guards, _assert_static, _force_static, _sleep, _breakpoint),
 )
 _comptime.__dict__.update({fn.__name__[1:]: fn for fn in _SHORTHANDS})
-#: called with a function of one argument; the shorthands are attributes: ``comptime.print_locals()``
+#: Is called with a function of a ComptimeContext. The shorthands are attributes, as in ``comptime.print_locals()``.
 comptime = cast("_Comptime", _comptime)
 
 

@@ -7,7 +7,7 @@
 ...     godynamo.config.cache_size_limit
 2
 
-An unknown setting raises AttributeError, a value of another type TypeError.
+Setting an unknown name raises AttributeError; a value of a wrong type raises TypeError.
 """
 
 from __future__ import annotations
@@ -23,70 +23,71 @@ from typing import Any
 
 from ._core import core
 
-#: entries per callable and code object; further cases run in CPython
+#: maximum number of entries per callable and code object; further cases run in CPython
 cache_size_limit: int
-#: at the limit, drop the least recently used entry instead
+#: True: a new entry beyond cache_size_limit replaces the least recently used entry
 cache_evict: bool
-#: effects (prints, mutations) are replayed after the graph; False: they break the graph
+#: True: effects (prints, mutations) are replayed after the graph; False: they break the graph
 queue_effects: bool
-#: "used": guard only the tensor metadata that a translation has read; "full": all of it, as the seed does
+#: "used": guard only the tensor metadata that a translation has read; "full": guard all metadata, as the seed does
 tensor_guards: str
-#: if a backend raises, log it and run the captured graph eagerly
+#: True: if a backend raises, log the exception and run the captured graph eagerly
 suppress_errors: bool
-#: compare the first call of a backend's result with eager; RuntimeError on a mismatch
+#: True: compare the first call of a compiled graph with the captured graph; raise RuntimeError if results differ
 verify_correctness: bool
-#: guard the attributes of nn.Modules
+#: True: guard the attributes of nn.Modules
 guard_nn_modules: bool
-#: a captured module call serves equal modules of the same frame; False: each one's code is translated
+#: True: a captured module call is reused for equal modules in the frame; False: the code of each module is translated
 reuse_layers: bool
-#: ``with optimize(...)`` raises RuntimeError
+#: True: ``with optimize(...)`` raises RuntimeError
 raise_on_ctx_manager_usage: bool
-#: a forked child that misses loads a fresh copy of the translator; False: new cases run in CPython
+#: True: a forked child loads a new copy of the translator at its first miss; False: its new cases run in CPython
 fork_reload: bool
-#: code objects that the hook may serve for one optimize() call
+#: maximum number of code objects that the hook serves for one optimize() call
 inner_limit: int
-#: internal errors after which nothing more is translated in the process; 0: no limit, only their code is left alone
+#: number of internal errors after which nothing more is translated in the process; 0: no limit. Code in which an
+#: internal error has occurred always runs in CPython.
 max_internal_errors: int
-#: instructions that a translation may execute from one operation to the next, inlined ones included; 20 times as many
-#: in total
+#: maximum number of instructions that a translation executes from one operation to the next, including inlined
+#: functions; the maximum for the whole translation is 20 times as high
 max_translated_instructions: int
-#: a second translation of a code object raises exc.RecompileError
+#: True: a second translation of a code object raises exc.RecompileError
 error_on_recompile: bool
-#: a case over cache_size_limit raises exc.FailOnRecompileLimitHit
+#: True: a new case beyond cache_size_limit raises exc.FailOnRecompileLimitHit
 fail_on_recompile_limit_hit: bool
-#: depth of inlined calls
+#: maximum depth of inlined calls
 inline_depth_limit: int
 #: optimize() has no effect while this is set; GODYNAMO_DISABLE=1 sets it from the start
 disable: bool
-#: ``.item()`` stays in the graph
+#: True: ``.item()`` stays in the graph
 capture_scalar_outputs: bool
-#: int arguments are constants of the translation
+#: True: int arguments are constants of the translation
 specialize_int: bool
-#: float arguments are constants of the translation
+#: True: float arguments are constants of the translation
 specialize_float: bool
-#: sizes that change become symbols
+#: True: sizes that change become symbols
 dynamic_shapes: bool
-#: tensor subclasses to capture although their metaclass is not torch's, or although torch defines them
+#: additional tensor subclasses to capture: classes with another metaclass than torch's, or classes that torch defines
 traceable_tensor_subclasses: frozenset[type]
-#: also transform frames without tensors; slower, for tests of whole programs (make cpython)
+#: True: also transform frames without tensors. This is slower, and is for tests of whole programs (`make cpython`).
 translate_everything: bool
-#: calls of unknown Python go into the graph
+#: True: Python calls that cannot be captured become nodes of the graph
 python_ops: bool
 #: directory for a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
 trace_dir: str
-#: maximum size of a trace file in MiB; then the next one starts
+#: size in MiB at which a trace file is closed and the next one is started
 trace_file_mib: int
-#: trace files kept per process; the oldest is removed
+#: maximum number of trace files per process; beyond it, the oldest is removed
 trace_files: int
 
 
 @dataclass(frozen=True)
 class _Setting:
     default: Any
-    core: str = ""  #: name in the core's settings
+    core: str = ""  #: name among the core's settings, "" if the core does not use the setting
     choices: tuple[Any, ...] = ()
     minimum: int = 0
-    fixed: bool = False  #: only the default is implemented; another value warns
+    fixed: bool = False  #: whether only the default is implemented, so that another value warns
 
     def check(self, name: str, value: Any) -> None:
         wanted = type(self.default)
@@ -132,12 +133,12 @@ _SETTINGS: dict[str, _Setting] = {
 }
 
 
-#: torch's other names of settings
+#: another name of a setting in torch -> its name here
 _ALIASES = {"recompile_limit": "cache_size_limit"}
 
 
 def _check_size_limit(value: Any, what: str) -> None:
-    """Raise TypeError or ValueError unless ``value`` is a limit of entries: an int from 0 on."""
+    """Raise TypeError if ``value`` is not an int, and ValueError if it is negative."""
     if type(value) is not int:
         raise TypeError(f"{what} is an int, not {value!r}")
     if value < 0:
@@ -150,7 +151,7 @@ def _core_value(setting: _Setting, value: Any) -> int:
     return min(int(value), _MOST) if setting.core == "cache_size_limit" else int(value)
 
 
-_MOST = 2**31 - 1  #: the core counts entries in an int: a greater limit means none
+_MOST = 2**31 - 1  #: greater limits of entries become this one, since the core stores the limit in an int
 
 
 def _unknown(name: str) -> AttributeError:
@@ -160,7 +161,7 @@ def _unknown(name: str) -> AttributeError:
 
 
 class _Config(types.ModuleType):
-    """The type of this module: checks its settings."""
+    """The type of this module. It checks settings when they are assigned."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _ALIASES:
@@ -169,7 +170,7 @@ class _Config(types.ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name.startswith("__") and name.endswith("__"):
-            super().__setattr__(name, value)  # the import system's own
+            super().__setattr__(name, value)  # an attribute that the import system sets
             return
         name = _ALIASES.get(name, name)
         setting = _SETTINGS.get(name)
@@ -191,10 +192,10 @@ def _this() -> Any:
 
 
 class patch(contextlib.ContextDecorator):
-    """Change settings in a ``with`` block or in calls of the decorated function.
+    """Change settings for a ``with`` block or for calls of the decorated function.
 
-    ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` or ``patch({"cache_size_limit": 2})``. Names and
-    values are checked on entry; if one is rejected, none is changed.
+    Forms: ``patch(cache_size_limit=2)``, ``patch("cache_size_limit", 2)`` and ``patch({"cache_size_limit": 2})``. Names
+    and values are checked on entry; if one is rejected, no setting is changed.
     """
 
     def __init__(self, names: str | Mapping[str, Any] | None = None, value: Any = None, /, **settings: Any) -> None:
@@ -225,17 +226,17 @@ get_config_copy = get_config
 
 
 def save_config() -> bytes:
-    """Return all settings as bytes for :func:`load_config`, of this process or another."""
+    """Return all settings as bytes for :func:`load_config`, in this process or another one."""
     import pickle
 
     return pickle.dumps(get_config())
 
 
 def load_config(saved: bytes | Mapping[str, Any]) -> None:
-    """Apply the result of :func:`save_config` or :func:`get_config`. Bytes are unpickled: load only those you trust.
+    """Apply the result of :func:`save_config` or :func:`get_config`. Bytes are unpickled, so they must be trusted.
 
-    If one setting is rejected, none is changed: AttributeError for an unknown name (of a later version), TypeError
-    and ValueError for a value or for other bytes.
+    Raises AttributeError for an unknown name (from a later version), and TypeError or ValueError for a wrong value or
+    for other bytes. If one setting is rejected, no setting is changed.
     """
     import pickle
 
@@ -251,7 +252,7 @@ def load_config(saved: bytes | Mapping[str, Any]) -> None:
 
 
 def codegen_config() -> str:
-    """Return the settings that differ from their defaults, as statements."""
+    """Return the settings that differ from their defaults, as Python statements."""
     changed = [(name, value) for name, value in get_config().items() if value != _SETTINGS[name].default]
     return "\n".join(f"godynamo.config.{name} = {value!r}" for name, value in changed)
 

@@ -1,8 +1,8 @@
-"""Exceptions raised to users. After any other failure while translating, CPython runs the call."""
+"""Exceptions that users can see. After any other failure of a translation, CPython runs the call."""
 
 from __future__ import annotations
 
-#: how to get a compiler for inductor, in one line
+#: text on how to get a C++ compiler for inductor
 _CXX_REMEDY = "install one (Debian: apt-get install g++) or name one with CXX"
 
 
@@ -11,10 +11,10 @@ class TorchDynamoException(RuntimeError):
 
 
 class Unsupported(TorchDynamoException):
-    """With ``nopython=True``: a graph break, with its reason and its place in the user's code.
+    """A graph break with ``nopython=True``. The text has the reason and the place in the user's code.
 
-    ``code`` is the break's code in docs/graph_breaks.md ("" if it has none), ``stack`` contains
-    (function, file, line), innermost frame first.
+    ``code`` is the break's code in docs/graph_breaks.md, or "". ``stack`` contains (function, file, line), innermost
+    frame first.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Unsupported(TorchDynamoException):
 
 
 class RecompileError(TorchDynamoException):
-    """A call would be translated under set_stance("fail_on_recompile"), or again with config.error_on_recompile.
+    """A call would be translated under set_stance("fail_on_recompile"), or recompiled with config.error_on_recompile.
 
     The text names the function and the failed guards.
     """
@@ -61,7 +61,7 @@ class BackendCompilerFailed(TorchDynamoException):
 
     def __init__(self, backend_name: str, inner_exception: BaseException) -> None:
         kind = type(inner_exception).__name__
-        if kind == "InvalidCxxCompiler":  # inductor's, whose module is imported late
+        if kind == "InvalidCxxCompiler":  # inductor's class, compared by name to avoid importing inductor
             text = f"backend={backend_name!r} found no C++ compiler, which it needs on the CPU: {_CXX_REMEDY}"
         else:
             text = f"backend={backend_name!r} raised:\n{kind}: {inner_exception}"
@@ -75,8 +75,8 @@ class BackendCompilerFailed(TorchDynamoException):
 
 
 class InternalTorchDynamoError(TorchDynamoException):
-    """A bug in godynamo. It is never raised in a user's call: the call runs in CPython and the error is logged."""
+    """A bug in godynamo. It is never raised to users: the call runs in CPython, and the error is logged."""
 
 
 class InvalidBackendResult(TorchDynamoException, TypeError):
-    """A backend returned an object that is not callable, or compiled code that returns a wrong number of values."""
+    """A backend has returned an object that is not callable, or one that returns a wrong number of values."""

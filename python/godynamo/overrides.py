@@ -1,4 +1,4 @@
-"""``__torch_function__`` for Python functions: public functions that call their arguments' handlers first.
+"""Makes Python functions that first call the ``__torch_function__`` (handler) of their arguments.
 
 ::
 
@@ -9,7 +9,8 @@
     def gemm(input, mat2, out=None):
         return torch.mm(input, mat2, out=out)
 
-Such a function is captured like any other: its implementation if no handler applies, otherwise the handler.
+Such a function is captured like any other function. If no handler applies, its implementation is captured; otherwise
+the handler is captured.
 """
 
 from __future__ import annotations
@@ -41,9 +42,9 @@ ArgSpec = collections.namedtuple("ArgSpec", "args varargs keywords defaults")
 def get_overloaded_types_and_args(relevant_args: Iterable[Any]) -> tuple[tuple[type, ...], list[Any]]:
     """Return the distinct types with ``__torch_function__`` among the arguments, and the first argument of each type.
 
-    The types are in the order of the arguments. The arguments are ordered left to right, but those of a subclass come
-    before those of its bases. Types that have disabled the handler (``torch._C._disabled_torch_function_impl``, as
-    nn.Parameter has) do not count.
+    The types are in the order of the arguments. The arguments are in order from left to right, except that an argument
+    of a subclass comes before arguments of its base classes. Types whose handler is disabled do not count: it is then
+    ``torch._C._disabled_torch_function_impl``, as for nn.Parameter.
     """
     types: list[type] = []
     args: list[Any] = []
@@ -72,12 +73,12 @@ def implement_torch_function(
     args: tuple[Any, ...],
     kwargs: Mapping[str, Any],
 ) -> Any:
-    """Return the first result other than NotImplemented of the arguments' handlers, or else call the implementation.
+    """Call the arguments' handlers in order, and return the first result that is not NotImplemented.
 
-    The implementation is called if no argument has a handler other than torch.Tensor's own, or while handlers are
-    disabled (``torch._C.DisableTorchFunctionSubclass``, which torch.Tensor's own handler enters).
+    If no argument has a handler other than torch.Tensor's own, the implementation is called instead. The same holds
+    while handlers are disabled by ``torch._C.DisableTorchFunctionSubclass``, which torch.Tensor's own handler enters.
 
-    Raises TypeError if all handlers return NotImplemented; a handler's exception propagates.
+    Raises TypeError if all handlers return NotImplemented. Exceptions of a handler propagate.
     """
     types, overloaded_args = get_overloaded_types_and_args(relevant_args)
     if (
@@ -88,7 +89,7 @@ def implement_torch_function(
     ):
         return implementation(*args, **kwargs)
     for overloaded_arg in overloaded_args:
-        # The public function, not the implementation: handlers compare it by identity.
+        # Handlers get the public function, because they compare it by identity.
         result = overloaded_arg.__torch_function__(public_api, types, args, kwargs)
         if result is not NotImplemented:
             return result
@@ -100,7 +101,7 @@ def implement_torch_function(
 
 
 def verify_matching_signatures(implementation: Callable[..., Any], dispatcher: Callable[..., Any]) -> None:
-    """Raise RuntimeError unless the dispatcher has the implementation's signature, with None for all defaults."""
+    """Raise RuntimeError unless the dispatcher has the implementation's signature, with None as every default."""
     implementation_spec = ArgSpec(*inspect.getfullargspec(implementation)[:4])
     dispatcher_spec = ArgSpec(*inspect.getfullargspec(dispatcher)[:4])
     if (
@@ -135,10 +136,10 @@ def torch_function_dispatch(
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Make a decorator that turns an implementation into a public function that calls its arguments' handlers first.
 
-    dispatcher: takes the public function's arguments and returns a tuple of the relevant ones. module: the public
-    function's ``__module__``. verify: check that both signatures match (RuntimeError, see
-    verify_matching_signatures). docs_from_dispatcher: the implementation gets the dispatcher's docstring. The public
-    function has the implementation as ``_implementation``.
+    dispatcher: a function that takes the public function's arguments, and returns those whose handlers count. module:
+    the public function's ``__module__``. verify: raise RuntimeError if the signatures do not match, see
+    verify_matching_signatures. docs_from_dispatcher: copy the dispatcher's docstring to the implementation. The public
+    function has the attribute ``_implementation``.
     """
 
     def decorator(implementation: Callable[..., Any]) -> Callable[..., Any]:
@@ -146,8 +147,8 @@ def torch_function_dispatch(
             verify_matching_signatures(implementation, dispatcher)
         if docs_from_dispatcher:
             implementation.__doc__ = dispatcher.__doc__
-        # Generated, so that the function has its own name in tracebacks: the implementation may be written in C, and
-        # the dispatcher may reject a call first.
+        # The public function is generated, so that tracebacks show its name: the implementation may be written in C, or
+        # the dispatcher may raise first.
         source = _wrapped_func_source.format(name=implementation.__name__)
         source_object = compile(source, filename="<__torch_function__ internals>", mode="exec")
         scope = {

@@ -1,4 +1,4 @@
-"""Backends that count, and a comparison, for tests that assert counts.
+"""Helpers for tests: backends that count graphs, and comparisons.
 
 >>> import torch, godynamo
 >>> from godynamo.testing import CompileCounter
@@ -23,7 +23,7 @@ class CompileCounter:
 
     def __init__(self) -> None:
         self.frame_count = 0  #: graphs received
-        self.op_count = 0  #: calls in them
+        self.op_count = 0  #: calls in the graphs
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
         """Count one graph."""
@@ -37,7 +37,7 @@ class CompileCounter:
 
 
 class CompileCounterWithBackend(CompileCounter):
-    """Counts and keeps the graphs, and passes them to a backend given by name."""
+    """A backend that counts and keeps graphs, and passes them to a backend given by name."""
 
     def __init__(self, backend: str) -> None:
         super().__init__()
@@ -45,7 +45,7 @@ class CompileCounterWithBackend(CompileCounter):
         self.graphs: list[Any] = []
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """Count one graph and compile it."""
+        """Count and keep one graph, and compile it."""
         from ._backends.named import lookup_backend
 
         super().__call__(gm, example_inputs)
@@ -73,7 +73,10 @@ class EagerAndRecordGraphs:
 
 
 class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
-    """A backend that traces graphs with AOTAutograd; keeps them, and their parts in ``fw_graphs`` and ``bw_graphs``."""
+    """A backend that traces graphs with AOTAutograd.
+
+    It keeps the graphs in ``graphs``, and their forward and backward graphs in ``fw_graphs`` and ``bw_graphs``.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -100,16 +103,16 @@ class AotEagerAndRecordGraphs(EagerAndRecordGraphs):
 
 
 def normalize_gm(gm_str: str) -> str:
-    """Return a GraphModule's code (``gm.print_readable(False)``) without comments and blank lines, for a comparison.
+    """Remove comments and blank lines from a GraphModule's code (``gm.print_readable(False)``), for a comparison.
 
-    A comment is a line that begins with #, or the end of a line from two spaces and # on.
+    A comment is a line that begins with "#", or the rest of a line that begins with two spaces and "#".
     """
     lines = (re.sub(r"  #.*", "", line).rstrip() for line in gm_str.splitlines())
     return "\n".join(line for line in lines if line and not line.lstrip().startswith("#")) + "\n"
 
 
 def reset_rng_state() -> None:
-    """Seed the generators of torch, random and, if it is imported, numpy with 1337."""
+    """Seed the generators of torch and random, and that of numpy if numpy is imported, with 1337."""
     import torch
 
     torch.manual_seed(1337)
@@ -120,9 +123,10 @@ def reset_rng_state() -> None:
 
 
 def same(a: Any, b: Any, *, tol: float = 1e-4, equal_nan: bool = True) -> bool:
-    """Return whether two results have equal types and structure, and tensors of equal dtype, shape and device.
+    """Return whether two results are the same.
 
-    The values of tensors must be close by ``tol``; ``tol=0`` compares them bit by bit (NaN equal to NaN).
+    They must have equal types and structure, and tensors of equal dtype, shape and device. The tensors' values must be
+    close, within ``tol``; ``tol=0`` compares them bit by bit, with NaN equal to NaN.
     """
     import torch
 

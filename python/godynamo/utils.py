@@ -15,11 +15,12 @@ V = TypeVar("V")
 
 
 class CodeMap(IdentityMap[CodeType, V]):
-    """A dict keyed by the identity of code objects: equal code of two functions has two entries."""
+    """A dict keyed by the identity of code objects, so that equal code objects of two functions have two entries."""
 
 
-#: ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules, not in the
-#: total), ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``, ``["stats"]["unique_graphs"]``
+#: The counters are ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules,
+#: which the total does not include), ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``,
+#: ``["stats"]["unique_graphs"]`` and others.
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 #: transformed code -> the user's code
@@ -28,7 +29,7 @@ orig_code_map: CodeMap[CodeType] = CodeMap()
 #: the user's code -> why its entries did not serve, oldest first
 guard_failures: CodeMap[list[str]] = CodeMap()
 
-#: phase -> number, sum and maximum of its durations: constant size, for a process that translates for days
+#: phase -> number, sum and maximum of its durations. Single durations are not kept, since a process may run for days.
 _phase_seconds: dict[str, tuple[int, float, float]] = {}
 
 
@@ -48,10 +49,10 @@ def compile_times(repr: Literal["str"] = "str", aggregate: bool = False) -> str:
 @overload
 def compile_times(repr: Literal["csv"], aggregate: bool = False) -> tuple[list[str], list[str]]: ...
 def compile_times(repr: str = "str", aggregate: bool = False) -> str | tuple[list[str], list[str]]:
-    """Return the seconds spent translating so far, by phase. "translate" contains "graph_module" and "backend".
+    """Return the seconds spent translating so far, by phase. "translate" includes "graph_module" and "backend".
 
-    repr: "str": a table with calls, sum and longest. "csv": (phases, values), each value "calls;sum;longest".
-    aggregate: only the sums, in either form. Raises ValueError for another repr.
+    repr: with "str", return a table with calls, sum and longest; with "csv", return (phases, values), where each value
+    is "calls;sum;longest". aggregate: return only the sums. Raises ValueError for another repr.
     """
     phases = sorted(_phase_seconds.items())
     if repr == "csv":
@@ -76,11 +77,11 @@ class CompilationMetrics:
     co_name: str
     co_filename: str
     co_firstlineno: int
-    cache_size: int  #: entries before this one
+    cache_size: int  #: number of earlier entries
     graph_count: int
     graph_op_count: int
     entire_frame_compile_time_s: float
-    fail_reason: str | None  #: why the frame was left to CPython
+    fail_reason: str | None  #: why CPython runs the frame; None if it was translated
     recompile_reason: str | None  #: the guards that failed, one per line
 
 
@@ -89,7 +90,7 @@ _metrics: deque[CompilationMetrics] = deque(maxlen=64)
 
 
 def record_compilation(code: CodeType, info: Mapping[str, Any]) -> None:
-    """Add a record of runtime.translated(); code is the user's."""
+    """Add a record of runtime.translated(). ``code`` is the user's code object."""
     record_time("translate", info["seconds"])
     entry = info.get("info") or {}
     _metrics.append(
@@ -118,7 +119,7 @@ def clear_compilation_metrics() -> None:
 
 
 def set_compilation_metrics_limit(new_size: int) -> None:
-    """Keep this number of translations; raises ValueError for a negative number."""
+    """Set how many translations are recorded. Raises ValueError for a negative number."""
     global _metrics
     if new_size < 0:
         raise ValueError(f"a number of translations is needed, not {new_size}")
@@ -126,7 +127,7 @@ def set_compilation_metrics_limit(new_size: int) -> None:
 
 
 def disable_cache_limit() -> contextlib.AbstractContextManager[Any]:
-    """Lift the limit of entries in a ``with`` block: config.patch(cache_size_limit=...) with the largest value."""
+    """Return a context manager that removes the limit of entries: config.patch with the largest cache_size_limit."""
     from . import config
 
     return config.patch(cache_size_limit=2**31 - 1)
@@ -135,7 +136,7 @@ def disable_cache_limit() -> contextlib.AbstractContextManager[Any]:
 class CompileProfiler:
     """A backend that counts what one optimize() call captures, and reports it with graph breaks and recompiles.
 
-    Breaks and recompiles count for the whole process, from the profiler's creation.
+    Breaks and recompiles are those of the whole process since the profiler was created.
 
     >>> import torch, godynamo
     >>> with godynamo.utils.CompileProfiler() as prof:
@@ -150,12 +151,12 @@ class CompileProfiler:
 
     def __init__(self) -> None:
         self.frame_count = 0  #: graphs received
-        self.op_count = 0  #: calls in them
+        self.op_count = 0  #: calls in the graphs
         self._breaks = Counter(counters["graph_break"])
         self._failures = {code: len(rows) for code, rows in guard_failures.items()}
 
     def __call__(self, gm: Any, example_inputs: Any) -> Any:
-        """Count one graph, which runs unchanged."""
+        """Count one graph and return its forward unchanged."""
         self.frame_count += 1
         self.op_count += sum("call" in node.op for node in gm.graph.nodes)
         return gm.forward
@@ -198,7 +199,7 @@ def clear() -> None:
 
 
 if TYPE_CHECKING:
-    from .testing import same as same  # torch also has it here
+    from .testing import same as same  # torch has this function in its module utils
 else:
 
     def __getattr__(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""Result kinds of torch's functions and methods, from torch's own operator schemas; Python calls that are pure.
+"""Derives the result kinds of torch's functions and methods from torch's operator schemas. Lists pure Python calls.
 
-A kind is one of the words in ResultKind; there are no others. ``go generate ./variables`` makes Go's constants from its
-rows; "tensors:N" is parsed by variables/torch_results.go.
+A result kind is one of the words in ResultKind. ``go generate ./variables`` makes Go's constants from the rows of
+ResultKind; variables/torch_results.go parses "tensors:N".
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ ResultKind = Literal[
 
 Kwnames = tuple[str, ...]
 
-# Printed form of a schema type, without Optional[] -> letters of the argument kinds that it accepts: T tensor, L list
+# Text of a schema type, without Optional[] -> letters of the kinds of arguments that the type accepts: T tensor, L list
 # or tuple, i int, f float, b bool, n None, o anything else. A type that is not listed accepts every argument.
 _TAKES: dict[str, str] = {
     "Tensor": "T",
@@ -60,9 +60,9 @@ _TAKES: dict[str, str] = {
     "ScalarType": "o",
     "Generator": "o",
 }
-# Python's alternative names of schema arguments.
+# Names of arguments in Python -> names in schemas.
 _ALIASES = {"input": "self", "axis": "dim", "keepdims": "keepdim", "other": "other", "x1": "self", "x2": "other"}
-# Keywords that Python's bindings add to constructors and copies.
+# Keywords that torch's Python bindings add to constructors and copies.
 _EVERYWHERE = {"dtype", "device", "layout", "pin_memory", "requires_grad", "memory_format"}
 
 _SCALARS = {
@@ -76,7 +76,7 @@ _SCALARS = {
     "Scalar": "scalar",
 }
 
-# Defined in Python's bindings or in torch's Python code: no schema has these names.
+# Functions defined in torch's Python bindings or Python code. No schema has their names.
 _FUNCTIONS = {
     **dict.fromkeys(
         "tensor as_tensor asarray from_numpy frombuffer full_like empty_permuted scalar_tensor range "
@@ -179,7 +179,8 @@ def _argument(argument: Any) -> _Argument:
 
 @functools.lru_cache(maxsize=1)
 def _dispatched() -> frozenset[str]:
-    # aten:: also contains TorchScript's operators on Python numbers, lists and strings.
+    # The namespace aten also has schemas of TorchScript's operators on Python numbers, lists and strings. These have no
+    # dispatcher entry.
     return frozenset(torch._C._dispatch_get_all_op_names())
 
 
@@ -207,7 +208,7 @@ def _return_kind(schema: Any) -> str:
     if not kinds:
         return "none"
     if not schema.name.startswith("aten::") and schema.is_mutable:
-        return "unknown"  # a custom operator that changes an operand and also returns a value
+        return "unknown"  # such a custom operator changes an operand and returns a value
     if len(kinds) > 1:
         return f"tensors:{len(kinds)}" if set(kinds) == {"Tensor"} else "object"
     if kinds[0] == "Tensor":
@@ -218,17 +219,20 @@ def _return_kind(schema: Any) -> str:
 
 
 def _applies(overload: _Overload, nargs: int, kwnames: Iterable[str], letters: str) -> bool:
-    """Return whether Python's binding could pick this overload; letters: one per positional argument, "" if unknown."""
+    """Return whether torch's Python binding may choose this overload for a call.
+
+    ``letters`` (see _TAKES) are those of the positional arguments, or "" if they are unknown.
+    """
     arguments = overload.arguments
     names = {a.name for a in arguments}
-    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce has a parameter named axis
+    kwnames = [k if k in names else _ALIASES.get(k, k) for k in kwnames]  # segment_reduce's schema has the name axis
     if overload.has_out and "out" not in kwnames and not any(a.name in kwnames for a in arguments if a.is_out):
         return False
     if overload.by_dimname and letters and "o" not in letters:
         return False
     positional = [a for a in arguments if not a.kwarg_only]
     if nargs > len(positional):
-        # x.view(2, 3): the last positional arguments form one list of ints.
+        # In calls such as x.view(2, 3), the last positional arguments form one list of ints.
         lists = [i for i, a in enumerate(positional) if a.type in ("List[int]", "int[]", "SymInt[]", "List[SymInt]")]
         if not lists or (letters and set(letters[lists[-1] :]) - {"i"}):
             return False
@@ -248,7 +252,8 @@ def _by_schema(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
     schemas = _schemas(name)
     matching = [s for s in schemas if _applies(s, nargs, kwnames, letters)]
     if not matching and letters:
-        # A tensor where the schema expects a number (x.add(t), alpha=t) and the like: match by arity alone.
+        # torch accepts some arguments that the schema does not, such as a tensor for a number (alpha=t). So match only
+        # the number and names of the arguments.
         matching = [s for s in schemas if _applies(s, nargs, kwnames, "")]
     kinds = {s.kind for s in matching}
     return kinds.pop() if len(kinds) == 1 else "unknown"
@@ -278,14 +283,17 @@ def _schema_name(fn: Callable[..., Any]) -> str:
 
 
 def result_kind(fn: Callable[..., Any]) -> str:
-    """Return the kind of this torch function's result; "unknown" if overloads differ."""
+    """Return the kind of a torch function's result; "unknown" if it depends on the overload."""
     if isinstance(fn, torch._ops.OpOverload):
         return _return_kind(fn._schema)
     return _any_kind(_schema_name(fn))
 
 
 def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argkinds: str = "") -> str:
-    """Return the result kind of a call with these keywords and ``nargs`` positional arguments (letters of _TAKES)."""
+    """Return the result kind of a call with ``nargs`` positional arguments, of kinds ``argkinds``, and these keywords.
+
+    ``argkinds`` are letters as in _TAKES, "" if unknown.
+    """
     if isinstance(fn, torch._ops.OpOverload):
         return _return_kind(fn._schema)
     return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
@@ -318,14 +326,14 @@ def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str
 
 
 def property_kind(name: str) -> str:
-    """Return the kind of ``tensor.name``; "unknown" if it is not a known property."""
+    """Return the kind of the value of ``tensor.name``; "unknown" if it is not a known property."""
     return _PROPERTIES.get(name, "unknown")
 
 
 # ---- results that are new tensors ----
 
-#: Composite operators, whose schemas say nothing reliable about aliases; the last operator in each of these makes a
-#: new tensor.
+#: Composite operators that return a new tensor, because the last operator that they call does. Schemas of composite
+#: operators say nothing reliable about aliases.
 _COMPOSED_ANEW = frozenset(
     "linear layer_norm group_norm batch_norm instance_norm rms_norm matmul softmax log_softmax conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
@@ -336,7 +344,7 @@ _COMPOSED_ANEW = frozenset(
 )
 
 
-#: parts of names of operators that may return a view or an operand although the schema does not say so
+#: parts of the names of operators that may return a view or an operand although their schemas do not say so
 _UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
 
 
@@ -344,10 +352,9 @@ _UNSAID = ("unsafe", "pixel", "channel_shuffle", "lift", "pin_memory")
 def makes_new(target: str, views: bool = False) -> bool:
     """Return whether an operation, given by its printed name, always returns a new tensor.
 
-    It never returns an operand and, unless ``views`` is set, never a view of one.
-
-    Decided by torch's schemas: no result is annotated as an alias. A composite operator may return its operand without
-    such an annotation (dropout in evaluation mode does), so composite operators are listed by name.
+    Such an operation never returns an operand. With ``views`` it may return a view of an operand, otherwise it never
+    does. torch's schemas annotate results that are aliases. But a composite operator may return an operand without such
+    an annotation, as dropout does in evaluation mode. So composite operators are listed by name.
     """
     module, _, name = target.rpartition(".")
     if module == "operator":
@@ -377,7 +384,7 @@ def makes_new(target: str, views: bool = False) -> bool:
 
 # ---- pure calls ----
 
-# Immutable types: their methods change nothing, and return nothing mutable except those in _NOT_PURE_METHODS.
+# Immutable types. Their methods change nothing. They also return nothing mutable, except those in _NOT_PURE_METHODS.
 _IMMUTABLE = (
     str,
     bytes,
@@ -448,13 +455,13 @@ def _pure() -> frozenset[int]:
         torch.can_cast,
         torch.is_tensor,
         torch.broadcast_shapes,
-        torch._C._log_api_usage_once,  # logs each text once per process, so logging it while translating is enough
+        torch._C._log_api_usage_once,  # it logs a text once per process, which may as well be while translating
     ]
     _keep.extend(table)
     return frozenset(map(id, table))
 
 
-_keep: list[Any] = []  # keeps the table's addresses valid: float.fromhex is a new object at each read
+_keep: list[Any] = []  # keeps the functions alive, so that their ids stay valid; float.fromhex is new at each read
 
 
 def _inplace(name: str) -> bool:
@@ -466,7 +473,10 @@ def _inplace(name: str) -> bool:
 
 
 def is_pure_call(fn: Any) -> bool:
-    """Return whether ``fn`` may be called with constants while translating: no effect, no use of state or identity."""
+    """Return whether ``fn`` may be called with constants while translating.
+
+    Such a function has no effect, and its result depends on no state and on no identity of an object.
+    """
     if id(fn) in _pure():
         return True
     if isinstance(fn, (types.BuiltinFunctionType, types.MethodWrapperType)):

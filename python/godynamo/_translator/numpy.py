@@ -1,7 +1,7 @@
-"""numpy's scalars as constants, computed by CPython while translating in numpy's types; numpy's arrays as tensors.
+"""Computes with numpy's scalars while translating, where they are constants. Converts numpy's arrays to tensors.
 
-An operation that would warn (overflow, division by zero, an invalid value) is left to the program's own run. Complex
-scalars are excluded: their conversions warn.
+An operation that would warn (overflow, division by zero, an invalid value) is not computed here but at run time, by the
+program. Complex scalars are no constants, since their conversions warn.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 try:
     import numpy as np
-except ImportError:  # torch also works without numpy
+except ImportError:  # torch works without numpy
     np = None  # type: ignore[assignment]
 
 
@@ -31,7 +31,7 @@ def _scalars() -> tuple[type, ...]:
     return tuple(found)
 
 
-#: types whose instances are constants
+#: types of scalars that are constants
 SCALARS = _scalars()
 
 _REDUCTIONS = (
@@ -51,16 +51,16 @@ def _functions() -> dict[Any, None]:
     return dict.fromkeys([*found, *(f for f in named if type(f).__module__ == "numpy")])
 
 
-#: functions that only read their arguments and return a number for numbers and lists of numbers. Functions that
-#: return an array are left to the program: each call returns a new array.
+#: Functions that only read their arguments, and return a number for numbers and lists of numbers. Functions that return
+#: an array are not among them, since each call must return a new array.
 FUNCTIONS = _functions()
 
-#: the class of arrays
+#: the class of arrays, NoneType without numpy
 ARRAY: type = np.ndarray if np is not None else type(None)
 
 
 def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
-    """Return (torch.from_numpy(array), a guard predicate for its layout); None if from_numpy raises or warns."""
+    """Return (torch.from_numpy(array), a guard predicate for its layout); None if from_numpy would raise or warn."""
     if not array.flags.writeable:
         return None
     try:
@@ -72,9 +72,10 @@ def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
 
 
 def index_method(array: Any) -> str | None:
-    """Return the method that turns a tensor sharing the array's memory into an index, as torch does in a subscript.
+    """Return the name of the Tensor method that converts an array, shared as a tensor, to the index that torch uses.
 
-    The method copies. None if torch takes the array apart or reads its numbers differently.
+    torch makes this conversion in a subscript. The method copies the tensor. Returns None for arrays that torch treats
+    as a sequence or reads in another way.
     """
     if array.ndim != 1 or not array.dtype.isnative or array.dtype.kind not in "ib":
         return None
@@ -90,7 +91,7 @@ _OPERATORS: dict[str, Any] = {"binary": _BINARY, "unary": _UNARY, "compare": _CO
 
 
 def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
-    """Return (result,) of a call with scalars among the arguments; None if it warns. Raises the call's exceptions."""
+    """Return (result,) of a call with scalars among the arguments; None if the call warns. Its exceptions propagate."""
     with warnings.catch_warnings(), np.errstate(all="raise"):
         warnings.simplefilter("error")
         try:
@@ -100,10 +101,10 @@ def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[An
 
 
 def operation(kind: str, op: int, args: tuple[Any, ...]) -> tuple[Any] | None:
-    """Do the same as computed() for a numbered operator."""
+    """Do the same as computed() for an operator, given by its kind and its number in _OPERATORS."""
     return computed(_OPERATORS[kind][op], args, {})
 
 
 def told(value: Any) -> tuple[type, bytes]:
-    """Return a key that distinguishes scalars: 0.0 and -0.0 differ, nan equals itself."""
+    """Return a key by which scalars are compared: 0.0 and -0.0 differ, and nan equals itself."""
     return type(value), value.tobytes()

@@ -1,7 +1,7 @@
-"""Python functions of the standard library that have no effect and whose result follows from plain arguments alone.
+"""Lists Python functions of the standard library that have no effect and whose result depends only on their arguments.
 
-CPython computes them while translating. Calls that may print or warn are excluded: unusual regular expressions are left
-to the program's own call.
+The translator calls them while translating, if their arguments are plain constants. It does not make calls that may
+print or warn, such as those with unusual regular expressions; the program makes these calls itself.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ _FUNCTIONS = {
 
 
 def is_pure(fn: types.FunctionType, module: str) -> bool:
-    """Return whether ``fn`` is one of these functions and its module still has it under this name."""
+    """Return whether ``fn`` is one of these functions, and its module has not replaced it."""
     name = fn.__name__
     return name in _FUNCTIONS.get(module, ()) and getattr(sys.modules.get(module), name, None) is fn
 
 
-# Patterns that may warn: future set operations and nested sets (FutureWarning), conditions on groups
-# (DeprecationWarning for the names of groups).
+# Finds patterns that may warn: future set operations and nested sets (FutureWarning), and conditions on groups
+# (DeprecationWarning for some names of groups).
 _ODD = re.compile(r"--|&&|~~|\|\||\(\?\(|\[[^\]]*\[")
 
 

@@ -1,4 +1,4 @@
-"""Mutable objects of C types that contain only plain data: CPython computes on a copy while translating.
+"""Makes shadows: copies of mutable C objects that contain only plain data, on which CPython computes while translating.
 
 See variables/container_shadow.go. Nothing here changes the program's own object.
 """
@@ -16,7 +16,7 @@ _CHANGING: dict[type, str] = {
     "__delitem__ "
     "__iadd__ __imul__",
 }
-#: excluded: methods that report more than the contents, or do more than read or change them
+#: methods that are not called on shadows: they do more than read or change the contents
 _LEFT_OUT = frozenset(
     "buffer_info fromfile tofile maketrans fromhex __alloc__ __array_finalize__ __class__ __class_getitem__ __copy__ "
     "__deepcopy__ __getattribute__ __init__ __iter__ __new__ __reduce__ __reduce_ex__ __sizeof__".split()
@@ -32,12 +32,12 @@ def _methods(kind: type) -> dict[str, bool]:
     }
 
 
-#: type → method → whether it changes the object
+#: type → name of a method → whether the method changes the object
 METHODS: dict[type, dict[str, bool]] = {kind: _methods(kind) for kind in _CHANGING}
 
 
 def copied(value: Any) -> Any:
-    """Return a new object equal to this bytearray or array."""
+    """Return a copy of a bytearray or array."""
     return value[:]
 
 
@@ -46,18 +46,21 @@ def _state(value: Any) -> tuple[Any, ...]:
 
 
 def shadow_is(value: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate: the object has exactly this type and the same contents."""
+    """Return a guard predicate that an object has exactly this type and the same contents."""
     kind, state = type(value), _state(value)
     return lambda other: type(other) is kind and _state(other) == state
 
 
 def recipe(value: Any) -> tuple[Any, ...]:
-    """Return a callable followed by its arguments; the call makes an object with the same contents."""
+    """Return (callable, *arguments) for a call that makes an object with the same contents."""
     return type(value), *_state(value)
 
 
 def called(value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a method on a copy; return (result, the copy afterwards), or None if it raises and has changed the copy."""
+    """Call a method on a copy; return (result, the changed copy).
+
+    If the method raises, its exception propagates; but if it has changed the copy before, the result is None.
+    """
     after = copied(value)
     try:
         return getattr(after, name)(*args, **kwargs), after

@@ -1,4 +1,4 @@
-"""isinstance and ``Tensor.type`` for plain tensors that the graph computes: torch answers for an example tensor."""
+"""Computes isinstance and ``Tensor.type`` for plain tensors that the graph computes, with an example tensor."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch
 
 
 def tensor_type_is(t: type, cls: Any) -> bool:
-    """Return isinstance(x, cls) for a computed tensor x of exact type t, if no class in cls decides by itself."""
+    """Return isinstance(x, cls) for a computed tensor x of exact type t, if decides_itself(cls) is False."""
     return any(isinstance(c, type) and issubclass(t, c) for c in classes_in(cls))
 
 
@@ -25,9 +25,9 @@ def classes_in(cls: Any) -> list[Any]:
 
 
 def decides_itself(cls: Any) -> bool:
-    """Return whether a metaclass decides isinstance(tensor, cls).
+    """Return whether a metaclass's ``__instancecheck__`` decides isinstance(tensor, cls).
 
-    torch.FloatTensor's checks the dtype, Variable's accepts all tensors.
+    The metaclass of torch.FloatTensor checks the dtype; the metaclass of Variable accepts all tensors.
     """
     plain = (type.__instancecheck__, abc.ABCMeta.__instancecheck__)
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))

@@ -1,7 +1,7 @@
-"""Which calls of ``__torch_function__`` an operation makes, found by running torch with stand-ins for the arguments.
+"""Finds the calls of ``__torch_function__`` (handlers) that an operation makes, by running it on stand-in arguments.
 
-Used only while translating. Tensors of a subclass are captured if only ``__torch_function__`` and Python attributes
-distinguish them from other tensors; classes with ``__torch_dispatch__`` are left to CPython.
+This happens only while translating. Tensors of a subclass are captured if only ``__torch_function__`` and Python
+attributes distinguish them from other tensors. Code that uses classes with ``__torch_dispatch__`` runs in CPython.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .. import config
 
 _Call = tuple[Any, Any, Any, Any, Any]
 
-#: the calls that stand-ins have received since asked() began, in order
+#: the handler calls that the stand-ins have received since asked() began, in order
 _calls: list[_Call] = []
 
 _PLAIN_METACLASSES = tuple({type(torch.Tensor), type(torch.nn.Parameter)})
@@ -25,7 +25,7 @@ _PLAIN_METACLASSES = tuple({type(torch.Tensor), type(torch.nn.Parameter)})
 def traceable(cls: type) -> bool:
     """Return whether tensors of this class are captured.
 
-    By default the user's own classes with torch's metaclass are; ``config.traceable_tensor_subclasses`` names others.
+    By default these are the user's classes with torch's metaclass. ``config.traceable_tensor_subclasses`` adds others.
     """
     if not issubclass(cls, torch.Tensor) or cls.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
         return False
@@ -35,14 +35,14 @@ def traceable(cls: type) -> bool:
 
 
 def has_handler(cls: Any) -> bool:
-    """Return whether operations on tensors of this class call a handler: its own or, for subclasses, torch.Tensor's."""
+    """Return whether operations on objects of this class call a handler, its own or one inherited from torch.Tensor."""
     return cls.__torch_function__ is not torch._C._disabled_torch_function_impl
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """Return the tensor as a torch.Tensor that shares its memory and gradient; no handler is called.
+    """Return a torch.Tensor that shares the tensor's memory and gradient, without calling a handler.
 
-    Grad mode is on for this step: the graph may switch it on itself.
+    Grad mode is on for this call, since the graph may switch grad mode on itself.
     """
     if torch.is_grad_enabled():
         return torch.Tensor.as_subclass(tensor, torch.Tensor)
@@ -51,18 +51,18 @@ def plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def plain_example(tensor: torch.Tensor) -> torch.Tensor:
-    """Return a plain tensor with the tensor's metadata, through which no compiler can reach the tensor itself."""
+    """Return a plain tensor with the tensor's metadata. A compiler cannot reach the tensor itself through it."""
     alias = plain(tensor)
     return alias.detach().requires_grad_(alias.requires_grad)
 
 
 def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
-    """Return an operation's result as a tensor of the subclass; the result may be an operand that already is one."""
+    """Return an operation's result as a tensor of the subclass. The result may already be one, if it is an operand."""
     return result if isinstance(result, cls) else result.as_subclass(cls)
 
 
 def converted(result: Any, cls: type) -> Any:
-    """Convert tensors, also in tuples and lists, to the subclass, as torch.Tensor's own handler does with a result."""
+    """Convert a result's tensors, also in tuples and lists, to the subclass, as the handler of torch.Tensor does."""
     if isinstance(result, torch.Tensor):
         return as_subclass(result, cls)
     if isinstance(result, (tuple, list)):
@@ -71,10 +71,10 @@ def converted(result: Any, cls: type) -> Any:
 
 
 def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
-    """Convert a result of a graph of plain tensors to what the program sees.
+    """Convert a result of a graph of plain tensors to the object that the program sees.
 
-    A graph input becomes the object that it replaces; another result becomes a tensor of the subclass, if ``cls`` is
-    given.
+    If the result is a graph input, this is the object in ``real`` that the input replaces. Any other result becomes a
+    tensor of the subclass ``cls``, if that is given.
     """
     for plain_input, given in zip(inputs, real, strict=True):
         if result is plain_input:
@@ -83,12 +83,12 @@ def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[
         return result
     if torch.is_grad_enabled():
         return converted(result, cls)
-    with torch.enable_grad():  # grad mode may have been switched inside the graph
+    with torch.enable_grad():  # the result may have been computed with grad mode on, inside the graph
         return converted(result, cls)
 
 
 def make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False) -> torch.Tensor:
-    """Call ``torch.Tensor._make_subclass``; a graph cannot name that function itself, since it belongs to no module."""
+    """Call ``torch.Tensor._make_subclass``. A graph cannot name that function itself, since it belongs to no module."""
     return torch.Tensor._make_subclass(cls, data, require_grad)
 
 
@@ -97,7 +97,7 @@ def new_tensor(cls: type, data: torch.Tensor) -> torch.Tensor:
     return torch.Tensor.__new__(cls, data)
 
 
-#: function above -> function that makes the same tensor, but of class torch.Tensor
+#: make_subclass or new_tensor -> function that makes the same tensor, but of class torch.Tensor
 PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
     make_subclass: lambda data, require_grad=False: data.detach().requires_grad_(require_grad),
     new_tensor: lambda data: torch.ops.aten.alias(data),
@@ -116,7 +116,7 @@ def modes_off() -> bool:
 
 def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
     if any(call[0] is cls for call in _calls):
-        raise _Refused  # all handlers were called: the operation now raises its error or starts another operation
+        raise _Refused  # all handlers have been called: the operation would now raise, or start another operation
     _calls.append((cls, func, types, args, kwargs))
     return NotImplemented
 
@@ -124,7 +124,7 @@ def _handler(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None
 @functools.lru_cache(maxsize=256)
 def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ...]:
     made: dict[int, type] = {}
-    for i in sorted(range(len(shape)), key=lambda i: len(shape[i][1])):  # bases come before their subclasses
+    for i in sorted(range(len(shape)), key=lambda i: len(shape[i][1])):  # make base classes before their subclasses
         tensor, above = shape[i]
         nearest = [j for j in above if not any(j in shape[k][1] for k in above)]
         bases: list[type] = [made[j] for j in nearest]
@@ -136,7 +136,10 @@ def _mirrored(shape: tuple[tuple[bool, tuple[int, ...]], ...]) -> tuple[type, ..
 
 
 def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
-    """Return stand-in classes that inherit like these (torch calls subclasses first); each refuses every function."""
+    """Return stand-in classes that inherit from each other as these do, since torch calls subclasses' handlers first.
+
+    The handlers of the stand-in classes record their calls and return NotImplemented.
+    """
     return _mirrored(
         tuple(
             (issubclass(c, torch.Tensor), tuple(j for j, d in enumerate(classes) if d is not c and d in c.__mro__))
@@ -146,7 +149,7 @@ def mirrors(classes: tuple[type, ...]) -> tuple[type, ...]:
 
 
 def stand_in(cls: type | None) -> Any:
-    """Return a stand-in argument: an instance of a mirror class, or a plain tensor for None."""
+    """Return a stand-in argument: an instance of a class made by mirrors(), or a plain tensor if ``cls`` is None."""
     if cls is None or issubclass(cls, torch.Tensor):
         made = torch.empty(0)
         return made if cls is None else made.as_subclass(cls)
@@ -154,7 +157,7 @@ def stand_in(cls: type | None) -> Any:
 
 
 class _Refused(BaseException):
-    """Ends a query; no ``except Exception`` in between catches it."""
+    """Raised to end asked(). It is no Exception, so that no ``except Exception`` catches it."""
 
 
 class _Mode(torch.overrides.TorchFunctionMode):
@@ -163,15 +166,14 @@ class _Mode(torch.overrides.TorchFunctionMode):
 
 
 def asked(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], mode: bool) -> tuple[_Call, ...]:
-    """Return the handler calls that ``fn(*args, **kwargs)`` makes while each returns NotImplemented, each as (class,
-    func, types, args, kwargs). The query ends when a class would be called again: the operation's first dispatch is
-    over.
+    """Return the handler calls that ``fn(*args, **kwargs)`` makes if each of them returns NotImplemented.
 
-    mode: our own function mode is called first; its class is None in the result. If kwargs in a result is None, the
-    handler is called without keywords.
+    A call is (class, func, types, args, kwargs); kwargs is None if the handler is called without keywords. The call of
+    ``fn`` ends when a class's handler would be called again, since the operation's first dispatch is then over. With
+    ``mode``, our own function mode is active and called first; its class in the result is None.
     """
     _calls.clear()
-    call = functools.partial(fn, *args, **kwargs)  # passes no empty dict of keywords to C
+    call = functools.partial(fn, *args, **kwargs)  # calls C functions without a dict if there are no keywords
     try:
         if mode:
             with _Mode():

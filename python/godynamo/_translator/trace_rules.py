@@ -1,4 +1,4 @@
-"""Which code the eval-frame hook leaves to CPython because of its kind; checked once per code object."""
+"""Decides, once per code object, which code the eval-frame hook skips. Skipped code runs in CPython."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _folder(path: str) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _real(file: str) -> str:
-    """Return the real path of a source file; cached, since every function of the file needs it."""
+    """Return the real path of a source file. It is cached, since every function of the file needs it."""
     return os.path.realpath(file)
 
 
@@ -31,7 +31,7 @@ def _torch_folder() -> str:
 
 
 def is_torchs(file: str) -> bool:
-    """Return whether a file is one of torch's."""
+    """Return whether a file belongs to torch."""
     return os.path.realpath(file).startswith(_torch_folder())
 
 
@@ -51,10 +51,10 @@ def _site_folders() -> tuple[str, ...]:
 
 
 def skip_reason(code: CodeType) -> str:
-    """Return why the hook leaves this code alone, "" if it does not.
+    """Return why the hook skips this code, "" if it does not.
 
-    Code of torch.nn's modules that computes is captured, since models consist of it. Code that makes, registers or
-    prints modules is left alone.
+    Functions of torch.nn's modules that compute are captured, since models consist of them. Functions that make,
+    register or print modules are skipped.
     """
     if code.co_name == "<module>":
         return "module-level code"
@@ -68,7 +68,7 @@ def skip_reason(code: CodeType) -> str:
     if code.co_qualname.startswith("__create_fn__.<locals>."):
         return "method that dataclasses made"
     if path.startswith("<eval_with_key>"):
-        return "FX's generated code"  # of a graph that a backend got: do not pass it to one again
+        return "FX's generated code"  # a backend has received this graph, and must not receive its code again
     if path.startswith("<"):
         return ""
     if f"{os.sep}torchinductor_" in path or path.startswith(os.environ.get("TORCHINDUCTOR_CACHE_DIR") or "\0"):
@@ -87,10 +87,10 @@ def skip_reason(code: CodeType) -> str:
 
 
 _NN_MODULES = os.path.join("nn", "modules", "")
-#: in files that mostly manage modules: the functions that take part in a call of a module
+#: In the files _BOOKS, which mostly manage modules, only these functions are captured: they take part in calls.
 _ON_A_CALLS_WAY = frozenset(("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl", "forward"))
 _BOOKS = ("module.py", "container.py")
-#: in the other files: methods that take no part in a model's computation
+#: In other files of torch.nn.modules, these methods are skipped. They take no part in a model's computation.
 _BOOKKEEPING = frozenset(
     "__init__ __repr__ __setstate__ _load_from_state_dict _reset_parameters _save_to_state_dict extra_repr"
     " reset_parameters".split()
@@ -102,7 +102,7 @@ def _keeps_books(code: CodeType, file: str) -> bool:
 
 
 def skipped_callable(fn: object) -> bool:
-    """Return whether the hook leaves a callable's own frames alone: C code, or Python code with a skip_reason()."""
+    """Return whether the hook skips a callable's own frames: it is C code, or its Python code has a skip_reason()."""
     function = getattr(fn, "__func__", fn)
     if not hasattr(function, "__code__"):
         function = inspect.getattr_static(type(function), "__call__", None)
@@ -110,12 +110,12 @@ def skipped_callable(fn: object) -> bool:
     return not isinstance(code, CodeType) or bool(skip_reason(code))
 
 
-#: types that make a frame worth a translation when a whole program is served (core/calls/heat.c)
+#: When a whole program is served, a frame with an argument of these types is translated (core/calls/heat.c).
 TENSOR_AND_MODULE = (torch.Tensor, torch.nn.Module)
 
 
 def names_torch(function: FunctionType) -> bool:
-    """Return whether a function reads a global or cell that is torch's, a tensor, a module or a class of these.
+    """Return whether a function reads a global or cell that is torch's, a tensor, an nn.Module, or a class of these.
 
     The core calls this once per code object. It runs no user code.
     """
@@ -143,16 +143,20 @@ def names_torch(function: FunctionType) -> bool:
     return False
 
 
-# torch.compile runs below frames of these; it has its own hook, translator and generated code.
+# Packages of torch.compile, which has its own hook, translator and generated code. The hook skips everything that their
+# code calls.
 _OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "inductor"))
 
 
 def skip_code(code: CodeType) -> int:
-    """Return 0, 1 to leave the code alone, or 2 to leave its callees alone too; called by the core (eval_frame.c)."""
+    """Return 0 if the hook serves the code, 1 if it skips the code, and 2 if it skips the code and all that it calls.
+
+    The core calls this function (eval_frame.c).
+    """
     if code.co_filename.startswith("<frozen importlib"):
-        return 2  # an import is not part of the call: the code below it only makes definitions
+        return 2  # this is an import, whose code only makes definitions
     if any(getattr(callback, "__code__", None) is code for callback in gc.callbacks):
-        return 2  # the garbage collector calls it at any time
+        return 2  # this is a callback of the garbage collector, which may run at any time
     reason = skip_reason(code)
     if reason != "torch's own file":
         return int(bool(reason))

@@ -1,8 +1,8 @@
-"""Metadata that FakeTensor can only guess.
+"""Recognizes metadata that FakeTensor can only guess (vague metadata).
 
-FakeTensor gives every sparse tensor no elements; it mistakes quantized, nested and mkldnn tensors for other kinds or
-rejects them. So metadata of values computed from such tensors are unknown, unless they follow from the operands' own
-metadata.
+To FakeTensor every sparse tensor has no elements. It mistakes quantized, nested and mkldnn tensors for other kinds, or
+rejects them. So metadata of values computed from such tensors are unknown, unless they follow from the operands'
+metadata alone.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _SPARSE = {torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bs
 _MKLDNN: Any = torch._mkldnn  # type: ignore[attr-defined]
 _QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.quint2x4}
 
-#: Operators on sparse tensors whose result's metadata follow from the metadata of the operands alone. FakeTensor
-#: gives every sparse tensor no elements, so its result for any other operator is not trusted.
+#: Operators on sparse tensors for which the metadata of the result follow from the operands' metadata alone. The result
+#: of any other operator may depend on the elements, which fake sparse tensors do not have.
 _CERTAIN = frozenset(
     """
     _to_dense to_dense detach alias clone _to_copy t transpose is_coalesced dense_dim sparse_dim _coalesced_ _coalesce
@@ -27,25 +27,25 @@ _CERTAIN = frozenset(
     """.split()
 )
 
-#: Parts of names of operators whose result has a layout or dtype that FakeTensor does not know.
+#: Parts of the names of operators with results of a layout or dtype that FakeTensor does not support.
 _MADE_OTHERWISE = ("quantize", "mkldnn", "nested")
 
 
 class VagueMetadata(RuntimeError):
-    """FakeTensor's result for an operation has metadata that do not follow from the operands' metadata."""
+    """The metadata of FakeTensor's result are a guess, since they do not follow from the operands' metadata."""
 
 
 class Watch:
-    """Records the first operator with a guessed result: one on sparse, quantized, nested or mkldnn tensors.
+    """Records the first operator whose result FakeTensor guesses: one on sparse, quantized, nested or mkldnn tensors.
 
-    It wraps the mode's own dispatch. A subclass would not work: higher-order operators look up their rule by the mode's
-    exact type.
+    A Watch wraps the ``dispatch`` of a fake mode. A subclass of the mode's class would not work, since higher-order
+    operators look up their rule by the exact type of the mode.
     """
 
     def __init__(self, mode: Any) -> None:
-        self.vague: Any = None  #: that operator; reset by the session
+        self.vague: Any = None  #: the recorded operator; the user of the Watch resets it
         self._depth = 0
-        self._mode = weakref.ref(mode)  # weak, since the mode holds the watch
+        self._mode = weakref.ref(mode)  # weak, since the mode holds this Watch
         self._dispatch = type(mode).dispatch
         mode.dispatch = self
 
@@ -69,7 +69,7 @@ def _is_vague(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
             elif type(x) is torch.dtype and x in _QUANTIZED:
                 return True
     name = func.__name__.split(".")[0]
-    if name.endswith("_") and result is args[0] and layout(result) is torch.strided:  # changed in place
+    if name.endswith("_") and result is args[0] and layout(result) is torch.strided:  # an in-place operation
         return False
     if layouts <= {torch.strided}:
         return any(word in name for word in _MADE_OTHERWISE) and "fake_quant" not in name
@@ -80,26 +80,26 @@ def _is_vague(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
         "addmm",
         "mv",
         "_sparse_addmm",
-    ):  # with two sparse matrices, the kernel chooses the result's layout
+    ):  # for two sparse matrices, the kernel chooses the layout of the result
         operands = [layout(x) for x in args if isinstance(x, torch.Tensor)]
         return operands.count(torch.strided) != len(operands) - 1 or layout(result) is not torch.strided
     return not layouts <= _SPARSE or (name not in _CERTAIN and not name.startswith(("to_sparse", "_to_sparse")))
 
 
 def layout(t: torch.Tensor) -> Any:
-    """Return a tensor's layout; "quantized" or "nested" for tensors that report strided but have no dense memory."""
+    """Return a tensor's layout. It is "quantized" or "nested" for such tensors, which report torch.strided."""
     if t.is_nested:
         return "nested"
     return "quantized" if t.dtype in _QUANTIZED else t.layout
 
 
 def is_dense(t: torch.Tensor) -> bool:
-    """Return whether a fake tensor can represent this tensor and the tensor that it is a view of."""
+    """Return whether fake tensors can represent this tensor and, if it is a view, its base."""
     return layout(t) is torch.strided and (t._base is None or layout(t._base) is torch.strided)
 
 
 def in_rows(rows: Iterable[Any]) -> bool:
-    """Return whether an operation of a graph may make a tensor that is not dense; rows: see _backends/rows.py."""
+    """Return whether a graph, given as rows (see _backends/rows.py), may make a tensor that is not dense."""
     for row in rows:
         name = row[2] if isinstance(row[2], str) else getattr(row[2], "__name__", "")
         if any(word in name for word in _MAKE) and "fake_quant" not in name:

@@ -1,4 +1,4 @@
-"""Values as guards compare them, by content and type, not by their classes' __eq__; values made while translating."""
+"""Guard predicates that compare values by contents and type, without running __eq__ of user classes; some values."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from . import numpy as _numpy
 
 
 def equal_to(value: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate for values equal to a set of plain constants, a generic alias or another constant."""
+    """Return a guard predicate that a value equals this set of plain constants, generic alias or other constant."""
     if isinstance(value, (set, frozenset)):
         typed = _typed(value)
         return lambda other: _typed(other) == typed
-    if getattr(value, "__args__", None) is not None:  # Union[int, str] equals Union[str, int]
+    if getattr(value, "__args__", None) is not None:  # == is not enough: Union[int, str] == Union[str, int]
         parts = _alias_parts(value)
         return lambda other: type(other) is type(value) and other == value and _alias_parts(other) == parts
     if type(value) in _numpy.SCALARS:
@@ -30,13 +30,13 @@ _ALIASES: tuple[Any, ...] = (types.GenericAlias, types.UnionType, typing._Generi
 
 
 def _alias_parts(value: Any) -> Any:
-    """Return a generic alias or union with its arguments in order; no hook of a class among them runs."""
+    """Return the type and arguments, in order, of a generic alias or union. Runs no hook of a class among them."""
     args = value.__args__ if issubclass(type(value), _ALIASES) else None
     return (type(value), tuple(map(_alias_parts, args))) if type(args) is tuple else value
 
 
 def _typed(value: Any) -> Any:
-    """Return a key of a plain constant or set of them in which 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    """Return a key of a plain constant, or of a set of them. The keys of 1, 1.0 and True differ, as do 0.0 and -0.0."""
     if isinstance(value, tuple):
         return tuple, tuple(map(_typed, value))
     if isinstance(value, (set, frozenset)):
@@ -45,7 +45,7 @@ def _typed(value: Any) -> Any:
 
 
 def _told(v: Any) -> Any:
-    """Return a key of a plain constant that includes all types: 1, 1.0 and True differ, and so do 0.0 and -0.0."""
+    """Return a key of a plain constant, including all types. The keys of 1, 1.0 and True differ, as do 0.0 and -0.0."""
     if isinstance(v, tuple):
         return type(v), tuple(map(_told, v))
     if isinstance(v, frozenset):
@@ -54,7 +54,7 @@ def _told(v: Any) -> Any:
 
 
 def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
-    """Return a guard predicate: a set of the same plain constants, with equal types. Calls no method of a subclass."""
+    """Return a guard predicate that a set has the same plain constants, of equal types. No subclass's method runs."""
     typed = frozenset(map(_told, value))
     if all(type(v) is str for v in value):
         return lambda other: set.__eq__(other, value) is True and all(type(v) is str for v in set.__iter__(other))
@@ -62,34 +62,34 @@ def set_is(value: frozenset[Any]) -> Callable[[Any], bool]:
 
 
 def layout_is(members: set[Any]) -> Callable[[Any], bool]:
-    """Return a guard predicate: a set whose table has the same layout, so its order is the same after any change."""
+    """Return a guard predicate that a set's table has the same layout, so that equal changes lead to the same order."""
     layout = _C.set_layout(members)
     return lambda other: bool(_C.set_layout(other) == layout)
 
 
 def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
-    """Return a guard predicate: the set or frozenset has equal items in this order."""
+    """Return a guard predicate that a set or frozenset has equal items in this order."""
     return lambda other: tuple((set if isinstance(other, set) else frozenset).__iter__(other)) == items
 
 
 def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:
-    """Return a guard predicate: a deque of these constants."""
+    """Return a guard predicate that a deque has these constants and this maxlen."""
     typed = tuple(map(_told, items))
     return lambda other: other.maxlen == maxlen and tuple(map(_told, other)) == typed
 
 
-#: reads a defaultdict's factory without the attribute hooks of its class
+#: function that reads a defaultdict's factory, without running attribute hooks of a subclass
 default_factory: Any = collections.defaultdict.__dict__["default_factory"].__get__
 
 
 def factory_is(factory: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate: a defaultdict with this factory."""
+    """Return a guard predicate that a defaultdict has this factory."""
     return lambda other: default_factory(other) is factory
 
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
-    """Return a guard predicate: an instance of a subclass of ``base`` with this value, as ``base`` compares values."""
-    if base in (float, complex):  # repr treats nan as equal to itself and distinguishes the zeros
+    """Return a guard predicate that an instance of a subclass of ``base`` has this value, by base's comparison."""
+    if base in (float, complex):  # reprs are compared, since nan equals itself and 0.0 and -0.0 differ then
         text, known = base.__repr__, base.__repr__(value)
         return lambda other: text(other) == known
     equal: Any = base.__eq__
@@ -97,7 +97,7 @@ def value_is(base: type, value: Any) -> Callable[[Any], bool]:
 
 
 def plain_value(base: type, value: Any) -> Any:
-    """Return an instance of a subclass of ``base`` as a plain ``base`` (immutable); no code of the subclass runs."""
+    """Convert an instance of a subclass of ``base``, an immutable type, to ``base``. Runs no code of the subclass."""
     if base is str:
         return str.__str__(value) if type(value) is str else "".join(str.__iter__(value))
     if base is bytes:
@@ -108,7 +108,7 @@ def plain_value(base: type, value: Any) -> Any:
 
 
 def advanced(iterable: Any, n: int) -> Any:
-    """Return ``iter(iterable)`` after n steps."""
+    """Return ``iter(iterable)``, advanced by n items."""
     it = iter(iterable)
     for _ in range(n):
         next(it, None)

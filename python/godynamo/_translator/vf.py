@@ -1,5 +1,5 @@
-"""torch's builtins that a wrapper of the same name hides (torch.split, torch.broadcast_tensors, ...) or that torch does
-not export (unique_dim), under names that FX can print and pickle: FX writes a torch builtin as ``torch.<name>``."""
+"""Gives hidden C functions of torch names that FX can print and pickle. FX writes a C function as ``torch.<name>``. But
+torch.split, torch.broadcast_tensors, ... are Python wrappers of C functions, and torch does not export unique_dim."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 
 
 def __getattr__(name: str) -> Any:
-    """Return ``name`` of torch's C namespace as a Python function of this module; AttributeError for others."""
+    """Return a Python function of this module for the C function ``name``. Raises AttributeError for other names."""
     builtin = getattr(torch._C._VariableFunctions, name, None)
     if builtin is None or name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
@@ -25,10 +25,10 @@ def __getattr__(name: str) -> Any:
 
 
 def printable(target: Any) -> Any:
-    """Return ``target``, or its function in this module if FX would print another function's name for it."""
+    """Return ``target``, or this module's function for it if FX would write the name of another function."""
     if isinstance(target, types.BuiltinFunctionType):
         name = target.__name__
-        # The name may also be missing: there is no torch.unique_dim.
+        # torch may also lack the name, such as torch.unique_dim.
         hidden = getattr(torch, name, None) is not target
         if hidden and getattr(torch._C._VariableFunctions, name, None) is target:
             return globals().get(name) or __getattr__(name)

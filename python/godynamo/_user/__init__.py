@@ -1,1 +1,1 @@
-"""The user's calls: optimize() and compile() with their options, marks on functions, stances, export."""
+"""Functions for users: optimize() and compile() with their options, marks on functions, stances, export."""

@@ -1,4 +1,7 @@
-"""error_on_graph_break: blocks of code in which a graph break is an error. The translator inlines these functions."""
+"""Defines error_on_graph_break, for blocks of code in which a graph break is an error.
+
+The translator inlines the functions of this module.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,15 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def region_here(error: bool) -> None:
-    """Begin a region that lasts to the end of the calling function."""
+    """Begin a region that ends when the calling function ends."""
 
 
 def region_of_caller(error: bool) -> None:
-    """Begin a region in the caller of the calling function."""
+    """Begin a region in the function that has called the calling function."""
 
 
 def region_end() -> None:
-    """End the last region of the caller of the calling function."""
+    """End the last region of the function that has called the calling function."""
 
 
 REGIONS = (region_here, region_of_caller, region_end)
@@ -35,9 +38,10 @@ class error_on_graph_break:
     >>> with godynamo.error_on_graph_break(False):  # in such a function: here the graph may break
     ...     pass
 
-    The innermost block around a break decides, also for breaks in the functions that it calls. exc.Unsupported is
-    raised as under ``nopython=True``, which takes precedence. The code after an allowed break is a new piece of the
-    frame, in which only blocks that begin there count. Raises TypeError if the argument is not a bool.
+    The innermost block around a break decides, also for breaks in functions that the block calls. A break that is an
+    error raises exc.Unsupported, as with ``nopython=True``; ``nopython=True`` takes precedence over blocks. The code
+    after an allowed break is translated separately, and only blocks that begin in that code count. Raises TypeError if
+    the argument is not a bool.
     """
 
     def __init__(self, error_on_graph_break: bool) -> None:

@@ -1,7 +1,7 @@
-"""The kinds of callables: how the translator treats a call of one. The closed set, one row each.
+"""The kinds of callables, by which the translator decides how it handles a call. There are no other kinds.
 
-``go generate ./variables`` makes Go's constants from these rows; torchCalls in variables/torch_calls.go has the call of
-each kind.
+``go generate ./variables`` makes Go's constants from the rows of CallableKind. torchCalls in variables/torch_calls.go
+has the function that captures a call of each kind.
 """
 
 from __future__ import annotations
@@ -58,10 +58,10 @@ CallableKind = Literal[
 
 Classified = NewType("Classified", str)
 
-#: the user's own callable, which is inlined
+#: the kind of the user's own callables, which are inlined
 OWN = Classified("")
 
 
 def classified(kind: CallableKind, detail: str = "") -> Classified:
-    """Return the kind, with the details of this callable."""
+    """Return a callable's kind with its detail."""
     return Classified(f"{kind}:{detail}") if detail else Classified(kind)

@@ -1,4 +1,4 @@
-"""optimize() under torch.compile's name and with its arguments: porting a program changes one word."""
+"""Provides optimize() under torch.compile's name and with torch.compile's arguments, to port programs easily."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def compile(
     isolate_recompiles: bool = False,
     dynamic_shapes: Any = None,
 ) -> Any:
-    """torch.compile with godynamo in Dynamo's place: ``optimize(backend="inductor")`` unless another backend is given.
+    """Do the same as torch.compile, with godynamo in place of Dynamo. The default backend is "inductor".
 
     >>> model = godynamo.compile(model)
     >>> @godynamo.compile(fullgraph=True)
     ... def f(x): ...
 
     Args:
-        model: a function, method or module; None: a decorator is returned.
-        backend: None: set_default_backend()'s, else "inductor" as for torch.compile.
-        options: for the backend; ``guard_filter_fn`` is ignored with a warning: every guard is kept.
-        recompile_limit: entries per code object.
-        isolate_recompiles: each call of this function has its own translations anyway.
-        dynamic_shapes: ignored: sizes are constants of a translation.
-        fullgraph, dynamic, mode, name, disable: as for :func:`optimize`.
+        model: a function, method or module. If it is None, compile() returns a decorator.
+        backend: None means the backend of set_default_backend(), or else "inductor", as for torch.compile.
+        options: options for the backend. ``guard_filter_fn`` is ignored with a warning, and every guard is kept.
+        recompile_limit: maximum number of entries per code object.
+        isolate_recompiles: ignored, since each call of compile() has its own translations anyway.
+        dynamic_shapes: ignored, since sizes are constants of a translation.
+        fullgraph, dynamic, mode, name, disable: see :func:`optimize`.
 
     Raises what optimize() raises.
     """
@@ -94,12 +94,12 @@ def compile(
 
 
 def compile_module(module: Any, **kwargs: Any) -> None:
-    """torch.nn.Module.compile: translate the calls of this module from now on; kwargs as for :func:`compile`.
+    """Do the same as torch.nn.Module.compile: translate this module's calls from now on.
 
     >>> godynamo.compile_module(model, backend="eager")
 
-    The module stays the same object; its copies and pickles are not translated. Raises TypeError for other objects and
-    for optimized modules.
+    ``kwargs`` are those of :func:`compile`. The module stays the same object; its copies and pickles are not
+    translated. Raises TypeError for optimized modules, and for objects that are not modules.
     """
     if not _modules.is_module(module) or _modules.original(module) is not module:
         problem = "is optimized already" if _modules.is_module(module) else "is no torch.nn.Module"

@@ -1,18 +1,18 @@
-"""The backend of optimize() and compile() if none is given."""
+"""Stores the backend that optimize() and compile() use if none is given."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-#: None: "eager" for optimize(), "inductor" for compile()
+#: the default backend; None means "eager" for optimize() and "inductor" for compile()
 backend: str | Callable[..., Any] | None = None
 
 
 def set_default_backend(new: str | Callable[..., Any] | None) -> None:
-    """Make this the backend of optimize() and compile() if none is given; None: "eager" and "inductor" again.
+    """Set the backend that optimize() and compile() use if none is given. None restores "eager" and "inductor".
 
-    Raises ValueError for an unknown name, TypeError for an object that is not a name or a callable.
+    Raises ValueError for an unknown name, and TypeError for an object that is neither a name nor a callable.
     """
     global backend
     if isinstance(new, str):
@@ -26,5 +26,5 @@ def set_default_backend(new: str | Callable[..., Any] | None) -> None:
 
 
 def get_default_backend() -> str | Callable[..., Any]:
-    """Return the backend of optimize() if none is given."""
+    """Return the backend that optimize() uses if none is given."""
     return "eager" if backend is None else backend

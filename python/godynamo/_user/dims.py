@@ -1,6 +1,6 @@
-"""Marks on the dimensions of tensors. They are torch's own attributes, so torch.compile reads them as well.
+"""Marks on the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them too.
 
-Sizes are constants of a translation so far: the marks are kept for symbolic sizes and have no effect yet.
+The marks are stored for symbolic sizes and have no effect yet, since sizes are still constants of a translation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ Dims = int | list[int] | tuple[int, ...]
 
 
 def _dims(t: Any, dim: Dims | None) -> list[int]:
-    """Return the dimensions, counted from the front. IndexError for a missing dimension, TypeError for other types."""
+    """Return the dimensions, counted from 0. Raises IndexError for a missing dimension, TypeError for other types."""
     import torch
 
     if not isinstance(t, torch.Tensor):
@@ -53,15 +53,15 @@ def mark_dynamic(
 ) -> None:
     """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark.
 
-    hint_override, min, max and specialize_on are checked and not kept. Raises TypeError for other objects, IndexError
-    for a missing dimension, ValueError if min is over max.
+    hint_override, min, max and specialize_on are checked but not stored. Raises TypeError if ``t`` is not a tensor,
+    IndexError for a missing dimension, and ValueError if min is greater than max.
     """
     _in_range(min, max)
     _mark(t, index, "_dynamo_dynamic_indices")
 
 
 def maybe_mark_dynamic(t: Any, index: Dims, *, min: int | None = None, max: int | None = None) -> None:
-    """Do the same as mark_dynamic, unless something makes the size a constant."""
+    """Do the same as mark_dynamic, but allow the program to make the size a constant."""
     _in_range(min, max)
     _mark(t, index, "_dynamo_weak_dynamic_indices")
 
@@ -82,7 +82,7 @@ def mark_unbacked(
 
 
 def mark_static(t: Any, index: Dims | None = None) -> None:
-    """Never make this dimension (None: any) a symbol."""
+    """Never make this dimension a symbol. None means all dimensions."""
     _mark(t, index, "_dynamo_static_indices")
 
 

@@ -1,7 +1,7 @@
-"""export: a function as one GraphModule with the function's own argument and result structure, and its guards.
+"""Exports a function as one GraphModule with the function's own structure of arguments and results, and its guards.
 
-The function is translated with ``nopython`` and runs once on the given arguments. The identities of the graph's inputs
-and results show which argument, parameter or output each of them is.
+The function is translated with ``nopython`` and runs once on the given arguments. The graph's inputs are identified by
+object identity with the arguments and parameters, and the graph's results with the function's outputs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .optimize import optimize
 
 
 class Exported(NamedTuple):
-    """The result of :func:`export`; unpacks as a pair."""
+    """The result of :func:`export`, which can be unpacked into its two fields."""
 
     graph_module: torch.fx.GraphModule
     guards: list[GuardText]
@@ -35,19 +35,20 @@ def export(
     aten_graph: bool = False,
     decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> Callable[..., Exported]:
-    """Capture a function or module whole: ``graph_module, guards = export(f)(*args, **kwargs)``.
+    """Capture a function or module as one graph: ``graph_module, guards = export(f)(*args, **kwargs)``.
 
-    The graph module takes f's arguments and returns f's result, each in its structure; parameters and buffers are the
-    originals, as attributes. Arguments that are not tensors become constants. It is valid where the guards hold.
+    The graph module takes f's arguments and returns f's result, both in their original structure. Its parameters and
+    buffers are f's own objects. Arguments that are not tensors become constants. The graph module is valid for calls
+    for which the guards hold.
 
     Args:
-        dynamic: as for :func:`optimize`.
+        dynamic: see :func:`optimize`.
         aten_graph: return the graph of the corresponding aten operations, with ``decomposition_table`` applied.
 
     Raises:
-        exc.Unsupported: f is not captured as one graph (the break's report), or its result is not made of tensors of
-            the graph, arguments and constants.
-        AssertionError: a decomposition table without aten_graph.
+        exc.Unsupported: f has a graph break (the text is its report), or f's result has a part that is neither a tensor
+            of the graph nor an argument nor a constant.
+        AssertionError: a decomposition table is given without aten_graph.
     """
     if decomposition_table is not None and not aten_graph:
         raise AssertionError("a decomposition_table is for aten_graph=True")
@@ -65,12 +66,12 @@ def export(
 
 
 def _own(fn: Any) -> Any:
-    """Return the function itself if it has been optimized before."""
+    """Return the original function if ``fn`` is optimized, otherwise ``fn``."""
     return fn.__wrapped__ if isinstance(fn, core.Callable) else fn
 
 
 class _Capture:
-    """The backend: keeps the graph, its inputs and its results."""
+    """A backend that keeps the graph, its inputs and its results."""
 
     __godynamo_backend__ = True
     __name__ = "export"
@@ -93,7 +94,7 @@ class _Capture:
 
 
 class _Assembly:
-    """Writes the graph module from one run."""
+    """Makes the graph module from the captured graph and the values of one run."""
 
     def __init__(self, captured: _Capture, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any) -> None:
         self._captured = captured
@@ -106,7 +107,7 @@ class _Assembly:
         self._parameters = _named_tensors(fn)
 
     def module(self) -> torch.fx.GraphModule:
-        """Return the graph module; raise exc.Unsupported if the result has a part that is not in the graph."""
+        """Return the graph module. Raises exc.Unsupported if the result has a part that is not in the graph."""
         placeholders = []
         for i, value in enumerate(self._flat):
             node = self._graph.placeholder(f"arg{i}")
@@ -138,7 +139,7 @@ class _Assembly:
         return made
 
     def _input(self, value: Any, name: str) -> torch.fx.Node:
-        """Return the node of a graph input: an argument, a parameter, a buffer or another tensor from outside."""
+        """Return the node for a graph input: an argument, a parameter, a buffer or another tensor from outside."""
         known = self._known.get(id(value))
         return known if known is not None else self._attribute(name, value)
 
@@ -184,7 +185,7 @@ def _named_tensors(fn: Any) -> dict[int, str]:
 
 
 def _argument_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
-    """Return the names of the positional arguments, then of the keywords, as the generated forward takes them."""
+    """Return the parameter names of the generated forward: those of the positional arguments, then the keywords."""
     target = fn.forward if isinstance(fn, torch.nn.Module) else fn
     names: list[str] = []
     for p in inspect.signature(target).parameters.values():
@@ -198,7 +199,7 @@ def _argument_names(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> l
 def _aten(
     gm: torch.fx.GraphModule, args: tuple[Any, ...], kwargs: dict[str, Any], table: dict[Any, Any], dynamic: bool | None
 ) -> torch.fx.GraphModule:
-    """Return the graph of aten operations of an exported graph module, with the same argument and result structure."""
+    """Return an exported graph module's graph of aten operations, with the same structure of arguments and results."""
     from torch.fx.experimental.proxy_tensor import make_fx
 
     codegen = gm.graph._codegen

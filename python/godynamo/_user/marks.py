@@ -1,4 +1,4 @@
-"""Marks on functions, which tell the translator how to capture their calls."""
+"""Marks on functions, by which users choose how calls of the functions are captured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .._core import core
 from . import registry
 
 Function = Callable[..., Any]
-#: a callable, or a list of some
+#: a callable, or a list of callables
 F = TypeVar("F")
 G = TypeVar("G", bound=Callable[..., Any])
 
@@ -25,11 +25,12 @@ def _each(fn: Any, mark: Callable[[Any], None]) -> Any:
 
 
 def allow_in_graph(fn: F) -> F:
-    """Put calls of ``fn`` (or of each in a list) into the graph as one node, without looking inside. Returns ``fn``.
+    """Make each call of ``fn`` (or of each function in a list) one node of the graph. Returns ``fn``.
 
-    The result must depend on the arguments alone, and ``fn`` must have no effects but in-place changes of its tensors.
-    It runs once more while translating, to find out what it returns: on fake tensors or, if that fails, on copies of
-    the examples. It may return tensors, None, numbers, text, and tuples, lists and dicts of these.
+    ``fn`` is not translated. Its result must depend on the arguments alone, and it must have no effects besides
+    in-place changes of its tensor arguments. It runs once more while translating, to find out the kind of its result:
+    on fake tensors or, if that fails, on copies of the example inputs. It may return tensors, None, numbers, text, and
+    tuples, lists and dicts of these.
 
     >>> @godynamo.allow_in_graph
     ... def fused(x, y): ...
@@ -38,24 +39,25 @@ def allow_in_graph(fn: F) -> F:
 
 
 def disallow_in_graph(fn: F) -> F:
-    """Make calls of ``fn`` (or of each in a list) graph breaks. Returns ``fn``."""
+    """Make each call of ``fn`` (or of each function in a list) a graph break. Returns ``fn``."""
     return _each(fn, lambda f: registry.register(f, "opaque"))  # type: ignore[no-any-return]
 
 
 def forbid_in_graph(fn: F) -> F:
-    """Make calls of ``fn`` (or of each in a list) graph breaks whose reason names this mark. Returns ``fn``."""
+    """Make each call of ``fn`` (or of each function in a list) a graph break that names this mark. Returns ``fn``."""
     return _each(fn, lambda f: registry.register(f, "forbidden"))  # type: ignore[no-any-return]
 
 
 def assume_constant_result(fn: F) -> F:
-    """Call ``fn`` while translating, with the real values, and bake its result in. Returns ``fn``."""
+    """Call ``fn`` while translating, with the real values, and make its result a constant. Returns ``fn``."""
     return _each(fn, lambda f: registry.register(f, "fold"))  # type: ignore[no-any-return]
 
 
 def nonstrict_trace(traceable_fn: F) -> F:
-    """Return a function that calls ``traceable_fn`` and is one node of the graph, without looking inside.
+    """Return a function that calls ``traceable_fn``. Each call of the returned function is one node of the graph.
 
-    Like :func:`allow_in_graph`, but ``traceable_fn`` itself is not marked. Raises TypeError if it is not callable.
+    This is like :func:`allow_in_graph`, but ``traceable_fn`` itself is not marked. Raises TypeError if it is not
+    callable.
 
     >>> @godynamo.nonstrict_trace
     ... def fused(x, y): ...
@@ -75,7 +77,7 @@ def nested_compile_region(fn: F, **options: Any) -> F: ...
 @overload
 def nested_compile_region(fn: None = None, **options: Any) -> Callable[[G], G]: ...
 def nested_compile_region(fn: Any = None, **options: Any) -> Any:
-    """Return ``fn``: equal layers are captured once without a mark (``config.reuse_layers``)."""
+    """Return ``fn``. The mark is not needed, since equal layers are captured once anyway (``config.reuse_layers``)."""
     return nested_compile_region if fn is None else fn
 
 
@@ -84,7 +86,7 @@ def disable_nested_graph_breaks(fn: F) -> F: ...
 @overload
 def disable_nested_graph_breaks(fn: None = None) -> Callable[[G], G]: ...
 def disable_nested_graph_breaks(fn: Any = None) -> Any:
-    """Return ``fn``: a graph break in an inlined function always breaks the frame of the optimized function."""
+    """Return ``fn``. The mark is not needed: a break in an inlined function always breaks the optimized function."""
     return disable_nested_graph_breaks if fn is None else fn
 
 
@@ -98,8 +100,8 @@ _FUNCTION_TYPES = (
 
 
 def _same_parameters(original: Any, replacement: Any) -> None:
-    """Raise TypeError for different parameters. Functions without a signature (many C functions) are not compared."""
-    import inspect  # not when the package is imported
+    """Raise TypeError if the parameters differ. Functions without a signature (many C functions) are not compared."""
+    import inspect  # imported late, to keep ``import godynamo`` fast
 
     try:
         theirs, ours = inspect.signature(original), inspect.signature(replacement)
@@ -110,7 +112,7 @@ def _same_parameters(original: Any, replacement: Any) -> None:
         named = [p for p in signature.parameters.values() if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
         return [("" if p.kind is p.POSITIONAL_ONLY else p.name, p.kind, p.default is p.empty) for p in named]
 
-    # a signature of only (*args, **kwargs) proves nothing
+    # The shape of (*args, **kwargs) is empty; such a signature proves nothing.
     if shape(theirs) and shape(ours) and shape(theirs) != shape(ours):
         raise TypeError(f"{replacement!r} takes {ours}, but {original!r} takes {theirs}")
 
@@ -118,12 +120,13 @@ def _same_parameters(original: Any, replacement: Any) -> None:
 def substitute_in_graph(
     original: Any, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
 ) -> Callable[[G], G]:
-    """Capture calls of ``original`` (or of each in a list) as calls of the decorated Python function.
+    """Capture calls of ``original`` (or of each function in a list) as calls of the decorated Python function.
 
-    can_constant_fold_through: ``original`` has no effects and may itself be called while translating if all arguments
-    are known. skip_signature_check: the replacement may take different parameters. The decorator returns its function.
+    can_constant_fold_through: ``original`` has no effects, and may itself be called while translating if all arguments
+    are known. skip_signature_check: the replacement may have other parameters. The decorator returns the function
+    unchanged.
 
-    Raises TypeError for objects that are not functions and for different parameters, ValueError if ``original``
+    Raises TypeError for objects that are not functions and for different parameters, and ValueError if ``original``
     already has a replacement.
 
     >>> @godynamo.substitute_in_graph(operator.indexOf)

@@ -1,4 +1,4 @@
-"""Switching translation off and on: disable, run, skip, reset, graph_break, is_compiling."""
+"""Switches translation off and on: disable, run, skip, reset, graph_break, is_compiling."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Function)
 
 
 class _Mode(contextlib.ContextDecorator):
-    """A mode of this thread, for a ``with`` block or for the calls of a callable."""
+    """A mode of translation on this thread, for a ``with`` block or for the calls of a callable."""
 
     def __init__(self, mode: int, kind: Classified) -> None:
         self._mode = mode
@@ -33,7 +33,7 @@ class _Mode(contextlib.ContextDecorator):
         core.set_mode(self._before.pop())
 
     def __call__(self, fn: F) -> F:
-        """Wrap a function or module."""
+        """Return a function or module that calls ``fn`` in this mode."""
         return _in_mode(fn, self._mode, self._kind)  # type: ignore[no-any-return]
 
 
@@ -52,19 +52,19 @@ def _in_mode(fn: Any, mode: int, kind: Classified) -> Any:
 
 
 def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
-    """Return the class itself: making instances, and calls of those that are modules, are not translated."""
+    """Disable translation of a class's ``__init__`` and, if it is a module class, ``__call__``; return the class."""
     from . import modules as _modules
 
     names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
     for name in names:
         found = getattr(cls, name)
-        if isinstance(found, types.FunctionType):  # object.__init__ checks its arguments by the class's methods
+        if isinstance(found, types.FunctionType):  # not object.__init__, which checks what methods the class overrides
             setattr(cls, name, _wrap(found, mode, kind))
     return cls
 
 
 def is_disabled(handle: Any) -> bool:
-    """Return whether disable() has made this handle of a module."""
+    """Return whether this is a handle of a module that disable() has made."""
     from . import modules as _modules
 
     again = _modules.made_by(handle)
@@ -98,9 +98,9 @@ def disable(fn: F, recursive: bool = True, *, reason: str | None = None) -> F: .
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
     """Never translate ``fn`` or, with ``recursive``, its callees; a call of it in captured code is a graph break.
 
-    ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Returns a wrapper; for a class, the class
-    itself. With ``recursive=False`` it is :func:`skip`. ``optimize`` returns a disabled module unchanged. ``reason`` is
-    shown with the graph breaks at its calls.
+    Forms: ``disable(fn)``, ``@disable``, ``@disable()`` and ``with disable():``. Returns a wrapper; for a class,
+    returns the class itself. With ``recursive=False`` this is :func:`skip`. ``optimize`` returns a disabled module
+    unchanged. Graph breaks at calls of ``fn`` show ``reason``.
 
     >>> @godynamo.disable
     ... def plain(x):
@@ -113,8 +113,8 @@ def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None
 
 
 def is_dynamo_disable_recursive(method: Function) -> bool | None:
-    """Return True if ``disable`` has marked this function and everything that it calls, False if only its own frame
-    (``skip`` as well), None if it is not marked."""
+    """Return True if ``disable`` has marked this function and everything that it calls, False if only the function's
+    own frame is marked (by ``disable`` or ``skip``), and None if the function is not marked."""
     if registry.kind_of(method).startswith("disabled"):
         return True
     function = getattr(method, "__func__", method)
@@ -128,7 +128,7 @@ def run(fn: None = None) -> _Mode: ...
 @overload
 def run(fn: F) -> F: ...
 def run(fn: Any = None) -> Any:
-    """Use existing translations and never make one; calls without one run in CPython. Also ``with run():``.
+    """Use existing translations only: calls without a translation run in CPython. Also works as ``with run():``.
 
     >>> f = godynamo.optimize(lambda x: x + 1)
     >>> godynamo.run(f)(torch.ones(2))
@@ -147,7 +147,7 @@ def skip(fn: Any = None) -> Any:
     if fn is None:
         return skip
     function = getattr(fn, "__func__", fn)
-    function = getattr(function, "function", function)  # an optimized callable
+    function = getattr(function, "function", function)  # the function of an optimized callable
     code = getattr(function, "__code__", None)
     if not isinstance(code, types.CodeType):
         raise TypeError(f"skip() needs a Python function, not {fn!r}")
@@ -169,12 +169,12 @@ def reset() -> None:
 
 
 def graph_break(msg: str = "") -> None:
-    """Break the graph here; without effect in code that is not translated. ``msg`` is shown with the break."""
+    """Break the graph here. The break is reported with ``msg``. Has no effect in code that is not translated."""
 
 
 def skip_frame(msg: str = "") -> None:
-    """Leave the whole current call to CPython; the functions that it calls are translated. ``msg`` is shown as the
-    reason. Without effect in code that is not translated."""
+    """Run the whole current frame in CPython; the functions that it calls are translated. ``msg`` is reported as the
+    reason. Has no effect in code that is not translated."""
 
 
 def reset_code_caches() -> None:
@@ -191,5 +191,5 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False: :func:`export` translates as optimize() does, and is not torch.export."""
+    """Return False. :func:`export` does not count: it translates as optimize() does, and is not torch.export."""
     return False

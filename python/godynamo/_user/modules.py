@@ -1,7 +1,8 @@
-"""The result of optimize(module): a handle that behaves like the module in all but its calls.
+"""Makes handles, the results of optimize(module). A handle behaves like the module, but its calls are optimized.
 
 A handle class is made once per module class. ``_C.ModuleHandle`` is among its bases, so that ``handle(x)`` calls the
-instance's callable directly: no look-up, no tuple of arguments. Its ``__call__`` is that field's descriptor.
+callable in the handle's field directly, without a look-up or a tuple of arguments. ``__call__`` of a handle class is
+the descriptor of this field.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ import torch
 
 from .._core import available, core
 
-#: every handle's slots: the callable, the original module, what optimizes a copy
+#: slots of every handle: the callable, the original module, and the function that optimizes a copy of the module
 _SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again")
 
 Again = Callable[[Any], Any]
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether ``obj`` is an nn.Module instance. Only its type is read, so that proxies cannot answer for another
-    object."""
+    """Return whether ``obj`` is an nn.Module or our proxy of one. Only the type is read: ``__class__`` of other proxies
+    may be that of another object."""
     return issubclass(type(obj), torch.nn.Module) or issubclass(type(obj), _Proxy)
 
 
@@ -35,25 +36,25 @@ def is_module_class(cls: type) -> bool:
 
 
 def original(obj: Any) -> Any:
-    """Return the module of a handle; any other module as it is."""
+    """Return the module of a handle. Any other object is returned unchanged."""
     if issubclass(type(obj), (_Handle, _Proxy)):
         return object.__getattribute__(obj, "_godynamo_module")
     return obj
 
 
 def made_by(obj: Any) -> Any:
-    """Return the function that optimizes a copy of this handle; None for other objects."""
+    """Return the function that optimizes a copy of this handle's module; None for other objects."""
     return object.__getattribute__(obj, "_godynamo_again") if issubclass(type(obj), (_Handle, _Proxy)) else None
 
 
 def bound_call(module: Any) -> Callable[..., Any]:
-    """Return ``module``'s call as its type defines it, bound to the original."""
+    """Return ``__call__`` of the module's class, bound to the original module."""
     module = original(module)
     return types.MethodType(type(module).__call__, module)
 
 
 def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
-    """Return a handle over ``module`` whose calls go to ``call``; ``again(copy)`` optimizes a copy."""
+    """Return a handle of ``module`` whose calls call ``call``; ``again(copy)`` optimizes a copy of the module."""
     module = original(module)
     cls = _handle_class(type(module))
     if cls is None:
@@ -73,8 +74,8 @@ def _again(module: Any, again: Again) -> Any:
 
 
 class _Signature:
-    """``__signature__`` of a handle: the module's, since inspect finds no function in a type whose ``__call__`` is a
-    slot. A handle class has its module class's."""
+    """``__signature__`` of a handle is the module's signature, since inspect finds no function in a type whose
+    ``__call__`` is a slot. ``__signature__`` of a handle class is the signature of the module class."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         import inspect
@@ -87,7 +88,7 @@ class _Signature:
 
 
 class _OriginalModule:
-    """``_orig_mod`` of a handle, as on torch.compile's modules: the module, or the module's own child of that name."""
+    """``_orig_mod`` of a handle, as of torch.compile's modules: the module, or its submodule ``_orig_mod`` if any."""
 
     def __get__(self, obj: Any, owner: type) -> Any:
         if obj is None:
@@ -97,25 +98,25 @@ class _OriginalModule:
 
 
 class _Handle:
-    """First base of every handle class: its methods take precedence over the user's class."""
+    """A base of every handle class. Its methods take precedence over those of the user's class."""
 
     __slots__ = ()
     __signature__ = _Signature()
     _orig_mod = _OriginalModule()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
-        """Do nothing: the user's __init_subclass__ must not run for a class that the user did not write."""
+        """Do nothing, since the user's __init_subclass__ must not run for a class that the user did not write."""
 
     def __reduce_ex__(self, _protocol: Any) -> Any:
-        """Pickle as (module, how to optimize it)."""
+        """Pickle the module, and the function that optimizes it."""
         return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
 
     def __copy__(self) -> Any:
-        """Return a handle over a copy of the module."""
+        """Return a handle of a copy of the module."""
         return _slot(self, "_godynamo_again")(copy.copy(_slot(self, "_godynamo_module")))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        """Return a handle over a deep copy of the module."""
+        """Return a handle of a deep copy of the module."""
         return _slot(self, "_godynamo_again")(copy.deepcopy(_slot(self, "_godynamo_module"), memo))
 
 
@@ -123,7 +124,8 @@ def _slot(obj: Any, name: str) -> Any:
     return object.__getattribute__(obj, name)
 
 
-# Values are weak references: a handle class has the module class, its key here, as a base and would keep it alive.
+# Module class -> weak reference to its handle class. A handle class has the module class, its key, as a base; a strong
+# reference to the handle class would keep both alive.
 _classes: weakref.WeakKeyDictionary[type, weakref.ref[type]] = weakref.WeakKeyDictionary()
 _refused: weakref.WeakSet[type] = weakref.WeakSet()
 
@@ -136,11 +138,11 @@ def _handle_class(cls: type) -> type | None:
         return made
     if cls in _refused or not _can_subclass(cls):
         return None
-    # Without _C nothing is optimized, and handles have slots in place of ModuleHandle's fields.
+    # Without _C nothing is optimized. Handles then have slots in place of the fields of ModuleHandle.
     bases = (core.ModuleHandle, _Handle, cls) if available else (_Handle, cls)
 
     def new(_handle_class: type, *args: Any, **kwargs: Any) -> Any:
-        """Return an instance of the module's class: Sequential calls its own class to make a slice of itself."""
+        """Return an instance of the module's class. Sequential calls type(self) to make a slice of itself."""
         return cls(*args, **kwargs)
 
     namespace = {
@@ -151,9 +153,9 @@ def _handle_class(cls: type) -> type | None:
         "__doc__": cls.__doc__,
     }
     try:
-        # type.__new__ itself: a metaclass's own __new__ and __init__ are the user's code.
+        # Calls type.__new__ itself, since __new__ and __init__ of a metaclass may be user code.
         made = type.__new__(type(cls), cls.__name__, bases, namespace)
-    except TypeError:  # the class's own C fields leave no room for the handle's
+    except TypeError:  # the C fields of the class conflict with those of the handle
         _refused.add(cls)
         return None
     if available:
@@ -168,7 +170,7 @@ def _can_subclass(cls: type) -> bool:
     script = sys.modules.get("torch.jit._script")
     if script is not None and issubclass(cls, script.ScriptModule):
         return False
-    # Slots are not in __dict__, so a handle could not share their values.
+    # A handle shares the module's __dict__. Values in slots are not in __dict__, so they could not be shared.
     return cls.__dictoffset__ != 0 and not any(
         slot not in ("__dict__", "__weakref__")
         for base in cls.__mro__
@@ -183,7 +185,7 @@ def _slots_of(cls: type) -> tuple[str, ...]:
 
 
 class _Proxy:
-    """Represents a module whose class has no subclass with a shared ``__dict__``; forwards everything but calls."""
+    """Represents a module whose class allows no handle class. Forwards everything except calls to the module."""
 
     __slots__ = (*_SLOTS, "__weakref__")
     __signature__ = _Signature()
@@ -195,7 +197,7 @@ class _Proxy:
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:
-        """Return the module's class, so that isinstance() treats the proxy as the module."""
+        """Return the module's class, so that isinstance() treats the proxy like the module."""
         return type(_slot(self, "_godynamo_module"))
 
     def __getattr__(self, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Small functions under names that torch's users know: kinds of callables, contents of caches, torch's own state."""
+"""Small functions under names that users of torch know, about callables, contents of caches and torch's state."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from . import modules as _modules
 
 
 def innermost_fn(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the user's function or module that optimize() was given; any other callable as it is."""
+    """Return the function or module from which optimize() has made ``fn``; return any other callable unchanged."""
     if _modules.is_module(fn):
         return _modules.original(fn)  # type: ignore[no-any-return]
     if available and isinstance(fn, core.Callable):
@@ -41,19 +41,22 @@ patch_dynamo_config = config.patch
 
 
 def is_dynamo_supported() -> bool:
-    """Return whether functions are translated in this process; if not, everything runs as without godynamo."""
+    """Return whether functions are translated in this process. If not, everything runs as without godynamo."""
     return available
 
 
 def cudagraph_mark_step_begin() -> None:
-    """torch.compiler.cudagraph_mark_step_begin: for backends that record CUDA graphs."""
+    """Call torch.compiler.cudagraph_mark_step_begin, for backends that record CUDA graphs."""
     import torch.compiler
 
     torch.compiler.cudagraph_mark_step_begin()  # type: ignore[no-untyped-call]
 
 
 def wrap_numpy(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """torch.compiler.wrap_numpy: make a function of arrays one of tensors. Calls in captured code break the graph."""
+    """Call torch.compiler.wrap_numpy, which makes a function of arrays a function of tensors.
+
+    Calls in captured code break the graph.
+    """
     import torch.compiler
 
     return torch.compiler.wrap_numpy(fn)  # type: ignore[no-any-return, no-untyped-call]
@@ -67,7 +70,7 @@ class _OptimizedModules(type):
 
 
 class OptimizedModule(metaclass=_OptimizedModules):
-    """isinstance() is true for the result of optimize(module), which is also an instance of the module's own class.
+    """The class for isinstance() of optimized modules, which are also instances of the original module's class.
 
     >>> isinstance(godynamo.optimize(module), godynamo.OptimizedModule)  # doctest: +SKIP
     True

@@ -1,4 +1,4 @@
-"""Names of torch.compiler and torch._dynamo that godynamo does not have, with the reasons."""
+"""Lists names of torch.compiler and torch._dynamo that godynamo does not have, with the reasons."""
 
 from __future__ import annotations
 

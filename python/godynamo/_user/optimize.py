@@ -1,4 +1,4 @@
-"""optimize() in all its forms."""
+"""Implements optimize() in all its forms."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
     class MarkedBackend(Protocol):
-        """A backend marked by its class: a type checker takes any other callable given alone for the function."""
+        """A backend with a marked class. To a type checker, any other single callable is the function to optimize."""
 
         __godynamo_backend__: bool
 
@@ -34,16 +34,16 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _MISSING: Any = object()
-_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # of type.__flags__
+_HEAP_TYPE, _IMMUTABLE_TYPE = 1 << 9, 1 << 8  # bits of type.__flags__
 
-# Names of the first and second parameter that identify a backend.
+# Names of first parameters, and of second parameters, by which a backend is recognized.
 _GRAPH_NAMES = {"gm", "graph_module", "graphmodule", "fx_module", "fx_graph", "fx_gm"}
 _INPUT_NAMES = {"example_inputs", "example_inputs_", "sample_inputs", "ex_inputs", "example_input"}
 _BACKEND_SUFFIXES = ("backend", "compiler")
 
 
 def looks_like_backend(obj: Any) -> bool:
-    """Return whether a callable given alone to :func:`optimize` is a backend; the rule is in its docstring."""
+    """Return whether a callable, the only argument of :func:`optimize`, is a backend; see the docstring of optimize."""
     if getattr(type(obj), "__godynamo_backend__", False) or _is_registered(obj):
         return True
     if isinstance(obj, type) or _modules.is_module(obj):
@@ -75,21 +75,21 @@ def _is_registered(obj: Any) -> bool:
     import sys
 
     backends = sys.modules.get("godynamo._backends.named")
-    # Another thread may be importing it at this moment: nothing is registered then.
+    # The attribute is missing while another thread is importing the module; then nothing is registered yet.
     registered = getattr(backends, "registered", None)
     return registered is not None and any(obj is b for b in registered())
 
 
-#: calls of a function without tensors before it is translated, where a whole program is served: a translation costs as
-#: much as some hundreds of its calls
+#: When a whole program is served, a function without tensors is translated after this number of calls. A translation
+#: costs as much as some hundreds of calls.
 HOT_CALLS = 256
 
 
 class Optimizer:
-    """The result of optimize() without a function: a decorator, and a context manager that translates the calls inside.
+    """The result of optimize() without a function. It is a decorator, and a context manager.
 
-    The eval-frame hook serves the frames called inside ``with``; the frame of the ``with`` itself has begun already and
-    runs in CPython.
+    In a ``with`` block, the eval-frame hook serves all frames that the block calls. The frame that contains the block
+    has begun already and runs in CPython.
     """
 
     def __init__(self, options: Options, disabled: bool = False) -> None:
@@ -100,9 +100,9 @@ class Optimizer:
         self._threads = threading.local()
 
     def everywhere(self, calls: int = HOT_CALLS, tensor_calls: int = 0) -> Optimizer:
-        """Return a context manager for a whole program: code without tensors is translated only if called often.
+        """Return this object as a context manager for a whole program: functions are translated only if called often.
 
-        calls: after so many calls a function is translated; tensor_calls: the same for one whose arguments or code
+        A function is translated after ``calls`` calls, or after ``tensor_calls`` calls if its arguments or its code
         involve tensors.
         """
         self._hot = (calls, tensor_calls)
@@ -113,7 +113,7 @@ class Optimizer:
     @overload
     def __call__(self, fn: classmethod[Any, P, R]) -> classmethod[Any, P, R]: ...
     def __call__(self, fn: Any) -> Any:
-        """Optimize a function, bound method, callable object or module; return its replacement."""
+        """Return the replacement of a function, method, callable object or module; change a class and return it."""
         if isinstance(fn, (staticmethod, classmethod)):
             return type(fn)(self(fn.__func__))
         if isinstance(fn, type):
@@ -152,7 +152,7 @@ class Optimizer:
         return f"<godynamo.optimize(backend={self.options.backend_name!r})>"
 
     def _class(self, cls: type) -> type:
-        """Optimize calls of instances of a class and its subclasses; return the class, as torch.compile(cls) does."""
+        """Optimize ``__call__`` of a class, for its subclasses too; return the class, as torch.compile(cls) does."""
         if getattr(cls, "__godynamo_backend__", False):
             raise TypeError(f"optimize() takes an instance of the backend {cls.__qualname__}, not the class")
         if not cls.__flags__ & _HEAP_TYPE or cls.__flags__ & _IMMUTABLE_TYPE:
@@ -180,7 +180,7 @@ class Optimizer:
         return _modules.handle(module, w, self)
 
     def _callable(self, fn: Any) -> Any:
-        if isinstance(fn, core.Callable):  # optimized before: by this call instead
+        if isinstance(fn, core.Callable):  # already optimized; the result has only the options of this call
             self_object = getattr(fn, "__self__", None)
             wrapped = fn.__wrapped__ if fn.__wrapped__ is not fn.function and self_object is None else None
             return core.Callable(fn.function, self_object, self.options, wrapped=wrapped)
@@ -198,7 +198,7 @@ class Optimizer:
         return self._trampoline(fn, fn)
 
     def _trampoline(self, target: Callable[..., Any], wrapped: Any) -> Any:
-        """Return a function that calls a callable without Python code (partial, builtins)."""
+        """Optimize a callable without Python code (a partial, a builtin): a Python function that calls it."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return target(*args, **kwargs)
@@ -298,41 +298,44 @@ def optimize(
 
     Args:
         first: a function, method, module, class or callable object to optimize, or a backend (a name or a callable).
-        nopython: a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is torch.compile's name
-            for it.
-        dynamic: True: sizes are symbols from the start; False: never; None: only sizes that change.
-        disable: return the function unchanged.
-        backend: compiles the graphs: "eager" (the default unless set_default_backend() sets another: graphs are
-            written inline, as bytecode), another name (list_backends()), or a callable
-            ``(gm: torch.fx.GraphModule, example_inputs) -> callable``.
-        fn: what to optimize. ``backend=`` and ``fn=`` are never ambiguous.
-        mode, options: torch.compile's, for backends given by name.
-        name: of this call, in logs and reports.
-        cache_size_limit: entries per code object; None: config.cache_size_limit.
-        python_ops: True: a call that cannot be captured (an unknown builtin, a C extension, an opaque object) does not
-            break the graph but becomes a node of it, and so do operations on its result. "checked": annotations
-            of variables and of the return value are checked against such results (ValueError). None:
-            config.python_ops.
+        nopython: if True, a graph break raises exc.Unsupported with the break's report. ``fullgraph`` is
+            torch.compile's name for this parameter.
+        dynamic: True makes sizes symbols from the start, False never does, and None does for sizes that change.
+        disable: if True, return the function unchanged.
+        backend: the backend that compiles the graphs. It is a name (see list_backends()), or a callable
+            ``(gm: torch.fx.GraphModule, example_inputs) -> callable``. The default is "eager", unless
+            set_default_backend() sets another one; "eager" writes graphs inline, as bytecode.
+        fn: the function or other object to optimize. ``backend=`` and ``fn=`` are never ambiguous.
+        mode, options: torch.compile's mode and options, for backends given by name.
+        name: a name of this optimize() call, for logs and reports.
+        cache_size_limit: maximum number of entries per code object; None means config.cache_size_limit.
+        python_ops: if True, a call that cannot be captured (an unknown builtin, a C extension, an opaque object) does
+            not break the graph. It becomes a node of the graph, and so do operations on its result. With "checked",
+            such results are also checked against annotations of variables and of the return value (ValueError). None
+            means config.python_ops.
 
-    A callable given as the only argument is treated as a backend if it is a registered one, if its class sets
-    ``__godynamo_backend__ = True`` (testing.CompileCounter), or if it has exactly two required positional parameters
-    and one of these holds: the first is named ``gm`` or ``graph_module`` (or alike) or annotated with GraphModule; the
-    second is named ``example_inputs`` (or alike); its own name ends in ``backend`` or ``compiler``. Anything else is
-    the function to optimize. To be explicit, write ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``. Type
-    checkers recognize a callable backend only in the first form, or by a class that sets ``__godynamo_backend__``.
+    A callable given as the only argument is treated as a backend if it is registered, if its class sets
+    ``__godynamo_backend__ = True`` (as testing.CompileCounter does), or if it has exactly two required positional
+    parameters and one of these conditions holds: the first parameter has a name such as ``gm`` or ``graph_module``, or
+    is annotated with GraphModule; the second parameter has a name such as ``example_inputs``; the callable's own name
+    ends in ``backend`` or ``compiler``. Any other callable is the function to optimize. To be explicit, write
+    ``optimize(backend=my_compiler)`` or ``optimize(fn=f)``. Type checkers recognize a callable as a backend only if it
+    is given as ``backend=``, or if its class sets ``__godynamo_backend__``.
 
     Returns:
-        With a function: a callable that replaces it; it takes part in method binding, ``inspect``, pickling and
-        weak references as functions do. With a module: a handle that shares the module's attributes, is an instance
-        of its class and calls it through the translations; classes with their own ``__slots__``, ScriptModules and
-        classes that cannot be subclassed get a proxy instead, for which isinstance() is also true. With a class:
-        that class, whose ``__call__`` is optimized from now on, in its subclasses as well; making an instance is
-        not. Otherwise: a decorator that is also a context manager.
+        For a function: a callable that replaces it. It supports method binding, ``inspect``, pickling and weak
+        references as functions do.
+        For a module: a handle that shares the module's attributes and is an instance of the module's class. Calls of
+        the handle are optimized calls of the module. For classes with their own ``__slots__``, ScriptModules and
+        classes that cannot be subclassed the result is a proxy, for which isinstance() is also true.
+        For a class: the class itself. Its ``__call__`` is optimized from now on, also for subclasses. Creating
+        instances is not optimized.
+        Without an object to optimize: a decorator that is also a context manager.
 
     Raises:
-        TypeError: the object to optimize, or the backend, is not callable, or is a builtin type.
-        ValueError: no backend has this name (near ones are named), mode and options that exclude each other, or an
-            unknown python_ops.
+        TypeError: the object to optimize or the backend is not callable, or the object to optimize is a builtin type.
+        ValueError: no backend has this name (the text suggests near names), mode and options exclude each other, or
+            python_ops has an unknown value.
     """
     if first is not _MISSING and first is not None:
         first_is_backend = isinstance(first, str) or (
@@ -345,7 +348,7 @@ def optimize(
         else:
             fn = first
     elif first is None and fn is _MISSING and backend is _MISSING:
-        pass  # optimize(None), as torch.compile(None)
+        pass  # optimize(None) returns a decorator, as torch.compile(None) does
     if fn is not _MISSING and fn is not None and not callable(fn) and not isinstance(fn, (staticmethod, classmethod)):
         raise TypeError(f"optimize() needs a function, method, module, class or backend, not {fn!r}")
     if cache_size_limit is not None:
@@ -365,15 +368,16 @@ def optimize(
 
 
 def transparent(optimizer: Optimizer) -> Optimizer:
-    """Return the optimizer for programs that did not request it (``godynamo run``, pytest plugin, IPython's magics).
+    """Return the optimizer, set up for programs that did not request it (by ``godynamo run``, pytest or IPython).
 
-    torch.compiler.is_compiling() and its like are False in captured code, so results are those of the program alone.
+    torch.compiler.is_compiling() and similar functions return False in captured code, so that the results are those of
+    the program without godynamo.
     """
     return Optimizer(dataclasses.replace(optimizer.options, transparent=True), optimizer._disabled)
 
 
 def _backend(backend: Any, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> dict[str, Any]:
-    """Return Options' backend fields; check names and types at once."""
+    """Return the fields of Options for a backend. Raises at once for wrong names and types."""
     if mode is not None and options is not None:
         raise ValueError("optimize() takes mode or options, not both")
     if backend is None:

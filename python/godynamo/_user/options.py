@@ -1,4 +1,4 @@
-"""The settings of one optimize() call, read by attribute at each translation (pyhook/settings.go) and by the core
+"""The settings of one optimize() call. Each translation reads the attributes (pyhook/settings.go), and so does the core
 (Root)."""
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from .. import config
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """Settings of one optimize() call; never changed afterwards.
+    """Settings of one optimize() call, which never change afterwards.
 
-    Pickles when the backend does, for copies of optimized modules.
+    They can be pickled, for copies of optimized modules, if the backend can be pickled.
     """
 
-    #: called with (gm, example_inputs) for each graph; None: graphs are written inline as bytecode
+    #: the function called with (gm, example_inputs) for each graph; None: graphs are written inline, as bytecode
     backend: Callable[..., Any] | None = None
     #: the backend's name in messages
     backend_name: str = "eager"
     #: whether the graph is written inline ("eager")
     inline: bool = True
-    #: a graph break raises exc.Unsupported
+    #: whether a graph break raises exc.Unsupported
     nopython: bool = False
-    #: True: sizes are symbols from the start; False: never; None: only sizes that change
+    #: True: sizes are symbols from the start; False: sizes are never symbols; None: sizes that change become symbols
     dynamic: bool | None = None
     #: name of this call in logs and reports
     name: str | None = None
@@ -33,19 +33,19 @@ class Options:
     mode: str | None = None
     #: torch.compile's options, for backends given by name
     options: Mapping[str, Any] = field(default_factory=dict)
-    #: entries per code object; None: config.cache_size_limit
+    #: maximum number of entries per code object; None: config.cache_size_limit
     cache_size_limit: int | None = None
-    #: calls that cannot be captured go into the graph; "checked": annotations are checked as well; None:
-    #: config.python_ops
+    #: whether calls that cannot be captured become nodes of the graph; "checked": their results are also checked
+    #: against annotations; None: config.python_ops
     python_ops: bool | str | None = None
-    #: the program did not request translation: is_compiling() and the like answer as without godynamo
+    #: whether the program has not requested translation, so that is_compiling() and the like return False
     transparent: bool = False
-    #: facts learned about the backend: "takes_apart"
+    #: facts learned about the backend: "takes_apart" if it decomposes operators
     found: set[str] = field(default_factory=set)
 
     @property
     def python_calls(self) -> bool:
-        """Whether Python calls go into the graph."""
+        """Whether Python calls that cannot be captured become nodes of the graph."""
         return bool(config.python_ops if self.python_ops is None else self.python_ops)
 
     @property
@@ -61,5 +61,5 @@ class Options:
 
     @property
     def check_types(self) -> bool:
-        """Whether annotations are checked against the results of Python calls."""
+        """Whether the results of Python calls are checked against annotations."""
         return self.python_ops == "checked"

@@ -1,4 +1,4 @@
-"""Registered callables: disabled, allowed in graphs, replaced, ... The translator calls kind_of()."""
+"""The registry of callables that users have disabled, allowed in graphs, replaced, ... for the translator."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from .callable_kinds import OWN, CallableKind, Classified, classified
 
-# Keyed by address: a lookup must not run the user's __hash__ or __eq__. An object without weak references (a builtin
-# of some C types) is held strongly, so that its address is not reused.
+# id of a callable -> (reference to it, kind). A look-up by id runs no __hash__ or __eq__ of the user. An object that
+# has no weak references (builtins of some C types) is held strongly, so that its id is not reused.
 _kinds: dict[int, tuple[Callable[[], Any], Classified]] = {}
 _substitutes: dict[int, tuple[Any, bool]] = {}
 
@@ -22,7 +22,7 @@ def register(obj: Any, kind: CallableKind) -> None:
 
 
 def mark(obj: Any, word: Classified) -> None:
-    """Register a callable's kind, with details."""
+    """Register a callable's kind and detail."""
     key = id(obj)
 
     def drop(ref: weakref.ref[Any]) -> None:
@@ -46,7 +46,7 @@ def unregister(obj: Any) -> None:
 
 
 def kind_of(obj: Any) -> Classified:
-    """Return the kind registered for this object, here or by torch.compiler's functions of the same names, or OWN."""
+    """Return the kind registered for an object, with our functions or torch.compiler's functions; otherwise OWN."""
     row = _kinds.get(id(obj))
     if row is not None and row[0]() is obj:
         return row[1]
@@ -54,9 +54,9 @@ def kind_of(obj: Any) -> Classified:
 
 
 def _torch_mark(fn: types.FunctionType) -> Classified:
-    """Return the mark set by torch.compiler's disable, allow_in_graph, disallow_in_graph or assume_constant_result."""
+    """Return the kind set by torch.compiler's disable, allow_in_graph, disallow_in_graph or assume_constant_result."""
     rules = sys.modules.get("torch._dynamo.trace_rules")
-    if rules is None:  # nothing is marked without torch._dynamo
+    if rules is None:  # torch._dynamo is not imported, so it has marked nothing
         return OWN
     if fn.__module__ == _TAGGING and _tagged(fn) is not None:
         return classified("substitute")
@@ -77,14 +77,14 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     return OWN
 
 
-# torch.compile replaces nn.Module.__init__ and __setstate__, once and for good in a process, by functions that record
-# new modules for itself. We treat them as the originals: otherwise making a module would break the graph after any
-# use of torch.compile.
+# torch.compile replaces nn.Module.__init__ and __setstate__ for the rest of the process, by functions that record new
+# modules. We treat these functions as the originals: otherwise, after any use of torch.compile, making a module would
+# break the graph.
 _TAGGING = "torch._dynamo.mutation_guard"
 
 
 def _tagged(fn: types.FunctionType) -> Any:
-    """Return the method of nn.Module that a torch.compile wrapper replaces; None for other functions."""
+    """Return the original method of nn.Module for torch.compile's replacement of it; None for other functions."""
     name = {"patched_init": "init", "patched_setstate": "setstate"}.get(fn.__name__)
     if name is None or name not in fn.__code__.co_freevars or fn.__closure__ is None:
         return None
@@ -92,7 +92,7 @@ def _tagged(fn: types.FunctionType) -> Any:
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
-    """Capture calls of ``obj`` as calls of ``replacement``; fold: call ``obj`` itself if all arguments are known."""
+    """Register ``replacement`` for calls of ``obj``; fold: ``obj`` itself may be called if all arguments are known."""
     register(obj, "substitute")
     _substitutes[id(obj)] = (replacement, fold)
 

@@ -1,4 +1,4 @@
-"""The stance of the process: what happens to calls that would be translated."""
+"""The stance of the process decides what happens to calls that would be translated."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _code(fn: Any) -> Any:
 
 
 class set_stance:
-    """Set what happens to calls that would be translated: as a function, in ``with``, or as a decorator of a function.
+    """Set the stance of the process. Can be used as a function, in ``with``, and as a decorator of a function.
 
     >>> godynamo.set_stance("force_eager")  # from here on
     set_stance('force_eager')
@@ -51,21 +51,23 @@ class set_stance:
     ... def f(x): ...
     >>> _ = godynamo.set_stance("default")
 
-    A stance holds for all threads, as torch.compiler's does. It drops no translation and does not slow calls.
+    A stance applies to all threads, like a stance of torch.compiler. It drops no translation and does not slow calls.
 
     Args:
-        stance: "default": translate calls that have no translation yet. "force_eager": everything runs in CPython, as
-            without optimize(). "eager_on_recompile": existing translations are used, everything else runs in CPython.
-            "fail_on_recompile": a call that would be translated raises exc.RecompileError, with the guards that failed.
-            "eager_then_compile": the first call of each code object without a translation runs in CPython;
-            "aot_eager_then_compile" is the same here.
-        skip_guard_eval_unsafe: accepted and ignored: guards are always evaluated.
+        stance: one of these names.
+            "default": a call that no translation serves is translated.
+            "force_eager": everything runs in CPython, as without optimize().
+            "eager_on_recompile": existing translations are used, and all other calls run in CPython.
+            "fail_on_recompile": a call that would be translated raises exc.RecompileError, with the failed guards.
+            "eager_then_compile" and "aot_eager_then_compile": the first call of each code object that has no
+            translation runs in CPython.
+        skip_guard_eval_unsafe: ignored, guards are always evaluated.
         force_backend: not supported, see Raises.
 
     Raises:
         ValueError: there is no such stance (the text suggests similar names).
-        RuntimeError: a force_backend with a stance other than "default".
-        NotImplementedError: a force_backend; pass the backend to optimize().
+        RuntimeError: force_backend is given with a stance other than "default".
+        NotImplementedError: force_backend is given. Pass the backend to optimize() instead.
     """
 
     def __init__(
@@ -96,7 +98,7 @@ class set_stance:
         _take(self._before)
 
     def __call__(self, fn: F) -> F:
-        """Wrap a function: the stance applies while it runs, not from now on."""
+        """Wrap a function. The stance applies only while the function runs."""
         if not callable(fn):
             raise TypeError(f"set_stance() decorates a function, not {fn!r}")
         _take(self._before)
