@@ -1,4 +1,4 @@
-"""The two native libraries and the command line tool; everything else about the package is in pyproject.toml."""
+"""Builds the two native libraries and the command line tool. Everything else about the package is in pyproject.toml."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ import native
 
 
 class Wheel(bdist_wheel):
-    """A wheel whose tag says the oldest glibc that its libraries run with, as an index demands."""
+    """Builds a wheel. Its tag names the oldest glibc that its libraries run with, as package indexes require."""
 
     def get_tag(self) -> tuple[str, str, str]:
-        """The tag of the built files."""
+        """Return the tag of the built files."""
         implementation, abi, platform = super().get_tag()
         if platform.startswith("linux_") and self.bdist_dir is not None:
             major, minor = native.glibc_needed(Path(self.bdist_dir))
@@ -28,11 +28,10 @@ class Wheel(bdist_wheel):
 
 
 class BuildPython(build_py):
-    """Copies the Python files. Those that an earlier build left and that are no longer there would get into the
-    wheel."""
+    """Copies the Python files into an empty folder. Otherwise the wheel would contain deleted files of earlier builds."""
 
     def run(self) -> None:
-        """Empties the place first."""
+        """Empty the target folder, then copy the files."""
         if not self.editable_mode:
             for old in Path(self.build_lib).rglob("*.py"):
                 old.unlink()
@@ -43,10 +42,10 @@ class BuildNative(build_ext):
     """Compiles ``_C``, then puts the Go library beside it (also with ``--inplace``)."""
 
     def build_extensions(self) -> None:
-        """Builds both; a missing compiler or Go ends the build with its reason."""
+        """Build both libraries. A missing compiler or Go ends the build with an error that names it."""
         try:
             native.check_python()
-            # Python's own -L and -rpath name the build machine's directories, and nothing of them is linked.
+            # Python's own -L and -rpath name folders of the build machine, from which nothing is linked.
             self.compiler.linker_so = [
                 flag for flag in self.compiler.linker_so if not flag.startswith(("-L", "-Wl,-rpath"))
             ]
@@ -58,7 +57,7 @@ class BuildNative(build_ext):
             raise SystemExit(f"godynamo: {error}") from None
 
     def build_launcher(self, output: Path) -> None:
-        """Compiles the program that starts CPython inside of a Go process; it links neither of them."""
+        """Compile the program that starts CPython inside a Go process. It links neither CPython nor Go."""
         objects = self.compiler.compile(
             [native.LAUNCHER_SOURCE], output_dir=self.build_temp, extra_preargs=native.C_FLAGS
         )
@@ -66,37 +65,35 @@ class BuildNative(build_ext):
         self.compiler.link_executable(objects, output.name, output_dir=str(output.parent), libraries=["dl"])
 
     def copy_extensions_to_source(self) -> None:
-        """The last step of --inplace: libraries and launcher go beside the package's Python files, the tool to
-        build/bin."""
+        """Put libraries and launcher beside the package's Python files, and the tool into build/bin (--inplace)."""
         super().copy_extensions_to_source()
         native.build_tool(native.ROOT / "build" / "bin" / native.TOOL)
         for name in (native.GO_LIBRARY, native.LAUNCHER):
             native.install(Path(self.build_lib) / "godynamo" / name, native.PACKAGE / name)
 
     def get_outputs(self) -> list[str]:
-        """Libraries and launcher: the wheel contains what is listed here."""
+        """Return the libraries and the launcher. The wheel contains the files listed here."""
         built = [str(Path(self.build_lib) / "godynamo" / name) for name in (native.GO_LIBRARY, native.LAUNCHER)]
         return [*super().get_outputs(), *built]
 
 
 class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' own: setuptools has none to import
-    """Compiles the command line tool to where scripts are installed from: pip puts it beside the environment's
-    python."""
+    """Compiles the command line tool into the folder of scripts. pip installs it beside the environment's python."""
 
     def run(self) -> None:
-        """Builds it; setuptools' own command would read it as a Python file."""
+        """Build the tool. The command of setuptools would read it as a Python file."""
         try:
             native.build_tool(Path(self.build_dir).resolve() / native.TOOL)
         except native.BuildError as error:
             raise SystemExit(f"godynamo: {error}") from None
 
     def get_source_files(self) -> list[str]:
-        """None: the Go files are in the source distribution as git has them."""
+        """Return no files: the source distribution has the Go files as they are in git."""
         return []
 
 
 setup(
-    scripts=["cmd/godynamo"],  # what makes setuptools run build_scripts
+    scripts=["cmd/godynamo"],  # makes setuptools run build_scripts
     ext_modules=[
         Extension(
             "godynamo._C",

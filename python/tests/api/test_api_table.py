@@ -99,7 +99,7 @@ def test_torchs_names_are_torchs():
                 except ImportError:
                     pass
             found = getattr(found, part, None)
-        gone = "gone from torch" in row.difference or row.name in ("reset_code_caches", "config.dynamic_shapes")
+        gone = "removed from torch" in row.difference or row.name in ("reset_code_caches", "config.dynamic_shapes")
         assert (found is not None) or gone or row.torch.startswith("torch._dynamo.config."), row
 
 
