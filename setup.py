@@ -28,7 +28,7 @@ class Wheel(bdist_wheel):
 
 
 class BuildPython(build_py):
-    """Copies the Python files into an empty folder. Otherwise the wheel would contain deleted files of earlier builds."""
+    """Copies the Python files into an empty folder. Else the wheel would contain deleted files of earlier builds."""
 
     def run(self) -> None:
         """Empty the target folder, then copy the files."""
