@@ -62,7 +62,7 @@ def optimized(function: Any, example: Any) -> Any:
 
 
 def child(name: str, calls: int) -> None:
-    """Run no call, the eager calls, then the optimized calls, under callgrind; write a dump after each of the three."""
+    """Write three dumps under callgrind: before any call, after the eager calls, and after the optimized calls."""
     import torch
 
     torch.set_num_threads(1)

@@ -23,9 +23,9 @@ type GuardedCode struct {
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // variables shown for each chain
-	Nth      []int          // for each chain, how often its instruction runs earlier in the piece
-	// Done is set for a chain if an exception that another thread or a signal raises there replaces its operation. The
-	// operation then must not run again.
+	Nth      []int          // for each chain, how many times its instruction has run before in the piece
+	// Done is set for a chain whose operation must not run a second time. If a signal or another thread raises an
+	// exception at such an operation, the user's code raises that exception instead of running the operation.
 	Done []bool
 	// Operations are the operations of the compiled graph, with their user frames. If an operation raises, the
 	// traceback shows its user frames.

@@ -15,8 +15,8 @@ type Options struct {
 	// also check the inside of nn.Modules; if false, those guards are left out, as in TorchDynamo
 	GuardNNModules bool
 	SlotNames      []string // names of the slots; a global with one of these names is printed as G['name']
-	// Reads are places that the frame read without depending on their values. The program checks that these
-	// places can be read, unless a guard or a value reads them already.
+	// Reads are places that the frame read without depending on their values. The guard program checks that they can
+	// be read, unless it reads them already, for a guard or to fetch a value.
 	Reads []Source
 }
 

@@ -57,7 +57,7 @@ def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
 
 
 def plain(path: Path) -> str:
-    """Return the contents of a text file in UTF-8 or, as the oldest files, in Latin-1."""
+    """Return the contents of a text file. It is in UTF-8, or in Latin-1 if it is one of the oldest."""
     content = path.read_bytes()
     try:
         return content.decode()

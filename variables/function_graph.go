@@ -9,7 +9,7 @@ import (
 
 // Body is the captured graph of a function that is passed to an operation such as torch.cond.
 type Body struct {
-	// Rows are the nodes in the form that _backends/graph_modules expects. Its placeholders are the arguments,
+	// Rows are the nodes in the form that _backends/graph_modules expects. The placeholders are the arguments,
 	// followed by Free.
 	Rows        py.Object
 	Free        []VariableTracker // tensors from outside that the function reads

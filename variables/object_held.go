@@ -93,8 +93,8 @@ func (o *ObjectVariable) unhashed(tx Translator) bool {
 	return !ok || same != py.True()
 }
 
-// operandObject returns the real object for a known operand of C operators: the value of a constant, or a real
-// instance of a subclass that holds a constant.
+// operandObject returns a real object for an operand whose value is known, so that a C operator can be called on it. It
+// is the value of a constant, or a real instance of a subclass of a builtin type (an int subclass with the value 3).
 func operandObject(tx Translator, v VariableTracker) (py.Object, bool, error) {
 	if o, ok := v.(*ObjectVariable); ok {
 		return o.realInstance(tx)

@@ -35,7 +35,7 @@ func (r result) String() string {
 	return string(r.kind)
 }
 
-// number reports whether the result is a Python number of one type.
+// number reports whether the result is always an int, always a float, or always a bool.
 func (r result) number() bool {
 	return r.kind == givesInt || r.kind == givesFloat || r.kind == givesBool
 }

@@ -202,8 +202,8 @@ type TracebackRow struct {
 }
 
 // Operation is a node of the backend's graph, or of the graph of a function given to an operation. Chain is the index
-// of its chain. Outside is the number of levels of the chain that are outside that function. For the backend's graph
-// it is 0.
+// of the user's stack at the node. Outside is the number of frames of that stack that enclose the given function; it is
+// 0 for a node of the backend's graph.
 type Operation struct {
 	Name           string
 	Chain, Outside int
@@ -228,7 +228,7 @@ type chain struct {
 	done bool
 }
 
-// Nth returns how often the chain's instruction has run earlier in the piece.
+// Nth returns how many times the chain's instruction has run before in this piece, the code between two graph breaks.
 func (c *chain) Nth() int { return c.nth }
 
 // Done reports whether the chain's operation must not run again. An exception from outside is then raised in its

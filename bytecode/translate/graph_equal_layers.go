@@ -46,10 +46,10 @@ type equalLayers struct {
 	list []*layer
 }
 
-// A check is a guard program, and it costs time to build and to run. It is compiled from the third module of a kind
-// on. If the layer has few operations, it is compiled from the sixteenth on, since a larger layer usually contains
-// such a layer. A kind keeps few layers, which differ in their operands. After maxUselessChecks checks that no module
-// has passed, the class is no longer tried.
+// A check is a guard program, which takes time to build and to run. So it is compiled only when the third module of a
+// kind is called. If the layer has few operations, the sixteenth module is awaited, since a larger layer usually
+// contains such a small one. Each kind keeps at most maxLayers layers, which differ in their operands. After
+// maxUselessChecks checks that no module has passed, no more checks are compiled for modules of that class.
 const (
 	checkFrom        = 3
 	smallLayer       = 4

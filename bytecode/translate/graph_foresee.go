@@ -244,8 +244,8 @@ func (c *slice) add(n *fxgraph.Node) {
 	n.EachInput(c.add)
 }
 
-// changes adds n, an operation that changes in place a tensor made in the slice. If n may change such a tensor
-// through a view of it, c.ok becomes false.
+// changes adds n to the slice, the operations from which the value is computed. n changes, in place, a tensor that the
+// slice made. If n may change such a tensor through a view of it, c.ok becomes false.
 func (c *slice) changes(n *fxgraph.Node) {
 	changed, _ := changedBy(n)
 	if c.nodes[changed] {
@@ -283,8 +283,9 @@ func (o *OutputGraph) repeatable(n *fxgraph.Node) bool {
 	return true
 }
 
-// foreseeSize computes the data-dependent size that makes n's size unknown, as foresee does, and passes it to the
-// fake session. Values computed from that size are then recomputed.
+// foreseeSize handles a node whose sizes are unknown, since they depend on a data-dependent size of an earlier node. It
+// computes that earlier size, as foresee computes values, and passes it to the fake session. Then the session computes
+// the later values again.
 func (o *OutputGraph) foreseeSize(tx variables.Translator, n *fxgraph.Node) (bool, error) {
 	if o.meta == nil {
 		return false, nil

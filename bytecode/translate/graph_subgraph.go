@@ -25,10 +25,10 @@ type operands struct {
 	kwargs []fxgraph.Kwarg
 }
 
-// Body implements variables.Output. The function runs once, on samples of the tensors with which the operation will
-// call it. The captured operations become a graph of their own. Outer tensors that the function reads become operands
-// of the operation. The function must have no effect, and must not change outer values or tensors that it has not
-// made.
+// Body implements variables.Output. It captures a function that is passed to an operation such as torch.cond. run calls
+// the function once, on samples of the tensors with which the operation will call it. The captured operations become a
+// separate graph, and outer tensors that the function reads become operands of the operation. The function must have no
+// effect, and must not change outer values or tensors that it has not made.
 func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected

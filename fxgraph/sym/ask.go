@@ -203,8 +203,8 @@ func (env *Env) bounds(e Size) interval {
 	return v
 }
 
-// choiceBounds bounds e, which has the term coef * max(a, b) or coef * min(a, b), by the two sums with a and with b in
-// its place.
+// choiceBounds bounds e, which has the term coef * max(a, b) or coef * min(a, b). It replaces the max or min by a, then
+// by b, and combines the bounds of the two sums.
 func (env *Env) choiceBounds(e Size, coef int64, x *atom) interval {
 	rest := env.addScaled(e, -coef, env.fromAtom(x))
 	a, b := env.addScaled(rest, coef, x.a), env.addScaled(rest, coef, x.b)

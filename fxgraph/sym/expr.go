@@ -35,7 +35,7 @@ type term struct {
 	m    *mono
 }
 
-// mono is a product of atoms, sorted by id. An atom may occur several times. It is interned.
+// mono is an interned product of atoms, sorted by id. An atom may occur several times.
 type mono struct {
 	id    int
 	atoms []*atom

@@ -43,8 +43,8 @@ func fallible(dir string) (map[string]bool, error) {
 	return found, nil
 }
 
-// droppedErrors lists the calls of these methods in a source text whose error is ignored: it is assigned to _, or not
-// assigned.
+// droppedErrors lists the calls of these methods, in a source text, that ignore the error. They assign it to _, or to
+// nothing.
 func droppedErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)

@@ -79,8 +79,8 @@ is_signal_number(PyObject *value)
     return n > 0 && n < NSIG;
 }
 
-/* Reports whether `code` may be that of the signal's handler. If the handler is a Python function, it must be the
- * function's code. If the handler is another kind of callable, any code may be. */
+/* Reports whether `code` may be the code of the signal's handler. For a Python function, only its own code qualifies.
+ * For any other callable every code qualifies, since the callable's code is unknown. */
 static int
 may_handle(PyObject *number, PyCodeObject *code)
 {

@@ -133,7 +133,7 @@ _SETTINGS: dict[str, _Setting] = {
 }
 
 
-#: another name of a setting in torch -> its name here
+#: torch's other name of a setting -> its name here
 _ALIASES = {"recompile_limit": "cache_size_limit"}
 
 

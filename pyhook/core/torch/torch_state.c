@@ -28,8 +28,8 @@ enum needed {
     /* left out if zero, which follows from the dispatch keys: a dispatch mode sets the key Python,
      * autocast sets its own key */
     WHEN_SET,
-    /* left out if the row `other` is zero, since the row then has no effect; `other` is compared, or
-     * implied by compared rows */
+    /* left out if the row `other` is zero, since this row has no effect then; `other` itself must be compared,
+     * or be implied by compared rows */
     WHEN_ROW_SET,
 };
 

@@ -13,7 +13,8 @@ from . import guard_words
 if TYPE_CHECKING:
     from .explanation import BreakReason, Node, Piece
 
-#: parts to remove from the name of an input that is read from a module: ``l_self__modules_block__parameters_weight``
+#: parts to remove from the name of an input that is read from a module, such as
+#: ``l_self__modules_block__parameters_weight``
 _MODULE_STEPS = re.compile(r"__(?:modules|parameters|buffers)_")
 
 _STYLE = {

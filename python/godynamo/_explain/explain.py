@@ -40,8 +40,8 @@ def explain(fn: Callable[P, Any], /) -> Callable[P, Explanation]:
     Graph count: 1
     ...
 
-    ``fn`` may be optimized already; its own translations do not change. If its backend takes whole graphs, the graphs
-    are made but the backend is not called. A graph break raises no error. The call is slower than a normal one, since
+    ``fn`` may be optimized already; its own translations do not change. If its backend takes whole graphs, such graphs
+    are made, but the backend is not called. A graph break raises no error. The call is slower than a normal one, since
     every instruction that CPython runs is counted. Exceptions of ``fn`` propagate.
     """
 

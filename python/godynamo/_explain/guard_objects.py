@@ -33,7 +33,8 @@ class Guard:
     kind: str
     #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT, or ""
     source: str
-    #: the condition as Python, executable in the environment of the entry's text; all tensors share one condition
+    #: the condition as a Python expression, evaluated with the names that the whole guard text of the cache entry uses;
+    #: all tensors share one condition
     text: str
     #: the condition in words
     words: str

@@ -66,7 +66,7 @@ class Frame:
         return cls(code.co_qualname, code.co_filename, code.co_firstlineno, _lines(code))
 
     def place(self) -> dict[str, Any]:
-        """Return the function in the form of the trace's events."""
+        """Return the function's name, file and line, as events of the trace have them."""
         return {"name": self.name, "file": self.file, "line": self.line}
 
     def __str__(self) -> str:

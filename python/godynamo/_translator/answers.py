@@ -77,7 +77,7 @@ def fact_is(name: str, value: Any) -> Callable[[type], bool]:
 
 
 def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
-    """Return a guard predicate on a bit of a class's ``__flags__``. ``register`` of abstract classes sets some bits."""
+    """Return a guard predicate on a bit of a class's ``__flags__``. ``ABCMeta.register`` may set some bits later."""
     read = type.__dict__["__flags__"].__get__
     return lambda cls: bool(read(cls) & flag) is answer
 

@@ -88,7 +88,7 @@ def whole(gm, example_inputs):
 
 
 def facts(v):
-    """Return a value as data, with its types, and with which of its items are the same object."""
+    """Return a value as plain data that also records its types and which of its items are the same object."""
     if isinstance(v, torch.Tensor):
         return tuple(v.shape), v.stride(), v.requires_grad, v.dtype, v.detach().double().nan_to_num().tolist()
     if isinstance(v, (tuple, list)):

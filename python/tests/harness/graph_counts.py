@@ -17,7 +17,7 @@ from harness.capture import RecordingBackend, break_reasons, check, nb, unsuppor
 
 
 def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
-    """Check for CPython's result from one graph without a graph break."""
+    """Check that fn is captured as one graph, without a graph break, and returns what CPython returns."""
     godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert not break_reasons(), break_reasons()

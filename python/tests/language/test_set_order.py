@@ -1,4 +1,4 @@
-"""The order of a set from outside depends on its table's history, as do pop() and the order of a copy."""
+"""The order of a set made outside the captured code depends on its table's history. So do pop() and copies."""
 
 from __future__ import annotations
 

@@ -255,7 +255,7 @@ def test_an_engine_starts_with_empty_caches_of_inductors(monkeypatch, tmp_path):
 
 
 def test_the_code_of_the_workloads_is_captured_like_a_users():
-    """CPython runs code inside the package. With the workloads there, make bench would time eager mode twice."""
+    """Code of the package is never captured. With the workloads in it, make bench would time eager mode twice."""
     import godynamo
 
     with torch.no_grad():

@@ -30,8 +30,10 @@ def import_statements(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
 
 
 def imported(module: str, path: Path, known: dict[str, Path]) -> set[str]:
-    """Return the modules of ``known`` that a module imports, without the package's __init__, which each of them has
-    run already."""
+    """Return the modules of ``known`` that a module imports.
+
+    The package's __init__ is left out, since it has run before any of its modules is imported.
+    """
     within = module.split(".")[: None if path.name == "__init__.py" else -1]
     names = set()
     for node in import_statements(ast.parse(path.read_text())):

@@ -1,4 +1,4 @@
-"""Every kind of value in the seed document's frontend, and every language construct, with Python calls in the graph."""
+"""Every kind of value and every language construct of the seed document, with Python calls in the graph."""
 
 from __future__ import annotations
 

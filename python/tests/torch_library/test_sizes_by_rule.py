@@ -94,7 +94,7 @@ def by_rule(fn: Any, args: Any, kwargs: Any, fakes: Fakes) -> bool:
 
 
 def samples_of(op: Any, most: int) -> Iterator[tuple[Any, Any, Any]]:
-    """Yield (function, args, kwargs), with each form of the function."""
+    """Yield (function, args, kwargs) for each sample and each form of the operator: function, method, in-place."""
     for dtype in [d for d in DTYPES if d in op.supported_dtypes("cpu")]:
         torch.manual_seed(0)
         samples = list(itertools.islice(op.sample_inputs("cpu", dtype), op_cases.MOST_SAMPLES))

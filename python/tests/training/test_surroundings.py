@@ -76,7 +76,7 @@ def assert_same_step(model, optimized, x, backend, around=lambda call: call):
 @pytest.mark.parametrize("backend", LIGHT)
 @pytest.mark.parametrize("case", CASES)
 def test_a_users_mode_sees_what_it_sees_in_eager_code(case, backend, mode):
-    """On misses and hits, the mode sees no operation that only the translator runs, and misses none."""
+    """On a cache miss and on hits, the mode sees eager mode's operations, and none that only the translator runs."""
     model, optimized, x = prepared(case, backend, training=False)
     for _ in range(3):
         with mode() as expected:

@@ -223,7 +223,7 @@ class Program:
     # ---- CPython ----
 
     def without(self) -> Outcome:
-        """Return the outcome of a call without an arrival."""
+        """Return the outcome of a call during which no signal arrives."""
         return self.call(self.entry).outcome
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -232,7 +232,10 @@ class Program:
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:
-        """Yield CPython's outcomes for one sort of places. Allocations are places in C code that checks for signals."""
+        """Yield CPython's outcome for each place of one sort where the signal can arrive.
+
+        Allocations stand for the places inside C code that checks for signals.
+        """
         at, fired = -1, True
         while fired:
             at += 1
@@ -330,7 +333,7 @@ def ends_early(outcome: Outcome, expected: Outcome) -> bool:
 
 
 def ended(outcome: Outcome) -> Outcome:
-    """Return an outcome without the ends of its objects and the handler's effects."""
+    """Return an outcome without the records of finalized objects, and without the handler's effects."""
     effects = [e for e in literal_eval(outcome["effects"]) if not is_end(e)]
     return unhandled({**outcome, "effects": repr(effects)})
 

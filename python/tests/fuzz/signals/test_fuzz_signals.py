@@ -244,7 +244,7 @@ def test_arrivals_in_a_translation(body):
 
 
 def failing(effect):
-    """Return a wrong form of a program's function, which applies ``effect`` to its exceptions."""
+    """Return a wrapper that makes a program's function wrong: it applies ``effect`` to each exception."""
 
     def wrap(program):
         def call(*args):

@@ -1,4 +1,4 @@
-"""The short form of make fuzz-torch, and what its comparison detects beyond that of fuzz-language."""
+"""A short `make fuzz-torch`, and the differences that its comparison detects and fuzz-language's does not."""
 
 from __future__ import annotations
 
