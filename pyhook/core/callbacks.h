@@ -1,5 +1,5 @@
 /* Calls from the core into godynamo's Python modules, and the errors reported there: internal errors, and
- * compiled graphs that raise although the program does not. */
+ * compiled graphs that raise although the user's own code does not. */
 #ifndef GD_CALLBACKS_H
 #define GD_CALLBACKS_H
 

@@ -22,8 +22,8 @@ typedef struct _object PyObject;
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of nodes, run in order over an array of registers that hold borrowed references.
- * Registers 0 .. nslots-1 are the frame's slots (see gd_request), nslots is the globals dict, nslots+1 the builtins
- * dict. An access node reads register `src` and writes register `dst`; a check node checks register `src`.
+ * Registers 0 .. nslots-1 are the frame's slots (see gd_request), register nslots is the globals dict, and nslots+1 the
+ * builtins dict. An access node reads register `src` and writes register `dst`; a check node checks register `src`.
  * The opcodes are generated from guards/kinds.table into guards/ops_gen.h. */
 typedef struct {
     uint8_t op;    /* GD_OP_*, guards/ops_gen.h */
@@ -65,8 +65,8 @@ typedef struct {
     uint32_t start, end;
     uint32_t chain;
     /* index of another chain: the place where the user's own code raises an exception from outside (of a signal
-     * handler, for example) that arrived during this instruction (calls/rerun.h). For a graph, it is the place of
-     * one of its operations, used if the exception does not show which operation it ended */
+     * handler, for example) that arrived during this instruction (calls/rerun.h). For the call of a graph, it
+     * is the chain of one of the graph's operations, used if the exception does not show which operation was ended */
     uint32_t place;
     /* GD_TB_*. With GD_TB_DROP the row is for the call of a resume function, whose own entry replaces the row's entry
      * in a traceback */
@@ -83,10 +83,10 @@ enum {
 enum {
     GD_ENTRY_RUN_ORIGINAL = 1, /* nothing to capture: run the user's own code */
     GD_ENTRY_NEEDS_HOOK = 2, /* calls Python code that is not inlined: install the eval-frame hook around the call */
-    /* the rest of a frame, which takes over the references to its arguments (calls/tail_call.h) */
+    /* the function is the rest of a frame: it takes over the references to its arguments (calls/tail_call.h) */
     GD_ENTRY_HANDS_OVER = 8,
-    /* if its native instruction (the one that a graph break leaves to CPython) raises, passes the exception to a
-     * resume function, as the last argument of a tail call */
+    /* if the function's native instruction (the one that a graph break leaves to CPython) raises, the function passes
+     * the exception to a resume function, as the last argument of a tail call */
     GD_ENTRY_CATCHES = 16,
     /* with RUN_ORIGINAL: the code examines the interpreter itself. If NEEDS_HOOK is set as well, the code's callees are
      * translated only after many calls. If not, no hook is installed while the code runs */
@@ -118,16 +118,16 @@ typedef struct {
     /* borrowed tuple of chains, or NULL if there are no rows. A chain is a tuple of levels (code, globals, lasti,
      * line), outermost first. The outermost level is the transformed frame itself and may have two more items. The
      * fifth lists the frame's variables, each as (index in localsplus, index of the transformed frame's variable
-     * that has the value) or (index, -1, value). The sixth says how often the operation's instruction runs before
-     * the run that the chain represents. It is complemented (~) if an exception from outside is raised instead of
-     * running the operation again */
+     * that has the value) or (index, -1, value). The sixth is the number of times that the operation's instruction runs
+     * before the run that the chain represents. The number is complemented (~) if an exception from outside is raised
+     * instead of running the operation again */
     PyObject *chains;
     PyObject *parts; /* borrowed tuple of str: the text parts. Joined by " and " they are the guard text */
     /* borrowed tuple: for each part the (filename, line) that installed the guard, or None */
     PyObject *part_lines;
     /* borrowed tuple, or NULL. It has a (name, chain) for each operation of the compiled graph: a traceback from
-     * the graph gets the failed operation's chain (GD_TB_GRAPH). Then follow (name, chain, number of levels outside
-     * the function) for the operations in the graphs of functions that are passed to operations */
+     * the graph gets the failed operation's chain (GD_TB_GRAPH). An operation may take a function that is a graph of
+     * its own. Each operation of such a graph then has a (name, chain, number of levels outside the function) */
     PyObject *operations;
     PyObject *info; /* borrowed dict: the data that explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object that this entry replaces */
@@ -198,7 +198,7 @@ enum {
     GD_PASS = 2, /* run this one call, and everything it calls, in CPython; later calls may be translated */
     GD_RAISE = 3, /* an exception is set: nopython and a graph break, a backend that failed, KeyboardInterrupt */
     GD_SKIP_HERE = 4, /* no more attempts for this callable; other frames of the code may be translatable */
-    GD_LEAVE = 5 /* run this one call in CPython, but serve its callees, as with GD_SKIP and GD_SKIP_HERE */
+    GD_LEAVE = 5 /* run this one call in CPython, but serve its callees, as GD_SKIP and GD_SKIP_HERE do */
 };
 typedef struct {
     int32_t status;

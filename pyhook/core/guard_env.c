@@ -179,7 +179,7 @@ entry_const_by_id(gd_GuardedCode *e, PyObject *arg)
             alive = PyWeakref_GET_OBJECT(PyTuple_GET_ITEM(e->weakrefs, j)) == object;
         }
         if (!alive) {
-            break; /* an owner, which may be gone, keeps it alive: the entry neither holds nor watches it */
+            break; /* the entry has no reference to the object: only an owner, which may be gone, keeps it alive */
         }
         return Py_NewRef(object);
     }
@@ -324,7 +324,7 @@ array_for(PyObject *sequence, size_t size)
     return array;
 }
 
-/* Returns the number of an operation, which is given by number or name, or -1. */
+/* Returns the number of the guard operation `op` (GD_OP_*), which is a number or a name; -1 if there is none. */
 static int
 op_number(PyObject *op)
 {
@@ -518,8 +518,8 @@ ends_in_code_at(PyObject *Py_UNUSED(module), PyObject *args)
     return ends < 0 ? NULL : PyBool_FromLong(ends);
 }
 
-/* How many references to a variable's value an evaluation of the guard text holds (eval_text in
- * _called/guard_env.py), beyond those that also exist when C evaluates the guards. */
+/* How many more references to a variable's value exist while Python evaluates the guard text (eval_text in
+ * _called/guard_env.py) than while C evaluates the guards. */
 enum { TEXT_HOLDS = 6 };
 
 static PyObject *

@@ -7,7 +7,7 @@
 /* strong: a Python function that does nothing. CPython looks for requests when the function starts. */
 static PyObject *look;
 
-/* Suspends a hold. Pass the result to hold_again. */
+/* Suspends the hold of signals, if there is one. Returns the argument for hold_again. */
 static int
 let_through(void)
 {

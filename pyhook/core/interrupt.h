@@ -67,8 +67,8 @@ int gd_came_from_outside(PyObject *type, PyObject *value, PyObject *traceback);
 int gd_is_signal_handler(PyFrameObject *frame);
 
 /* Notes the pending exception of a call that the translator made: an exception from outside is kept for
- * gd_take_interruption, and a MemoryError is recorded in gd_thread.no_memory. Either ends the translation, even if
- * code catches it later. Other exceptions are ignored. The exception stays pending. */
+ * gd_take_interruption, and a MemoryError is recorded in gd_thread.no_memory. Either exception ends the
+ * translation, even if other code catches it later. Other exceptions are ignored. The exception stays pending. */
 void gd_note_interruption(void);
 
 /* Reports whether an exception from outside, or lack of memory, has been noted. */

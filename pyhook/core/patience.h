@@ -1,5 +1,5 @@
-/* Ends a hold of signals (interrupt.h) after a time, on a separate thread that changes nothing else in CPython.
- * Ctrl-C must be able to end a backend's compilation, but not at once. */
+/* Ends a hold of signals (interrupt.h) when a given time is over: Ctrl-C must be able to end a backend's compilation,
+ * but not at once. A separate thread does this, and changes nothing else in CPython. */
 #ifndef GD_PATIENCE_H
 #define GD_PATIENCE_H
 

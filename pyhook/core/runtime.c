@@ -42,7 +42,7 @@ void
 gd_update_special(int delta)
 {
     if (disabled_generation != gd_runtime.fork_generation) {
-        /* The other threads are not in this child. gd_thread.mode has been changed already. */
+        /* A forked child has none of the other threads. gd_thread.mode has been changed already. */
         disabled_generation = gd_runtime.fork_generation;
         disabled_threads = gd_thread.mode == GD_MODE_DISABLED;
     }

@@ -114,7 +114,7 @@ ptrdiff_t gd_stack_headroom(void);
 #define GD_STACK_MIN (96 * 1024)
 /* The minimum C stack for a translation, since Go's callbacks run Python on it. */
 #define GD_STACK_TRANSLATE (384 * 1024)
-/* Up to this many Python frames CPython itself trusts every C stack. The C stack is checked only beyond this number. */
+/* The C stack is checked only beyond this many Python frames: up to here CPython itself trusts every C stack. */
 #define GD_DEPTH_TRUSTED 900
 
 /* Recomputes gd_runtime.special after a change of a setting or of this thread's mode. delta: change in the number

@@ -1,4 +1,5 @@
-/* The Callable type that optimize() returns. calls/callable_type.c creates it, calls/callable_call.c calls it. */
+/* The Callable type that optimize() returns. calls/callable_type.c creates it, calls/callable_call.c calls it.
+ * A Callable and its resume functions form a family, which shares a Root (cache/frame_cache.h). */
 #ifndef GD_CALLABLE_H
 #define GD_CALLABLE_H
 

@@ -160,8 +160,8 @@ renew_cache(gd_Callable *w)
 }
 
 /* Binds arguments of any form (keywords, defaults, *args, **kwargs) and serves the call. Holds a reference to the
- * value of every slot meanwhile, since the program may replace a default. Returns a new reference, or NULL with an
- * exception set. */
+ * value of every slot meanwhile, since the user's program may replace a default. Returns a new reference, or NULL with
+ * an exception set. */
 static PyObject *
 call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject **regs, PyObject *const *args,
            size_t nargsf, PyObject *kwnames)
@@ -228,7 +228,7 @@ take_kwargs(void)
 }
 
 /* Steals a dict from take_kwargs, and keeps it for the next call if it is unused and nothing else refers to it. A
- * dict that was ever used is not kept, since the program could notice its key table and GC tracking. */
+ * dict that was ever used is not kept, since the user's program could notice its key table and GC tracking. */
 static inline void
 give_kwargs(PyObject *dict)
 {
@@ -241,7 +241,7 @@ give_kwargs(PyObject *dict)
 }
 
 /* Serves a call without keywords of code that has *args or **kwargs, if positional arguments fill all its other
- * slots. Most calls of nn.Modules are of this form. The caller holds the arguments. Returns a new reference, or
+ * slots. Most calls of nn.Modules are such calls. The caller holds the arguments. Returns a new reference, or
  * NULL with an exception set. If call_bound must serve the call instead, sets *done to 0 and returns NULL without
  * an exception; otherwise sets *done to 1. */
 static inline PyObject *
@@ -447,8 +447,8 @@ gd_run_tail_calls(PyObject *result)
         if (GD_UNLIKELY(t->frame != NULL)) {
             clear_frame(t);
         }
-        /* The rest of the frame has not started. If a pending request (a signal, an asynchronous exception) raises
-         * here, the untransformed resume function runs instead and raises the exception at CPython's first check. */
+        /* The resume function has not started. If a pending request (a signal, an asynchronous exception) raises an
+         * exception here, the resume function runs untransformed and raises it at CPython's first check. */
         if (GD_UNLIKELY(gd_py_has_requests(tstate)) && !gd_thread.holds && gd_look_for_requests() < 0) {
             gd_rerun_prepare(NULL, 1);
             gd_thread.tail = t; /* the frame that starts below takes over the references as well */

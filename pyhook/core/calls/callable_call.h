@@ -7,8 +7,8 @@
 /* Serves a call and runs the tail calls that it returns. Returns a new reference, or NULL with an exception set. */
 PyObject *gd_callable_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
-/* Replaces the vectorcall after tp_clear. Only a finalizer of the same garbage can still reach it. Returns NULL
- * with ReferenceError set, never a new reference. */
+/* The vectorcall function of a Callable after tp_clear. Only a finalizer of the same garbage can still call such a
+ * Callable. Returns NULL with ReferenceError set, never a new reference. */
 PyObject *gd_cleared_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
 
 #endif

@@ -131,7 +131,8 @@ callable_traverse(gd_Callable *w, visitproc visit, void *arg)
     return 0;
 }
 
-/* Keeps `function`, which the names and the repr read. The tp_clear of the function breaks cycles through it. */
+/* Implements tp_clear. Keeps the field `function`, which the names and the repr read: the function's own tp_clear
+ * breaks the cycles that contain the function. */
 static int
 callable_clear(gd_Callable *w)
 {

@@ -38,7 +38,7 @@ typedef struct {
     int reason; /* GD_COUNT_*, or -1 */
 } cause;
 
-/* How often each code unit of a code object ran for one cause. */
+/* How many times each code unit of a code object ran for one cause. */
 struct tally {
     tally *next;
     seen *of;
@@ -48,7 +48,7 @@ struct tally {
     uint32_t *runs, *torch; /* arrays of n */
 };
 
-/* A running frame. If it belongs to a library that counted code called, it has a site: the instruction of the
+/* A running frame. If counted code called a library, each frame of the library has a site: the instruction of the
  * counted code that led to the library. The library's torch calls are counted at the site. */
 typedef struct {
     _PyInterpreterFrame *frame; /* compared only, never dereferenced */
@@ -77,8 +77,8 @@ typedef struct gd_census {
 
 /* ---- questions to the Python callback ---- */
 
-/* Calls the callback. It is not the user's code, so nothing is translated or counted meanwhile. Returns a new
- * reference, or NULL without an exception. */
+/* Calls the callback. The callback is not the user's code, so nothing is translated or counted meanwhile. Returns a
+ * new reference, or NULL without an exception. */
 static PyObject *
 ask(census *c, int what, PyObject *about)
 {
@@ -99,7 +99,7 @@ ask(census *c, int what, PyObject *about)
     return answer;
 }
 
-/* Converts an answer to an int, 0 if it is not one. Steals the answer. */
+/* Returns the answer as an int, or 0 if the answer is NULL or not an int. Steals the answer. */
 static int
 number(PyObject *answer)
 {
@@ -342,7 +342,7 @@ definition(PyObject *callable)
     return NULL;
 }
 
-/* Removes the census's trace function, since the program is about to set its own. The program's trace function must
+/* Removes the census's trace function, since the user's program is about to set its own. The program's function must
  * get only the events that it requests, so the running frames no longer report opcodes. */
 static void
 make_way(census *c)

@@ -6,11 +6,11 @@
  * the reason. A census does not change what is captured: sys.gettrace() does not show its trace function, and
  * gd_observed ignores it.
  *
- * The program could observe one difference: under a trace function CPython specializes no bytecode.
+ * The user's program can observe one difference: under a trace function CPython specializes no bytecode.
  *
  *    frame of ...            what is counted
  *    the user's code         every instruction. Torch calls and operators on tensors are also counted as torch calls
- *    a transformed function  every instruction, as above. _explain/census.py knows which few represent the user's code
+ *    a transformed function  as above. _explain/census.py knows which few of its instructions represent the user's code
  *    a library               its torch calls, each at the user's instruction that led to the library
  */
 #ifndef GD_CENSUS_H

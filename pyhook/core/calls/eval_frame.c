@@ -1,5 +1,5 @@
-/* The PEP 523 eval-frame function: a list of early exits, each with its reason, then a lookup among the frame's
- * entries. It is installed while any thread is inside an extent, a call that serves a family's frames
+/* The PEP 523 eval-frame function: it leaves a frame to CPython for one of several reasons, or looks for an entry that
+ * serves the frame. It is installed while any thread is inside an extent, a call that serves a family's frames
  * (calls/extent.h). */
 #include "calls/eval_frame.h"
 
@@ -122,7 +122,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         PyErr_Clear();
     }
     else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
-        return GD_COUNT_watched; /* the code could see a new FrameCache, and the modules that skip_code imports */
+        return GD_COUNT_watched; /* the code could notice a new FrameCache, or the modules that skip_code imports */
     }
     if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
         *extra = ask_trace_rules(code);

@@ -10,7 +10,7 @@
 
 gd_hook_state gd_hook = {.previous = _PyEval_EvalFrameDefault};
 
-/* Recounts in a forked child, where the other threads and their extents are gone: only this thread's remain. */
+/* Recounts the extents in a forked child, where the other threads are gone: only this thread's extents remain. */
 void
 gd_hook_recount(void)
 {

@@ -28,10 +28,10 @@ typedef struct {
 
 extern gd_hook_state gd_hook;
 
-/* gd_extent_enter begins an extent, in which the hook serves the frames of this thread with root's family.
- * gd_extent_leave ends it, on the same thread. root is borrowed; the extent keeps a reference of its own until it
- * ends. Extents may end out of order, as when a `with` statement ends inside a call that has begun an extent
- * itself. Neither function fails. */
+/* gd_extent_enter begins an extent, in which the hook serves this thread's frames with the options and caches of
+ * `root`. gd_extent_leave ends the extent, on the same thread. root is borrowed; the extent keeps a reference of its
+ * own until it ends. Extents may end out of order, as when a `with` statement ends inside a call that has begun an
+ * extent itself. Neither function fails. */
 void gd_extent_enter(PyThreadState *tstate, gd_Root *root, gd_extent *extent);
 void gd_extent_leave(PyThreadState *tstate, gd_extent *extent);
 
@@ -40,8 +40,8 @@ int gd_extent_count(void);
 
 /* gd_hook_set_aside uninstalls the hook, and gd_hook_put_back reinstalls it. Between them runs code that must not
  * notice the hook, such as code that examines its own specialization: CPython specializes no call under a hook.
- * aside: the result of gd_hook_set_aside. Both affect the process: meanwhile frames of other threads are not
- * served. */
+ * aside: the result of gd_hook_set_aside. Both act on the whole process: meanwhile
+ * frames of other threads are not served either. */
 int gd_hook_set_aside(PyThreadState *tstate);
 void gd_hook_put_back(PyThreadState *tstate, int aside);
 

@@ -33,14 +33,15 @@ void gd_heat_spent(uint64_t begun);
 
 /* Notes that a frame worth serving ran, so that the frames above it keep the hook. */
 void gd_heat_met(void);
-/* Returns how many frames worth serving have run. gd_heat_below needs the number from before a cold frame runs. */
+/* Returns how many frames worth serving have run. Read before a cold frame runs, the number is the argument `seen` of
+ * gd_heat_below. */
 uint64_t gd_heat_seen(void);
-/* Notes, after a cold frame has run, whether anything below it met a tensor. seen: what gd_heat_seen
- * returned. The caller holds code. */
+/* Notes, after a cold frame has run, whether any frame below it met a tensor. seen: what gd_heat_seen returned
+ * before the cold frame ran. The caller holds code. */
 void gd_heat_below(PyCodeObject *code, uint64_t seen);
 
-/* Notes that a hot frame was not served. If its code meets no tensor, the next attempt comes after twice as many
- * calls. */
+/* Notes that a hot frame was not served. If the frame's code meets no tensor, the next attempt comes after
+ * twice as many calls. */
 void gd_heat_vain(gd_ExtraState *extra);
 
 #endif

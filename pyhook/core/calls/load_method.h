@@ -1,5 +1,5 @@
 /* LOAD_METHOD as a function that returns one value. The instruction itself pushes two values, or a NULL and a
- * value, and the parameters of a resume function can hold neither form. */
+ * value, and a resume function cannot take either pair as a parameter. */
 #ifndef GD_LOAD_METHOD_H
 #define GD_LOAD_METHOD_H
 

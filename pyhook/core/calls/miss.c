@@ -40,10 +40,10 @@ end_hold(miss *m)
     m->held = 0;
 }
 
-/* Decides how a call raises the pending exception, which none of the frame's operations raised. If the frame has
- * not begun, the call itself raises an error that is meant for the caller. Any other exception is raised by the
- * user's own code, where the frame begins or continues: CPython checks for signals there, and the traceback keeps
- * the frame. */
+/* Decides how a call raises the pending exception, which none of the frame's operations raised. Returns how the call
+ * is finished. If the frame has not begun, the call itself raises an error that is meant for the caller. Any other
+ * exception is raised by the user's own code, where the frame begins or continues: CPython checks for signals there,
+ * and the traceback keeps the frame. */
 static int
 raising(const miss *m, PyObject **result)
 {
@@ -330,7 +330,7 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
         Py_CLEAR(reply->entry);
         reply->status = GD_PASS;
     }
-    if (interruption != NULL) { /* raise it even if other code has caught it since */
+    if (interruption != NULL) { /* raise the exception even if other code has caught it since */
         PyErr_Clear();
         PyErr_Restore(Py_NewRef(Py_TYPE(interruption)), interruption, PyException_GetTraceback(interruption));
         Py_CLEAR(reply->entry);

@@ -33,7 +33,7 @@ enum {
 #define GD_WATCHED_CALLS 32
 
 /* Reports whether a call must run in CPython because code that examines the interpreter is running, and counts the
- * call. extra: of the call's code, or NULL. */
+ * call. extra: the ExtraState of the call's code, or NULL. */
 static inline int
 gd_watched_call(gd_ExtraState *extra)
 {
@@ -134,7 +134,7 @@ gd_serve(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *o
     }
     uint32_t version = cache->version, n = cache->nentries, guess = n > 1 ? gd_frame_cache_guess(cache) : 0;
     for (uint32_t k = 0; k < n; k++) {
-        /* Try the guess first, then the others in order. */
+        /* Try the guessed entry first, then the others in order. */
         uint32_t i = k == 0 ? guess : k - (k <= guess);
         gd_GuardedCode *entry = cache->entries[i];
         if (GD_UNLIKELY(!entry->valid)) {

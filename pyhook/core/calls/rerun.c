@@ -23,7 +23,7 @@ gd_rerun_prepare(PyObject *place, int throws)
     gd_thread.raised.throws = throws;
 }
 
-/* ---- places ---- */
+/* ---- places: where the exception is raised (calls/rerun.h) ---- */
 
 /* Returns the code of one level of the place, borrowed, and sets *offset to the offset of the level's instruction. */
 static PyCodeObject *
@@ -116,8 +116,8 @@ handler_of(PyCodeObject *code, int offset)
     return -1;
 }
 
-/* Reports whether CPython may check for signals just before the instruction at `offset`, where the same handler
- * catches exceptions. */
+/* Reports whether CPython may check for signals just before the instruction at `offset`, so that an exception raised
+ * by the check reaches the same handler as an exception of the instruction. */
 static int
 after_a_check(PyCodeObject *code, int offset)
 {
@@ -236,8 +236,8 @@ raise_now(gd_rerun *r)
     return -1;
 }
 
-/* The transformed code may have run for a long time before it ended, and Ctrl-C should not take twice as long as
- * the program. After this time, the exception is raised at any check for signals in the same block. */
+/* The transformed code may have run for a long time before it ended, and Ctrl-C should not take twice as
+ * long as the program. After this time, the exception is raised at any check for signals in the same block. */
 #define LONGEST 100000000 /* ns */
 
 static int64_t
@@ -248,8 +248,8 @@ now(void)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Reports whether the exception is due at the frame's current instruction: at the first check for signals at or
- * after the place. */
+/* Reports whether the exception must be raised at the frame's current instruction, which is the case at the first
+ * check for signals at or after the place. */
 static int
 is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
 {
@@ -351,7 +351,7 @@ gd_rerun_end(gd_rerun *r, PyObject *result)
     if (r->traced && gd_py_traced_by(gd_py_thread_state(), trace)) {
         stop_tracing(r);
     }
-    Py_CLEAR(r->previous_object); /* it is left only if the program has set its own trace function */
+    Py_CLEAR(r->previous_object); /* not NULL here only if the user's program has set a trace function */
     Py_CLEAR(r->place);
     if (r->error == NULL) {
         return result;

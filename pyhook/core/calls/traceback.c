@@ -1,4 +1,8 @@
-/* Gives an exception raised in transformed code the traceback that the user's own code would have given it. */
+/* Gives an exception raised in transformed code the traceback that the user's own code would have given it.
+ *
+ * A chain is the stack of user frames that an instruction of transformed code represents (gd_entry_spec.chains). A row
+ * of an entry's traceback table (gd_tb_row) names the chains for a range of instructions.
+ */
 #include "calls/traceback.h"
 
 #include "callbacks.h"
@@ -10,7 +14,7 @@
 #include "runtime.h"
 #include "torch/leave_modes.h"
 
-/* Returns the last row that covers the code unit, or NULL. Rows are sorted by `start`. */
+/* Returns the last row of e's traceback table that covers the code unit, or NULL. Rows are sorted by `start`. */
 static const gd_tb_row *
 row_at(const gd_GuardedCode *e, uint32_t unit)
 {
@@ -160,9 +164,10 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
-/* Returns a new traceback in which user frames replace the entry of the code that e's function runs. Returns NULL
- * without an exception if there is no such entry, NULL with an exception on failure. goes_on: the user's frame has
- * not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either case. */
+/* Returns a new traceback in which user frames replace the transformed frame, that of e's function. Returns NULL
+ * without an exception if the traceback has no such frame, NULL with an exception on failure. goes_on: the user's
+ * frame has not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either
+ * case. */
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
@@ -243,8 +248,8 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
 
 /* ---- resume functions that ran untransformed ---- */
 
-/* Returns the byte offset of the first instruction of `code` with the source position that copy's instruction at
- * lasti has; -1 if there is none. */
+/* Returns the byte offset of the first instruction of `code` whose source position is that of the instruction of
+ * `copy` at `lasti`; -1 if there is none. `copy`: the code of a resume function, made from `code`. */
 static int
 same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
 {
@@ -262,8 +267,8 @@ same_place(PyCodeObject *code, PyCodeObject *copy, int lasti)
     return -1;
 }
 
-/* Pairs the variables of the user's code with those of the copy that have the same names. Returns a new tuple of
- * pairs of indices, or NULL with an exception set. */
+/* Pairs the variables of `code` with those of `copy` that have the same names. Returns a new tuple of pairs (index in
+ * `code`, index in `copy`), or NULL with an exception set. */
 static PyObject *
 by_name(PyCodeObject *code, PyCodeObject *copy)
 {
@@ -286,8 +291,8 @@ by_name(PyCodeObject *code, PyCodeObject *copy)
     return out;
 }
 
-/* Returns a new traceback in which the user's frame replaces the outermost entry, that of a resume function.
- * Returns NULL, perhaps with an exception set, if the entry is not a resume function's. */
+/* Returns a new traceback in which the user's frame replaces the frame of the outermost entry, a resume function's.
+ * Returns NULL, perhaps with an exception set, if the outermost frame is not a resume function's. */
 static PyObject *
 rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
 {
@@ -381,8 +386,8 @@ graph_place(const gd_GuardedCode *e, PyObject *traceback)
     return chain;
 }
 
-/* Prepares a run of the user's own code that raises an exception from outside at the row's place. Steals type,
- * value and traceback. */
+/* Prepares a run of the user's own code that raises an exception from outside at the failed operation of a graph, if
+ * it is known, else at row->place. Steals type, value and traceback. */
 static void
 raise_again(const gd_GuardedCode *e, const gd_tb_row *row, PyObject *type, PyObject *value, PyObject *traceback)
 {
@@ -471,10 +476,10 @@ keep_all(PyFrameObject *shown, PyObject *code)
 
 /* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
-/* Implements keep_in_traceback(exception, code, index, value, ...). The transformed rest of a frame calls it before
- * it raises an exception again (None: the exception being handled). CPython adds no traceback entry for a raise
- * again, so the frame's existing entry, the outermost one, gets the variables that the frame still holds: the given
- * ones, or all of them if none are given. */
+/* Implements keep_in_traceback(exception, code, index, value, ...). A transformed resume function calls it before
+ * it raises an exception again (None: the exception being handled). When an exception is raised again, CPython adds no
+ * traceback entry, so the frame's existing entry, the outermost one, gets the variables that the frame still holds:
+ * the given ones, or all of them if none are given. */
 static PyObject *
 keep_in_traceback(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

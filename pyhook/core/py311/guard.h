@@ -68,7 +68,7 @@ typedef struct {
     PyObject *dict;         /* borrowed, or NULL; reading the view never creates it */
 } gd_instance_view;
 
-/* Fills the view of any object. */
+/* Fills *view for v, an object of any type. */
 static inline void
 gd_instance_look(PyObject *v, gd_instance_view *view)
 {

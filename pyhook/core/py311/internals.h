@@ -145,8 +145,8 @@ gd_py_frame_code_of(PyFrameObject *frame)
     return frame->f_frame->f_code;
 }
 
-/* Returns the value of the i-th variable of a frame, read from its cell if it has one; borrowed, NULL if there is
- * none. */
+/* Returns the value of the i-th variable of a frame, read from the variable's cell if it has one; borrowed, NULL if
+ * the variable is unbound. */
 static inline PyObject *
 gd_py_frame_value(PyFrameObject *frame, int i)
 {
@@ -171,7 +171,7 @@ gd_py_frame_offset(const _PyInterpreterFrame *frame)
     return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
-/* Returns the frame that called this one, skipping incomplete ones; NULL if there is none. */
+/* Returns the frame that called this one, skipping incomplete frames; NULL if no frame did. */
 static inline _PyInterpreterFrame *
 gd_py_caller(const _PyInterpreterFrame *frame)
 {
