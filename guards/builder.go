@@ -13,8 +13,8 @@ type GuardBuilder struct {
 	manager *CheckFunctionManager
 }
 
-// create calls the builder method for the guard's kind. A kind missing from the table is a malformed guard:
-// the error ends this translation, instead of a failure at the next call.
+// create calls the builder method for the guard's kind. A guard whose kind is not in the table is malformed.
+// The error ends this translation; otherwise the guard would fail at the next call.
 func (b *GuardBuilder) create(g Guard) error {
 	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
 		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
@@ -57,8 +57,8 @@ func register(s Source) operand         { return operand{class: operandReg, src:
 // ref returns the text of the guarded place.
 func (b *GuardBuilder) ref(g Guard) string { return g.Origin.text(b.manager.printer) }
 
-// add appends a part. stage orders the parts on one place: a type is checked before the conditions that
-// depend on it.
+// add appends a part. `stage` orders the parts on one place: a type is checked before the conditions that
+// depend on the type.
 func (b *GuardBuilder) add(g Guard, stage int, text string, checks ...check) error {
 	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
 	return nil
@@ -231,14 +231,15 @@ func (b *GuardBuilder) GradMode(g Guard) error {
 		check{op: OpGradMode, flags: present(g.Args.Flag)})
 }
 
-// quiet builds a QUIET_* guard (see QuietAt). The node's flags and the text hold the number of such guards
-// in the entry.
+// quiet builds a QUIET_* guard (see QuietAt). The node's flags and the guard text hold the number of such
+// guards in the entry.
 func (b *GuardBuilder) quiet(g Guard, at, slot string, c check) error {
 	c.flags = b.manager.places
 	return b.add(g, 1, fmt.Sprintf("not ___ends_in_code(%s, %s, %d%s)", b.ref(g), at, c.flags, slot), c)
 }
 
-// Quiet builds a QUIET guard. It adds nothing if another guard pins the value, as for a tensor.
+// Quiet builds a QUIET guard. It adds nothing if another guard checks that the value is a tensor or equals a
+// constant.
 func (b *GuardBuilder) Quiet(g Guard) error {
 	if b.manager.pinned[g.Name] {
 		return nil

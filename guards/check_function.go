@@ -22,10 +22,10 @@ type Options struct {
 
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
 //
-// Parts are in the order in which they are checked: first `___guarded_code.valid`, then the others by
-// ascending rank, and last the tensors with torch's global state. A part comes after the parts on the places
-// from which its value is read. The order depends only on the set of guards, not on the order in which the
-// guards were made.
+// Parts are in the order in which they are checked: first `___guarded_code.valid`, then the others by ascending
+// rank, and last the check of the tensors and of torch's global state. A part comes after the parts on the
+// places from which its value is read. The order depends only on the set of guards, not on the order in which
+// the guards were made.
 type CheckFunctionManager struct {
 	numSlots   int
 	printer    *printer
@@ -46,7 +46,7 @@ type part struct {
 	text   string
 	checks []check
 
-	cost    int     // the result of cost
+	cost    int     // the result of the function cost
 	order   int     // position in the order by cost alone
 	waiting int     // prerequisites not yet emitted
 	next    []*part // parts that wait for this part
@@ -91,8 +91,8 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 // core/guards/end.c, the most places that a translation counts for one object.
 const maxPlaces = 7
 
-// countQuiet counts the guards on values that the frame drops, and finds the values for which no such guard
-// is needed.
+// countQuiet counts the QUIET_* guards, which are on values that the frame drops. It also finds the values for
+// which no such guard is needed.
 func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	for i := range all {
 		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {
@@ -115,8 +115,8 @@ func (m *CheckFunctionManager) countQuiet(all []Guard) {
 	}
 }
 
-// describe adds a guard's line to Program.Kinds, for the current part. With own, it adds the user's line for
-// which the guard was made.
+// describe adds a guard's line to Program.Kinds, for the current part. If `own` is set, it also appends the
+// line of the user's code that was being translated when the guard was made.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 	if m.kinds == nil {
 		m.kinds = make([]byte, 0, 96*(len(m.parts)+len(m.tensors)+1))
@@ -203,8 +203,9 @@ func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	return p
 }
 
-// dropDuplicates removes each part whose text occurred before, since both check the same condition. If two
-// kinds print the same text (TYPE_MATCH, and the type check of LIST_LENGTH), the earlier part stays.
+// dropDuplicates removes each part whose text occurred before, since parts with equal texts check the same
+// condition. If two kinds print the same text (TYPE_MATCH, and the type check of LIST_LENGTH), the earlier part
+// stays.
 func (m *CheckFunctionManager) dropDuplicates() {
 	seen := map[string]bool{}
 	m.parts = slices.DeleteFunc(m.parts, func(p *part) bool {
@@ -303,8 +304,8 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	return nil
 }
 
-// sorted orders the parts by rank and depth, but puts each part after its prerequisites. A cycle of
-// prerequisites is an error: without those parts the entry would serve frames for which it was not made.
+// sorted orders the parts by cost (see the function cost), but puts each part after its prerequisites. A cycle
+// of prerequisites is an error: without those parts the entry would serve frames for which it was not made.
 func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	for i, p := range m.parts {
 		p.order, p.cost = i, cost(p)
@@ -359,7 +360,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	return out, nil
 }
 
-// cost returns a part's rank plus its stage and the cost of fetching its value.
+// cost returns the sum of a part's rank, its stage and the cost of fetching its value.
 func cost(p *part) int {
 	depth := 0
 	if p.guard.Origin != nil {
@@ -371,7 +372,7 @@ func cost(p *part) int {
 }
 
 // prerequisites returns the parts that must hold before p's value is read: parts of earlier stages on the
-// same place, and the parts on the nearest base place that has any. Those parts have their own
+// same place, and the parts on the nearest base place that has parts. Those parts have their own
 // prerequisites.
 func prerequisites(p *part, at map[string][]*part) []*part {
 	if p.guard.Origin == nil {
@@ -390,8 +391,9 @@ func prerequisites(p *part, at map[string][]*part) []*part {
 	return out
 }
 
-// nearest returns the parts on src's nearest base place that has any. A Source that only changes the family
-// of its base is the same place as its base and has the same name.
+// nearest goes from src to its base, the base's base and so on, and returns the parts on the first of these
+// places that has parts. A Source that only changes the family of its base is the same place as the base and
+// has the same name.
 func nearest(src Source, at map[string][]*part) []*part {
 	for s := src.Base(); s != nil; s = s.Base() {
 		if s.Name() == src.Name() {

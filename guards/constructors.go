@@ -12,26 +12,27 @@ func process(kind CreateFn, key string, args Args) Guard {
 	return Guard{Source: SourceGlobal, CreateFn: kind, Key: key, Args: args}
 }
 
-// TypeMatch holds when type(v) is typ, where v is the value of src. A value of a subclass fails. The type is
-// kept weakly.
+// The doc of each constructor below tells when the guard that it returns holds. v is the value of src.
+
+// TypeMatch holds when type(v) is typ. A v whose type is a subclass of typ fails. The type is kept weakly.
 func TypeMatch(src Source, typ Const) Guard {
 	return on(src, CreateTypeMatch, "", Args{Obj: typ, Keep: KeepWeak})
 }
 
-// IDMatch holds when v is obj.
+// IDMatch holds when the value of src is the object obj.
 func IDMatch(src Source, obj Const, keep Keep) Guard {
 	return on(src, CreateIDMatch, "", Args{Obj: obj, Keep: keep})
 }
 
-// EqualsMatch holds when v has exactly type typ and equals val, part by part: 2, 2.0 and True differ, 0.0 and
-// -0.0 differ, nan equals nan. val must be an exact None, bool, int, float, complex, str, bytes, Ellipsis,
-// range, or a tuple, frozenset or slice of these. The check never runs the user's code.
+// EqualsMatch holds when v, the value of src, has exactly type typ and equals val, part by part: 2, 2.0 and
+// True differ, 0.0 and -0.0 differ, nan equals nan. val must be an exact None, bool, int, float, complex, str,
+// bytes, Ellipsis, range, or a tuple, frozenset or slice of these. The check never runs the user's code.
 func EqualsMatch(src Source, typ, val Const) []Guard {
 	return []Guard{TypeMatch(src, typ), on(src, CreateEqualsMatch, "", Args{Obj: val})}
 }
 
-// ConstantMatch holds when v is val, if val is None, True, False or Ellipsis. For other constants it holds
-// when EqualsMatch does.
+// ConstantMatch holds when the value of src is val, if val is None, True, False or Ellipsis. For other
+// constants it holds when EqualsMatch does.
 func ConstantMatch(src Source, typ, val Const) []Guard {
 	if isSingleton(val) {
 		return []Guard{on(src, CreateConstantMatch, "", Args{Obj: val, Flag: true})}
@@ -47,7 +48,7 @@ func isSingleton(val Const) bool {
 	return false
 }
 
-// NameMatch holds when v is a function, class or module whose __name__ is name.
+// NameMatch holds when the value of src is a function, class or module whose __name__ is name.
 func NameMatch(src Source, name string) Guard {
 	return on(src, CreateNameMatch, name, Args{Str: name})
 }
@@ -98,22 +99,22 @@ func DictLength(src Source, n int) Guard {
 // WeakrefAlive holds when the referent read by a GlobalWeakRefSource is alive.
 func WeakrefAlive(src Source) Guard { return on(src, CreateWeakrefAlive, "", Args{}) }
 
-// NNModule holds when v is the module obj.
+// NNModule holds when the value of src is the nn.Module obj.
 func NNModule(src Source, obj Const) Guard {
 	return on(src, CreateNNModule, "", Args{Obj: obj, Keep: KeepWeak})
 }
 
-// FunctionMatch holds when v is the function obj.
+// FunctionMatch holds when the value of src is the function obj.
 func FunctionMatch(src Source, obj Const) Guard {
 	return on(src, CreateFunctionMatch, "", Args{Obj: obj, Keep: KeepWeak})
 }
 
-// BuiltinMatch holds when v is the builtin obj.
+// BuiltinMatch holds when the value of src is the builtin obj.
 func BuiltinMatch(src Source, obj Const) Guard {
 	return on(src, CreateBuiltinMatch, "", Args{Obj: obj, Keep: KeepWeak})
 }
 
-// PyModuleMatch holds when v is the Python module obj.
+// PyModuleMatch holds when the value of src is the Python module obj.
 func PyModuleMatch(src Source, obj Const) Guard {
 	return on(src, CreatePyModuleMatch, "", Args{Obj: obj, Keep: KeepWeak})
 }
@@ -124,8 +125,8 @@ func NNModuleParamNames(src Source, keys Const) Guard {
 	return on(src, CreateNNModuleParamNames, "", Args{Obj: keys})
 }
 
-// ObjectMutation holds when v is obj and no attribute of obj was set or deleted since the entry was made.
-// obj must have a __dict__, as an nn.Module does; otherwise making the entry fails.
+// ObjectMutation holds when the value of src is obj and no attribute of obj was set or deleted since the entry
+// was made. obj must have a __dict__, as an nn.Module does; otherwise making the entry fails.
 func ObjectMutation(src Source, obj Const) Guard {
 	return on(src, CreateObjectMutation, "", Args{Obj: obj, Keep: KeepWeak})
 }
@@ -148,11 +149,11 @@ func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {},
 	CreateQuietIndex: {}}
 
-// QuietName holds when dropping the value that v stores under name runs none of the user's code. v is an
-// instance, whose own storage is read, or a dict. The guard holds if there is no value, if other references
-// keep the value alive, or if neither the value nor any object that only the value holds has a __del__ or a
-// weak reference with a callback. Other references count only if there are more of them than the entry has
-// QUIET_* guards, since the frame may drop that many.
+// QuietName holds when dropping the value that v stores under `name` runs none of the user's code. v, the value
+// of src, is an instance, whose own storage is read, or a dict. The guard holds if there is no value, if other
+// references keep the value alive, or if neither the value nor any object that only the value holds has a
+// __del__ or a weak reference with a callback. Other references count only if there are more of them than the
+// entry has QUIET_* guards, since the frame may drop that many.
 func QuietName(src Source, name string) Guard {
 	return on(src, CreateQuietName, name, Args{Str: name})
 }

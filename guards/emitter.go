@@ -2,11 +2,11 @@ package guards
 
 import "fmt"
 
-// emitter writes a program. It numbers registers, constants and caches. A place is fetched once, by the
-// first part that needs it.
+// emitter writes a program. It numbers registers, constants and caches. The value at a place is fetched once,
+// for the first part that needs it.
 //
-// Values passed to the transformed function get the registers right after the builtins dict, in order, so
-// that these registers ascend whatever the order in which parts fetch the values. If a value is a slot or is
+// Values passed to the transformed function get the registers right after that of the builtins dict, in order,
+// so that these registers ascend whatever the order in which parts fetch the values. If a value is a slot or is
 // listed twice, a node copies it into its register.
 type emitter struct {
 	program  *Program

@@ -1,8 +1,8 @@
 package guards
 
 // Eval runs the program as pyhook/core/guards/eval.c does. It returns the index of the first node that fails
-// and false, or -1 and true. The program has been verified. C may repeat a sweep after a node that called
-// Python; Eval never does, because no code can change an abstract heap during a sweep.
+// and false, or -1 and true. The program has been verified. C may start the program again after a node that
+// called Python. Eval never does so, because no code can change an abstract heap while Eval runs.
 func (p *Program) Eval(h Heap, slots []Value) (failedNode int, ok bool) {
 	if len(slots) != p.NumSlots {
 		return 0, false
@@ -185,7 +185,7 @@ func (e *evaluation) holds(n *Node) bool {
 	return false
 }
 
-// same compares values with the items of a constant tuple.
+// same reports whether the values equal the items of a constant tuple.
 func (e *evaluation) same(values []Value, konst uint32) bool {
 	wanted, ok := e.h.Items(e.konst(konst))
 	if !ok || len(wanted) != len(values) {

@@ -1,10 +1,10 @@
 // Package guards records what a translation assumed about the frame from which it was made. It turns those
 // assumptions into a program that is checked before every later call.
 //
-//	Source        where a value comes from: x, x.weight, G['torch'], x[0]            source*.go
+//	Source        a place from which a value is read: x, x.weight, G['torch'], x[0]  source*.go
 //	Guard         one assumption about one Source: its type, its identity, ...       guard.go, constructors.go
 //	Set           the guards of a value or of a whole translation                    set.go
-//	GuardBuilder  one method a kind: Guard → parts (text and operations)             builder.go
+//	GuardBuilder  one method for each kind: Guard → parts (text and operations)      builder.go
 //	CheckFunctionManager  all guards → one Program and one text                      check_function.go
 //	Program       16-byte nodes over registers; verified, then run by C              program.go, eval.go
 //
@@ -68,9 +68,9 @@ func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLoca
 // Keep says how an entry keeps an object to which its program refers.
 type Keep int
 
-// The values of Keep; golib.h has the same numbers. If a weakly kept object dies, the entry becomes invalid.
-// An object that does not support weak references is held strongly. With KeepOwner, an earlier check refers
-// to an object that keeps this object alive.
+// The values of Keep; golib.h has the same numbers. If a weakly kept object dies, the entry becomes invalid. An
+// object that does not support weak references is held strongly. KeepOwner is for an object that stays alive
+// because an earlier check refers to its owner.
 const (
 	KeepStrong Keep = iota
 	KeepWeak

@@ -35,7 +35,7 @@ type Heap interface {
 	ParamNames(v Value) ([]Value, bool)
 	Unchanged(v Value) bool // whether no attribute of v was set or deleted since the entry was made
 	GradEnabled() bool
-	StateEqual() bool              // torch's global state equals the entry's
-	Tensor(v Value, spec int) bool // v matches the program's tensor row spec
+	StateEqual() bool              // whether torch's global state equals the entry's
+	Tensor(v Value, spec int) bool // whether v matches Program.Tensors[spec]
 	Call(predicate, v Value) bool
 }

@@ -2,9 +2,9 @@ package guards
 
 import "slices"
 
-// Places finds the guards and reads on a place and on all places read from it. The guards and the reads are
-// two logs that only grow. The first query reads the whole logs; each later query reads only the new
-// entries.
+// Places finds the guards on a place, the reads of that place (see Options.Reads), and the guards and reads of
+// all places that are read from it. The guards and the reads are two logs that only grow. The first query reads
+// the whole logs; each later query reads only the new entries.
 type Places struct {
 	at            map[string]int32
 	all           []place

@@ -47,7 +47,7 @@ type Node struct {
 	Flags uint8
 	Dst   uint32 // register that an access node writes
 	Src   uint32 // register read
-	Part  uint32 // text part that the node belongs to
+	Part  uint32 // the condition of the guard text that the node belongs to, an index in Program.Parts
 	A, B  uint32
 }
 
@@ -59,7 +59,7 @@ type ConstUse struct {
 	Name  string
 }
 
-// TensorSpec is a row of the final tensor check.
+// TensorSpec is the check of one tensor, made by the TENSORS node at the end of a program.
 type TensorSpec struct {
 	Reg           uint32
 	Fields        TensorFields

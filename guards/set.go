@@ -119,8 +119,8 @@ func (s Set) Guards() []Guard {
 	return s.root.flat
 }
 
-// flatten reads the tree with an explicit stack, since a set to which guards were added one by one is a
-// chain as deep as it is long.
+// flatten reads the tree with an explicit stack, since the tree of a set to which guards were added one by one
+// is as deep as the set is long.
 func (n *setNode) flatten() {
 	index := map[GuardID]int{}
 	var flat []Guard

@@ -30,8 +30,8 @@ type printer struct {
 	texts   map[Source]string
 }
 
-// printed returns s.text(p) from a cache. Without the cache, a source as deep as a module tree would print
-// each place above it again. If p is nil, it returns the name.
+// printed returns s.text(p) from a cache. Without the cache, each source in a deep module tree would print all
+// places above itself again. If p is nil, printed returns s.Name().
 func printed(s Source, p *printer) string {
 	if p == nil {
 		return s.Name()
@@ -66,7 +66,7 @@ type LocalSource struct {
 	Slot  int
 }
 
-// NewLocalSource returns the source of a slot that holds the variable name.
+// NewLocalSource returns the source of a slot that holds the variable called `name`.
 func NewLocalSource(name string, slot int) *LocalSource {
 	return &LocalSource{origin{name: name, family: SourceLocal}, name, slot}
 }
@@ -150,7 +150,7 @@ func (s *CellSource) text(p *printer) string {
 	return printed(s.base, p) + ".cell_contents"
 }
 
-// ConstSource is an object that the entry holds: a type or a function that the translation went through.
+// ConstSource is an object that the entry itself refers to, such as a type or an inlined function.
 type ConstSource struct {
 	origin
 	Const Const

@@ -74,7 +74,7 @@ func gdTranslate(req *C.gd_request, reply *C.gd_reply) {
 
 func object(p *C.PyObject) py.Object { return py.At(unsafe.Pointer(p)) }
 
-// translateRequest handles one miss from end to end. It returns a GD_* status and, with GD_OK, the entry as
+// translateRequest handles one cache miss from end to end. It returns a GD_* status and, with GD_OK, the entry as
 // a new reference.
 func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	function := object(req.function)

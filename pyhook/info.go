@@ -11,7 +11,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// translation holds one miss and its outcome, which is reported to Python.
+// translation holds one cache miss (a call for which no entry's guards held) and its outcome, which is reported
+// to Python.
 type translation struct {
 	scope    *py.Scope
 	settings *settings

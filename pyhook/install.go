@@ -374,7 +374,8 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 	spec.tb_rows, spec.ntb_rows = rows, C.uint32_t(len(g.Rows))
 	chains := make([]py.Object, len(g.Chains))
-	// levels made so far; operations of one inlined callee share their outer frames
+	// tuples made so far, each for one frame of the user's stack; operations of one inlined callee share the
+	// tuples of their outer frames
 	made := map[cache.Level]py.Object{}
 	locals := shownLocals{s: s, lists: map[string]py.Object{}, pairs: map[[2]int]py.Object{}}
 	for k, ch := range g.Chains {
@@ -412,8 +413,9 @@ func (*installer) traceback(a *arena, s *py.Scope, spec *C.gd_entry_spec, g *cac
 	}
 }
 
-// shownLocals makes the tuples that list the variables of a traceback's levels, each as (index, place) or
-// (index, -1, value). Equal levels share their tuples: 600 operations on two variables need only a few.
+// shownLocals makes the tuples that list the variables shown for a frame of a traceback. A variable (see
+// cache.ShownLocal) is listed as (index, place) or (index, -1, value). Equal lists share one tuple: 600
+// operations on two variables need only a few.
 type shownLocals struct {
 	s     *py.Scope
 	lists map[string]py.Object

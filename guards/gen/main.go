@@ -21,7 +21,7 @@ type kindRow struct {
 	rank         int
 }
 
-// word is a name in C, the name in Go, and the meaning or printed form.
+// word is a name of kinds.table as C and Go spell it, with its meaning or its printed form.
 type word struct{ c, goName, text string }
 
 // table is the parsed kinds.table.

@@ -8,11 +8,11 @@
  *   POINT   the `at`-th point       the signal or exception. A point is a place where CPython may handle a signal: the
  *                                   return of a C function, or any instruction that may check for signals (see
  *                                   is_quiet). Frames are traced.
- *   HOOKED  the `at`-th point       as POINT, with a frame evaluation hook (PEP 523) installed: CPython then also
+ *   HOOKED  the `at`-th point       as for POINT, with a frame evaluation hook (PEP 523) installed: CPython then also
  *                                   checks for signals after calls of Python functions
- *   RAISED  the `at`-th operation   the exception, or that of the signal's handler, raised by an instruction such as
+ *   RAISED  the `at`-th operation   the exception, or the signal handler's exception, raised by an instruction such as
  *                                   x + y, as the C code of an operand's type could do. Frames are traced.
- *   TICK    the `at`-th tick()      the signal or exception. Programs call tick() in operations and effects
+ *   TICK    the `at`-th tick()      the signal or exception. Test programs call tick() in operations and effects
  *   ALLOC   the `at`-th allocation  the signal or exception. Counts allocations of Python objects and memory by this
  *                                   thread
  *   THREAD  `at` nanoseconds later  the signal or exception, sent by another thread
@@ -385,7 +385,8 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     return failed ? NULL : Py_NewRef(Py_None);
 }
 
-/* Returns a copy of the given tensor, or None without one, as a new reference. Any exception comes from copying. */
+/* Counts a tick, and delivers the arrival if this tick is the chosen one. Returns a copy of the given tensor, or None
+ * without one, as a new reference. Any exception comes from copying. */
 static PyObject *
 tick(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {

@@ -34,7 +34,7 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns reports whether a code object with the string among its constants replaces it by the interned
+// CodeInterns reports whether a code object that has the string o among its constants replaces o by the interned
 // string of the same text.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 

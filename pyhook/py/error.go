@@ -29,10 +29,10 @@ func (s *Scope) Err() error {
 	return e
 }
 
-// Answered reports whether a call into Python returned a result. It is for calls in which an ordinary
-// exception means "no": a missing attribute, no length, no hash. An exception from outside and MemoryError
-// are different: the core notes them when Err takes them (gd_note_interruption in pyhook/core/interrupt.h),
-// and they end the translation, whatever the caller of Answered does.
+// Answered reports whether a call into Python returned a result. It is for calls in which an ordinary exception
+// means "no": the object lacks the attribute, has no length, or has no hash. An exception from outside and
+// MemoryError are different: the core notes them when Err takes them (gd_note_interruption in
+// pyhook/core/interrupt.h), and they end the translation, whatever the caller of Answered does.
 func Answered[T any](result T, err error) (T, bool) { return result, err == nil }
 
 // Restore makes a taken exception the current one again, so that it reaches the caller of the exported function.

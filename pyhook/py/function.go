@@ -70,17 +70,16 @@ func Descriptor(o Object) (get, data bool) {
 	return r&1 != 0, r&2 != 0
 }
 
-// IsNative reports whether descr is the C method, class method or slot that typ's own builtin base has
-// under this name. A C method copied from another class (C.__len__ = list.__len__) rejects typ's
-// instances.
+// IsNative reports whether descr is the C method, class method or slot that typ's own builtin base has under
+// `name`. A C method copied from another class (C.__len__ = list.__len__) rejects typ's instances.
 func IsNative(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_native(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
 		descr.c()) != 0
 }
 
-// IsOwnField does the same as IsNative for members and computed fields (the descriptors of slots, __dict__,
-// args). A descriptor copied from another class rejects typ's instances; a descriptor found under another
-// name is an alias of the same field.
+// IsOwnField does the same as IsNative for members and computed fields, such as the descriptors of slots, of
+// __dict__ and of an exception's args. A descriptor copied from another class rejects typ's instances; a
+// descriptor found under another name is an alias of the same field.
 func IsOwnField(typ Object, name string, descr Object) bool {
 	return C.gdpy_is_own_field(typ.c(), (*C.char)(unsafe.Pointer(unsafe.StringData(name))), C.Py_ssize_t(len(name)),
 		descr.c()) != 0

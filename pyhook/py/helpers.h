@@ -146,8 +146,8 @@ int gdpy_type_is(PyObject *type, int fact); /* fact: a GDPY_TYPE_ number; functi
 
 /* ---- may run the user's Python (run.c); return new references, or NULL or -1 with an exception set ---- */
 
-/* Each function of this section calls this before it returns; in a forked child the call does not return.
- * NULL in Go's tests: not called. */
+/* Each function of this section calls this pointer before it returns; in a forked child the call does not return.
+ * In Go's tests it is NULL, and nothing is called. */
 extern void (*gdpy_on_return)(void);
 /* The function check_signals of gd_core_api; NULL if Go runs without the core, as in its tests. */
 extern int (*gdpy_signals)(void);

@@ -79,7 +79,8 @@ gdpy_setattr(PyObject *o, PyObject *name, PyObject *value)
 
 static int quiet_repr(PyObject *o, int depth);
 
-/* Applies quiet_repr to all items of a list or tuple; `items` may be NULL. items: borrowed. */
+/* Reports whether quiet_repr holds for all items of a list or tuple. Returns 0 if `items` is NULL. items:
+ * borrowed. */
 static int
 quiet_items(PyObject *items, int depth)
 {
@@ -91,7 +92,7 @@ quiet_items(PyObject *items, int depth)
     return items != NULL;
 }
 
-/* Applies quiet_repr to the items of an exact set or deque. o: borrowed. */
+/* Reports whether quiet_repr holds for all items of an exact set or deque. o: borrowed. */
 static int
 quiet_iterable(PyObject *o, int depth)
 {
@@ -101,8 +102,8 @@ quiet_iterable(PyObject *o, int depth)
     return quiet;
 }
 
-/* Applies quiet_repr to the objects in o that the C function owner.__repr__ iterates or prints. o, owner:
- * borrowed. */
+/* Reports whether quiet_repr holds for all objects in o that the C function owner.__repr__ iterates or
+ * prints. o, owner: borrowed. */
 static int
 quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
 {
@@ -129,7 +130,7 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
         PySliceObject *s = (PySliceObject *)o;
         return quiet_repr(s->start, depth) && quiet_repr(s->stop, depth) && quiet_repr(s->step, depth);
     }
-    if (owner == &Py_GenericAliasType) { /* its __repr__ looks up attributes on the classes that it names */
+    if (owner == &Py_GenericAliasType) { /* __repr__ looks up attributes on the classes that the alias names */
         PyObject *args = Py_IS_TYPE(o, owner) ? PyObject_GetAttrString(o, "__args__") : NULL;
         int plain = args != NULL && PyTuple_Check(args);
         for (Py_ssize_t i = 0; plain && i < PyTuple_GET_SIZE(args); i++) {

@@ -45,7 +45,7 @@ func (s *Scope) outOfMemory() {
 	panic(NoMemory{})
 }
 
-// made passes a new reference to the scope. The reference is NULL only if memory is out.
+// made gives the scope the new reference o and returns o. If o is NULL, memory is out, and made panics.
 func (s *Scope) made(o Object) Object {
 	if o.p == nil {
 		s.outOfMemory()
@@ -53,7 +53,7 @@ func (s *Scope) made(o Object) Object {
 	return s.Adopt(o)
 }
 
-// take passes a new reference to the scope.
+// take gives the scope the new reference p and returns p as an Object; p may be NULL.
 func (s *Scope) take(p *C.PyObject) Object {
 	o := wrapC(p)
 	if o.p != nil {
@@ -62,7 +62,7 @@ func (s *Scope) take(p *C.PyObject) Object {
 	return o
 }
 
-// Adopt passes a new reference that came from C to the scope.
+// Adopt gives the scope the new reference o, which came from C, and returns o; o may be NULL.
 func (s *Scope) Adopt(o Object) Object {
 	if o.p != nil {
 		s.owned = append(s.owned, o.p)
@@ -70,7 +70,7 @@ func (s *Scope) Adopt(o Object) Object {
 	return o
 }
 
-// Hold takes another reference to an object that the scope does not own (a slot, a borrowed field).
+// Hold takes another reference to o, which the scope does not own yet (a slot, a borrowed field), and returns o.
 func (s *Scope) Hold(o Object) Object {
 	if o.p != nil {
 		o.p.IncRef()

@@ -3,7 +3,7 @@
 
 #include "cache/extra_state.h"
 
-/* The objects that an open view owns. */
+/* The objects that a gd_code_view owns until gd_code_view_release. */
 typedef struct {
     PyObject *code;     /* strong: the code object, which keeps its strings and tables alive */
     PyObject *bytecode; /* strong: the result of PyCode_GetCode, the unspecialised instructions */

@@ -33,7 +33,7 @@ malformed(uint32_t node, const gd_node_spec *n, const char *what)
 typedef struct {
     const gd_entry_spec *spec;
     char *written; /* per register */
-    char *caches; /* per cache: whether a node already uses it */
+    char *caches; /* per inline cache: whether a node already uses that cache */
 } verifier;
 
 /* Returns why an operand is wrong, or NULL. */
@@ -224,8 +224,8 @@ keep_weakly(gd_GuardedCode *e, keepers *k, PyObject *object)
     return failed;
 }
 
-/* Keeps one object as requested. An object that does not support weak references is held strongly; the
- * collector sees it through the entry. */
+/* Keeps one object as `how` (GD_KEEP_*) says. An object that does not support weak references is held
+ * strongly; the collector sees it through the entry. */
 static int
 keep(gd_GuardedCode *e, keepers *k, PyObject *object, int how)
 {
@@ -254,7 +254,7 @@ copy_consts(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
         if (op_table[n->op].a == GD_OPERAND_NAME) {
-            /* Dict lookups find an interned name by its address. The list keeps the name alive. */
+            /* The name is interned, so that dict lookups find it by its address. The list keeps the name alive. */
             PyObject *name = Py_NewRef(e->consts[n->a]);
             PyUnicode_InternInPlace(&name);
             int failed = PyList_Append(k->strong, name);
@@ -345,7 +345,8 @@ copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
-/* Returns a new tuple with the line of each part, or with None for each part if the spec has no lines.
+/* Returns a new tuple with the user's line for each condition of the guard text, or with None for each of them
+ * if the spec has no lines.
  * Returns NULL with an exception set on failure. */
 static PyObject *
 lines_or_nones(const gd_entry_spec *spec)

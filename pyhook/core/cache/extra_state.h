@@ -25,10 +25,10 @@ typedef struct {
     uint32_t flags;
     /* number of calls that gd_watched_call (core/calls/miss.h) ran in CPython, at most GD_WATCHED_CALLS */
     uint32_t watched;
-    /* when a whole program is served: the number of cold calls, which ran in CPython; core/calls/heat.h */
+    /* used when the hook serves a whole program: the number of cold calls, which ran in CPython; core/calls/heat.h */
     uint32_t calls;
-    uint16_t idle; /* how many of the latest cold calls in a row called no code that is worth serving */
-    uint16_t vain; /* how often a hot frame was not served and no tensor had been seen */
+    uint16_t idle; /* how many cold calls in a row, up to the latest one, called no code that is worth serving */
+    uint16_t vain; /* how many times a hot frame was not served and no tensor had been seen */
     uint32_t count, capacity;
     struct gd_FrameCache **caches; /* borrowed; a FrameCache unlinks itself before it dies */
 } gd_ExtraState;

@@ -437,7 +437,7 @@ static PyMemberDef root_members[] = {
 };
 
 /* Returns the dict of the family's resume callables as a new reference; creates it on first use. All
- * breaks of a frame at one place share a resume callable, even in a loop. */
+ * graph breaks of a frame at one instruction share a resume callable, even in a loop. */
 static PyObject *
 root_resumes(gd_Root *root, void *Py_UNUSED(closure))
 {
@@ -502,7 +502,7 @@ mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
     if (state == NULL) {
         return NULL;
     }
-    /* ASKED is set in either case, so the caller's choice overrides skip_code. */
+    /* GD_CODE_ASKED is set for either value of `skip`, so the caller's choice overrides skip_code. */
     state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
     for (uint32_t i = 0; i < state->count; i++) {
         state->caches[i]->skip = (char)skip;

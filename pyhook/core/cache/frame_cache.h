@@ -21,8 +21,8 @@ typedef struct gd_Root {
     PyObject *resumes; /* strong dict, or NULL: the translator's resume callables by code and place */
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting applies */
-    /* when a whole program is served: a frame is translated after this many calls of its code; 0: at the
-     * first call */
+    /* used when the hook serves a whole program: a frame is translated after this many calls of its code; 0: at
+     * the first call */
     int hot_calls;
     /* hot_calls for code that is known to use tensors; core/calls/heat.h */
     int hot_tensor_calls;

@@ -1,4 +1,4 @@
-/* Reads objects for access and check nodes, without running user code. */
+/* Reads objects for the access and check nodes of guard programs, without running user code. */
 #include "guards/access.h"
 
 #include "guards/pure.h"
@@ -72,7 +72,7 @@ gd_dict_key(PyObject *dict, Py_ssize_t i)
     }
     PyErr_Clear();
     Py_XDECREF(iterator);
-    Py_XDECREF(key); /* the dict holds it */
+    Py_XDECREF(key); /* the dict still holds the key */
     return key;
 }
 
@@ -203,7 +203,7 @@ gd_func_field(PyObject *v, uint32_t field)
     return values[field] != NULL ? values[field] : Py_None;
 }
 
-/* Reports whether `name` equals the part of `full`, a static type's name, after its last dot. */
+/* Reports whether `name` equals the text after the last dot of `full`, which is the name of a static type. */
 static int
 short_name_is(const char *full, PyObject *name)
 {

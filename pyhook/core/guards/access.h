@@ -35,9 +35,8 @@ int gd_is_deque(PyObject *v);
  * storage. Returns -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);
 
-/* Returns the value of a member that __slots__ or C code defines, borrowed. The member is read only if the
- * class has a member descriptor of that name at that offset. Returns NULL if the member is empty, or if it
- * is at another offset. */
+/* Returns the value of a member that __slots__ or C code defines, borrowed. The class must have a member
+ * descriptor with this name and this offset. Returns NULL if it has none, or if the member is empty. */
 static inline PyObject *
 gd_slot_value(PyObject *v, PyObject *name, uint32_t offset)
 {

@@ -1,4 +1,4 @@
-/* Finds out whether dropping the program's references to a value can run code. */
+/* Finds out whether a frame that drops its references to a value thereby runs the user's code. */
 #include "guards/end.h"
 
 #include "guards/access.h"
@@ -10,23 +10,23 @@
 enum { OBJECTS = 64, LEVELS = 16 };
 
 typedef struct {
-    int stores; /* 1 for a value that a store replaces: the search then assumes, at its bounds, that code runs */
+    int stores; /* 1 for a value that a store replaces: a search that reaches its bounds then assumes that code runs */
     Py_ssize_t spare; /* references dropped in addition to the one through which the search reached the object */
     int objects, levels, nmet;
     struct {
         PyObject *object; /* borrowed */
         Py_ssize_t times;
-    } met[OBJECTS]; /* objects with several references; times: references from objects that are deallocated */
+    } met[OBJECTS]; /* objects with several references; times: references that deallocated objects hold */
 } look;
 
-/* Counts one reference to v from an object that is deallocated. Returns 1 once: when no references from
- * other objects remain, so that v is deallocated as well. */
+/* Counts one reference to v, held by an object that is deallocated. Returns 1 exactly once, when no other
+ * references to v remain, so that v is deallocated as well. Otherwise returns 0. */
 static int
 is_last(PyObject *v, look *l)
 {
     Py_ssize_t others = Py_REFCNT(v) - 1, spare = l->spare;
     if (!l->stores) {
-        l->spare = 0; /* only the variable's value has spare references, not the objects that it holds */
+        l->spare = 0; /* only the variable's value has spare references; the objects that the value holds have none */
     }
     if (others == 0) {
         return 1;
@@ -106,8 +106,8 @@ gd_variable_ends_in_code(PyObject *v, int places)
     return look_from(v, places, 0);
 }
 
-/* The most references that the translation itself holds: HELD to a value that it examines, ALL to a
- * variable's value. */
+/* The most references that the translation itself holds to one object. HELD applies to a value that the
+ * translation examines, ALL to the value of a variable. */
 enum { HELD = 6, ALL = 1 << 20 };
 
 int

@@ -10,16 +10,16 @@
  * raises nothing. */
 int gd_ends_in_code(PyObject *v, int places);
 
-/* Does what gd_ends_in_code does, for an item of a list, tuple or deque, or for the contents of a cell.
- * Returns 0 if there is none. */
+/* Does the same as gd_ends_in_code for an item of a list, tuple or deque, or for the contents of a cell.
+ * Returns 0 if the item does not exist or the cell is empty. */
 int gd_item_ends_in_code(PyObject *v, Py_ssize_t i, int places);
 
-/* Does what gd_ends_in_code does, for the value that an instance or a dict holds under a name, a key or an
+/* Does the same as gd_ends_in_code for the value that an instance or a dict holds under a name, a key or an
  * index. If `slot` is set, the value is in the instance's slot of that name. Returns -1 with an exception
  * set on failure. */
 int gd_ends_in_code_at(PyObject *owner, PyObject *at, int slot, int places);
 
-/* Does what gd_ends_in_code does, for a variable of a resumed frame, but returns 0 if there are too many
+/* Does the same as gd_ends_in_code for a variable of a resumed frame, but returns 0 if there are too many
  * objects to check. Returning 1 would affect most frames: a module that the frame no longer reads has many
  * objects, and the frame's caller keeps that module alive. */
 int gd_variable_ends_in_code(PyObject *v, int places);

@@ -1,5 +1,6 @@
-/* Explains a failed guard in words, with both values, for recompile logs. Functions that return a new str
- * return NULL with an exception set on failure. */
+/* Explains a failed guard in words, with both values, for recompile logs. A `part` is one of the conditions
+ * that the guard text joins with `and`. Functions that return a new str return NULL with an exception set
+ * on failure. */
 #include "guards/failure.h"
 
 #include "guards/access.h"
@@ -50,7 +51,8 @@ show_wanted(gd_GuardedCode *e, uint32_t a)
     return constant != NULL ? gd_show_value(constant) : PyUnicode_FromFormat("the object at %p", e->consts[a]);
 }
 
-/* Returns a new str: the name of a function, class, builtin or module, read as NAME_MATCH reads it. */
+/* Returns a new str: the __name__ of a function, class, builtin or module, read without an attribute lookup,
+ * as the NAME_MATCH node reads it. */
 static PyObject *
 name_of(PyObject *v)
 {
@@ -130,7 +132,7 @@ told_apart(both values, const void *found, const void *was)
     return values;
 }
 
-/* Returns both values of a node, depending on its operation. v is the value of its source register, or NULL. */
+/* Returns both values of a failed node. v is the value of the node's source register, or NULL. */
 static both
 both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
 {
@@ -199,8 +201,8 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     }
 }
 
-/* Fills in the message template of the node's operation. v is the value of its source register. Returns a
- * new str. */
+/* Fills in the message template of the node's operation and returns the message as a new str. v is the value
+ * of the node's source register. */
 static PyObject *
 expand(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, const both *values)
 {

@@ -17,8 +17,9 @@ typedef struct {
     PyObject *value; /* borrowed from that dict: valid exactly while the tag is unchanged */
 } gd_inline_cache;
 
-/* A node in the form that the evaluator runs: a gd_node_spec packed into 16 bytes. The index of the node's
- * part is in gd_GuardedCode.node_parts, which is read only after a failure. */
+/* A node in the form that the evaluator runs: a gd_node_spec packed into 16 bytes. The index of the
+ * condition in the guard text to which the node belongs (its part) is in gd_GuardedCode.node_parts, which
+ * is read only after a failure. */
 typedef struct {
     uint32_t op : 8, src : 24;
     uint32_t flags : 8, dst : 24;
@@ -50,7 +51,7 @@ typedef struct gd_GuardedCode {
     PyObject *function;         /* strong; NULL with GD_ENTRY_RUN_ORIGINAL */
     vectorcallfunc vectorcall;  /* vectorcall of `function` */
     uint64_t hits;
-    /* the entry that served the call after this entry's last one: a guess, only compared */
+    /* the entry that served the call after this entry's last one; the pointer may be stale, so it is only compared */
     struct gd_GuardedCode *follower;
     /* the other fields */
     PyObject *strong;           /* tuple of the consts that are kept by strong reference */
@@ -67,7 +68,7 @@ typedef struct gd_GuardedCode {
 
 extern PyTypeObject gd_GuardedCode_Type;
 
-/* Marks the entry dead; its FrameCache removes it at the next sweep. */
+/* Marks the entry invalid. The FrameCache removes the entry when it next drops its invalid entries. */
 static inline void
 gd_entry_invalidate(gd_GuardedCode *e)
 {

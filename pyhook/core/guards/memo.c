@@ -6,7 +6,7 @@
  *   UNKNOWN   nothing is proved: nodes that read the register run
  *   ADDRESS   the memo proves that the register holds an object at the recorded address. It may be a different object,
  *             which replaced the recorded one in its owner and has the same address. The object's words may be
- *             watched once its type is proved unchanged. This requires a type that cannot have died
+ *             watched once its type is proved unchanged, which requires that this type cannot have died
  *   OBJECT    the memo proves that the register holds the recorded object. The object's owner is a dict whose version
  *             tag is unchanged, a class whose version is unchanged (no two states of any dicts or classes share a
  *             version), or the entry itself
@@ -113,7 +113,7 @@ is_static(const PyTypeObject *type)
     return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE);
 }
 
-/* Returns the state of a register's object whose address is proved. */
+/* Returns the state, OBJECT or ADDRESS, of a register for which the address of its object v is proved. */
 static known
 at_address(const learner *l, PyObject *v)
 {
@@ -280,8 +280,8 @@ watch_length(learner *l, PyObject *v)
     return OBJECT;
 }
 
-/* Reports whether a value of an exact builtin type can never change. Only called for a value that equals a
- * literal. */
+/* Reports whether a value of an exact builtin type can never change. Only called for values that are equal
+ * to a literal. */
 static int
 is_frozen(PyObject *v, int depth)
 {
@@ -336,7 +336,7 @@ watch_node(learner *l, const gd_guard_node *n)
     PyObject *v = l->regs[n->src];
     known src = l->known[n->src];
     if (n->op == GD_OP_VALID) {
-        return OBJECT; /* gd_guard_eval checks it before every memo */
+        return OBJECT; /* gd_guard_eval checks `valid` before it uses a memo */
     }
     if (n->op == GD_OP_CONST) {
         return OBJECT;
@@ -401,7 +401,7 @@ watch_node(learner *l, const gd_guard_node *n)
         return OBJECT;
     case GD_OP_ID_MATCH:
     case GD_OP_NOT_NONE:
-        return OBJECT; /* these compare only the address */
+        return OBJECT; /* both operations compare only the address */
     case GD_OP_SAME:
     case GD_OP_DIFFERENT:
         return l->known[n->a] != UNKNOWN ? OBJECT : UNKNOWN;

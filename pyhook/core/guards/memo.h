@@ -31,7 +31,7 @@ typedef struct {
 
 typedef struct {
     uint32_t reg;
-    PyObject *value; /* borrowed; alive while roots and words hold */
+    PyObject *value; /* borrowed; alive while roots and words have the recorded values */
 } gd_memo_value;
 
 typedef struct gd_guard_memo {
@@ -53,8 +53,8 @@ typedef struct gd_guard_memo {
 /* A memo that served this many calls has paid for itself: its end is not counted as a change. */
 #define GD_MEMO_WORTH 256
 
-/* Reports whether roots and words hold. If they do, stores the values in regs, which are laid out as for
- * gd_guard_eval. */
+/* Reports whether all roots and words still have the recorded values. If so, stores the memo's values in
+ * regs, which are laid out as for gd_guard_eval. */
 static inline int
 gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
 {
@@ -75,8 +75,8 @@ gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
 }
 
 /* Drops a memo that did not hold, and makes a new one when it is time. Must be called after the whole
- * program held on regs in one sweep that called no Python. Runs no user code and raises nothing; if memory
- * is out, no memo is made. */
+ * program held on regs in one run that called no Python. Runs no user code and raises nothing; if memory is
+ * out, no memo is made. */
 void gd_memo_learn(gd_GuardedCode *e, PyObject **regs);
 
 /* Sets e->memo_wait of a new entry, which decides whether its program may have a memo. */

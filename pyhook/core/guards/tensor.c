@@ -1,11 +1,12 @@
-/* One row of the final tensor check. */
+/* The check of one tensor. The TENSORS node of a guard program runs this check for each of its tensors. */
 #include "guards/tensor.h"
 
 #include "guards/pure.h"
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
 
-/* Returns the bits of the compared dimensions, limited to the ndim dimensions of a tensor. */
+/* Returns the bits of `wanted` (the dimensions to compare) that stand for dimensions of a tensor with ndim
+ * dimensions. */
 static uint8_t
 dims_mask(uint64_t wanted, int ndim)
 {

@@ -13,7 +13,7 @@ typedef struct gd_tensor_check {
     uint32_t reg;
     uint16_t fields;
     uint16_t dtype;
-    uint16_t device;    /* type and index as in memory */
+    uint16_t device;    /* type and index, as the tensor stores them */
     uint8_t ndim;
     uint8_t requires_grad;
     uint8_t size_mask, stride_mask; /* bits of the compared dimensions */

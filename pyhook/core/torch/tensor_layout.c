@@ -178,9 +178,9 @@ fits_keyset(PyObject *samples, uint32_t offset)
 }
 
 /* The window extends past the C++ objects into other heap memory, and samples made in a row may have
- * similar neighbours in memory. With four samples of each kind, this misled the probe in one of some
- * dozens of processes. So the probe checks properties that only autograd metadata has: each tensor has its
- * own object, and all these objects are of one C++ class. */
+ * similar neighbours in memory. With four samples of each kind, such neighbours misled the probe in about
+ * one process out of some dozens. So the probe checks properties that only autograd metadata has: each
+ * tensor has its own object, and all these objects are of one C++ class. */
 
 /* Reports whether the word is zero in every tensor of the list. */
 static int
@@ -242,7 +242,8 @@ follow_meta(PyObject *tensor, window *out)
 }
 
 /* Reports whether the autograd metadata of each tensor of a list has the wanted value at the offset. If
- * `is_byte`, that is the byte `wanted`; otherwise it is a word that is nonzero exactly if `wanted` is. */
+ * `is_byte` is set, the wanted value is the byte `wanted`. Otherwise it is a word that is zero if `wanted` is 0,
+ * and nonzero if `wanted` is 1. */
 static int
 meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int wanted)
 {
@@ -257,8 +258,8 @@ meta_is(PyObject *samples, const char *name, uint32_t offset, int is_byte, int w
     return 1;
 }
 
-/* Does what meta_is does, for the tensors of samples["random"] that have autograd metadata; the expected
- * values are what Python reports. Items 6 and 7 of a view are requires_grad and is_leaf. */
+/* Does the same as meta_is for the tensors of samples["random"] that have autograd metadata, with the
+ * values that Python reports as the wanted ones. Items 6 and 7 of a view are requires_grad and is_leaf. */
 static int
 meta_of_random_is(PyObject *samples, uint32_t offset, int is_byte)
 {

@@ -28,8 +28,8 @@ enum needed {
     /* left out if zero, which follows from the dispatch keys: a dispatch mode sets the key Python,
      * autocast sets its own key */
     WHEN_SET,
-    /* left out if the row `other` is zero, since this row has no effect then; `other` itself must be compared,
-     * or be implied by compared rows */
+    /* left out if the value of the row named by `other` is zero, since this row has no effect then. The row named
+     * by `other` must be compared itself, or be implied by compared rows */
     WHEN_ROW_SET,
 };
 
@@ -108,7 +108,7 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* A row that is read by a call, and the argument. Each function of the table takes at most one word, in a
+/* How gd_torch_state_equal reads a row by a call. Each function of the table takes at most one word, in a
  * register that functions without arguments ignore, and returns its value in the low bytes of another
  * register. */
 typedef struct {
@@ -118,9 +118,9 @@ typedef struct {
     uint64_t want;
 } state_call;
 
-/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on are
- * laid out for gd_torch_state_equal: the thread's own words, the calls, and the remaining rows (read by
- * Python). */
+/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on group
+ * the rows for gd_torch_state_equal: first the thread's own words, then the rows read by calls, then the
+ * remaining rows, which Python reads. */
 typedef struct {
     uint32_t n;
     uint8_t readers[NROWS];
@@ -146,7 +146,7 @@ typedef struct {
 typedef struct {
     PyTypeObject *module; /* torch.nn.Module; NULL: nothing to watch */
     PyObject *globals; /* globals of the two functions that torch.fx puts there */
-    unsigned int version; /* the class's version when it was last seen without these functions */
+    unsigned int version; /* torch.nn.Module's version when it was last seen without these functions */
 } symbolic_tracer;
 
 /* How the rows are read. Preparing this struct runs Python, so several threads may do it at once, each
@@ -256,7 +256,7 @@ read_python(PyObject *function)
     if (result != NULL && !PyLong_Check(result) && PyObject_HasAttrString(result, "raw_repr")) {
         Py_SETREF(result, PyObject_CallMethod(result, "raw_repr", NULL));
     }
-    /* the value of a failing read, so that the check holds while the read keeps failing */
+    /* a failing read yields this value, so that the check holds while the read keeps failing */
     uint64_t value = UINT64_MAX;
     if (result != NULL && PyLong_Check(result)) {
         value = PyLong_AsUnsignedLongLongMask(result);
@@ -625,8 +625,9 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
-/* Reports whether all active function modes come from torch.set_default_device or `with
- * torch.device(...)`. They give constructors a device and change nothing else; translations handle them. */
+/* Reports whether all active function modes come from torch.set_default_device or `with torch.device(...)`.
+ * Such modes set the default device of tensor constructors and change nothing else; translations handle
+ * them. */
 static int
 only_default_device(uint64_t entered)
 {

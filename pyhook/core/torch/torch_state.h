@@ -5,8 +5,9 @@
 
 #include "pycompat.h"
 
-/* Finds the functions and variables to read; imports torch. The other functions of this header call it.
- * Cheap after the first call. Returns 0, or -1 with an exception set. */
+/* Finds the functions and variables to read; imports torch. Cheap after the first call.
+ * gd_torch_state_snapshot, gd_torch_mode_active, gd_torch_symbol and gd_torch_state_describe call it.
+ * Returns 0, or -1 with an exception set. */
 int gd_torch_state_ensure(void);
 
 /* Takes a snapshot of this thread's present state, to be compared later; the caller frees it with
