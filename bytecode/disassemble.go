@@ -9,7 +9,7 @@ type DisInstruction struct {
 	Opcode int    // CPython's number
 	OpName string // CPython's name
 	HasArg bool
-	// Arg includes the EXTENDED_ARGs before the instruction. It is 0 without HasArg.
+	// Arg includes the EXTENDED_ARGs before the instruction. It is 0 if HasArg is false.
 	Arg          int
 	Offset       int // in bytes, as in dis
 	StartsLine   int // line that begins at this instruction, or -1

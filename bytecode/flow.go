@@ -178,8 +178,8 @@ func (f *stackFlow) regionDepth(r *ExceptionRegion) int {
 }
 
 // StackDepths returns the height of the value stack before each instruction, in the order of code.Instructions. The
-// height is -1 for an unreachable instruction. StackDepths fails if two paths lead to different heights, or if an
-// instruction needs more values than are on the stack.
+// height is -1 for an unreachable instruction. StackDepths returns an error if two paths lead to different heights, or
+// if an instruction needs more values than are on the stack.
 func StackDepths(code *Code) ([]int, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err

@@ -42,8 +42,8 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 }
 
 // checkStackSize compares a stack size with CPython's. If the body of a `try` became empty (`try: pass`), CPython's
-// compiler still counts its handlers, although no row of the exception table leads to them. Lower does not count
-// them. In all other cases the two sizes are equal.
+// compiler still counts the stack that the handlers need, although no row of the exception table leads to them. Lower
+// does not count this. In all other cases the two sizes are equal.
 func checkStackSize(t testing.TB, d *dumped, code *Code, size int) bool {
 	if size == d.Raw.StackSize {
 		return true

@@ -31,7 +31,7 @@ type Version struct{ Major, Minor int }
 // String returns the version as "3.11".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// ErrVersion is the error that is wrapped if a Python version has no opcode table.
+// ErrVersion is the error that every error about a Python version without an opcode table wraps.
 var ErrVersion = errors.New("unsupported Python version")
 
 // ErrMalformed is the error that every error about an invalid code object or instruction list wraps.
@@ -50,9 +50,9 @@ func tableFor(v Version) (*opcode.Table, error) {
 	return nil, fmt.Errorf("%w: %v", ErrVersion, v)
 }
 
-// Position is a place in the source file. Lines count from 1, except that the first instruction of a module has line
-// 0. Columns count from 0, in UTF-8 bytes. -1 means unknown. Both NoPosition and the zero Position mean that there is
-// no place.
+// Position is a place in the source file. Lines count from 1, except that the first instruction of a module has line 0.
+// Columns count from 0, in UTF-8 bytes. -1 means unknown. Both NoPosition and the zero Position mean that an
+// instruction has no place in the source.
 type Position struct{ Line, EndLine, Col, EndCol int32 }
 
 // NoPosition is the Position of an instruction without a place in the source.

@@ -23,8 +23,8 @@ const (
 	formNone      = 15
 
 	maxEntryUnits = 8
-	// These are the limits of the short forms in CPython's writer. Tables are equal only if the same forms are
-	// chosen.
+	// These are the limits of the short forms in CPython's writer. A written table equals CPython's only if the same
+	// forms are chosen.
 	shortColumns    = 80
 	shortWidth      = 16
 	oneLineColumns  = 128

@@ -19,8 +19,8 @@ type stackUse struct {
 
 func fixed(pop, push int8) stackUse { return stackUse{known: true, pop: pop, push: push} }
 
-// counted returns the use of an opcode that takes a number of values that depends on its argument. It takes pop
-// values from the top, and popArg*arg values below them.
+// counted returns the use of an opcode whose number of operands depends on its argument. The opcode takes pop values
+// from the top, and popArg*arg values below them.
 func counted(pop, popArg, push, pushArg int8) stackUse {
 	return stackUse{known: true, pop: pop, popArg: popArg, push: push, pushArg: pushArg}
 }
@@ -146,8 +146,8 @@ var stackUses = [op.NumOps]stackUse{
 	op.END_ASYNC_FOR:       fixed(2, 0),
 }
 
-// StackUse returns how many values the instruction needs on top of the stack, and how many values replace them. If
-// jump is true, it describes the instruction when it jumps, else when it falls through. Instructions outside the
+// StackUse returns how many values the instruction needs on top of the stack, and how many values replace them. If jump
+// is true, the result is for an instruction that jumps, else for one that falls through. Instructions outside the
 // dialect use no values.
 func StackUse(inst *Instruction, jump bool) (pops, pushes int) {
 	use := &stackUses[inst.Op]

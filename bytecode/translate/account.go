@@ -15,8 +15,8 @@ type Account struct {
 	Translated []CodeUnits    // instructions executed symbolically, by code object
 	Calls      [][]ChainLevel // the user's stack at each torch operation of the graph, outermost frame first
 	Python     []PythonCall   // instructions that run as Python operations in the graph
-	// Native is the user's instruction that CPython runs at a graph break. Native.Code is zero if there is none.
-	// Start and End-1 are the first and the last of its code units in the transformed code.
+	// Native is the user's instruction that CPython runs at a graph break. Native.Code is zero if there is none. In the
+	// transformed code, the instruction has the code units from Start to End-1.
 	Native     CodeUnit
 	Start, End int
 	Copies     []Copy
@@ -115,8 +115,8 @@ func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction
 	}
 }
 
-// copying notes the code units of a resume function's code. It is called before that code is lowered. The function
-// that it returns records the Copy, and is called with the new code object.
+// copying notes the code units of a resume function's code. It is called before that code is lowered. It returns a
+// function that records the Copy. That function must be called with the new code object.
 func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original py.Object) {
 	if a == nil {
 		return func(*py.Scope, py.Object, py.Object) {}

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Phase is a part of a translation that is timed separately. The phase Translating is the symbolic execution. It
-// includes all time outside the other phases.
+// Phase is a part of a translation that is timed separately. The time of symbolic execution counts as Translating, and
+// so does all time outside the other phases.
 type Phase uint8
 
 // The phases, in the order in which they end.
@@ -31,7 +31,7 @@ func (p Phase) String() string { return phaseNames[p] }
 // Time counts for the innermost activity only: the time of a phase does not count for the function during which it
 // runs.
 type Clock struct {
-	Attempts  int        // how often the translation of the frame was started
+	Attempts  int        // number of times that the translation of the frame was started
 	ResumedAt int        // the line at which a resumed frame continues
 	Calls     []CallTime // one for each call path; a caller comes before its callees
 	phases    [numPhases]time.Duration
@@ -46,7 +46,7 @@ type CallTime struct {
 	Parent     int // index of the caller
 	Name, File string
 	Line       int // the function's first line
-	Count      int // how often it ran, restarts included
+	Count      int // number of times that the function ran, restarts included
 	// Self is the time of the function without its callees. It is allocated separately, since it is updated while
 	// Calls grows.
 	Self *time.Duration
@@ -94,7 +94,7 @@ func (c *Clock) End() {
 	}
 }
 
-// enter starts to count time for a function whose frame starts or resumes; leave stops it.
+// enter starts to count time for a function whose frame starts or resumes. leave stops counting.
 func (c *Clock) enter(tx *InstructionTranslator) {
 	parent := -1
 	if n := len(c.callees); n > 0 {

@@ -17,7 +17,7 @@ func itoa(i int) string { return strconv.Itoa(i) }
 
 // Until finish runs, the operand of an instruction that accesses a local variable or a closure cell combines a space
 // and a number in that space. finish replaces the operand by the final slot, once it knows how many values the guards
-// pass.
+// pass to the function.
 const (
 	spaceSlot  = iota << 24 // parameters that are slots of the frame
 	spaceExtra              // parameters that are values fetched by the guards
@@ -56,8 +56,8 @@ func (k calling) name() string {
 	return "quiet_calls"
 }
 
-// Codegen (PyCodegen in Dynamo) writes the transformed function: first the events in order, then the end of the
-// frame.
+// Codegen (PyCodegen in Dynamo) writes the transformed function. It writes the events in order, and then the code that
+// ends the frame.
 type Codegen struct {
 	out       *OutputGraph
 	list      []*bytecode.Instruction
@@ -71,7 +71,7 @@ type Codegen struct {
 	extraIdx  map[string]int
 	nodeTemp  map[*fxgraph.Node]int
 	slotTemp  map[int]int
-	held      map[int]bool // temps that keep their value until a DELETE_FAST or the end of the function
+	held      map[int]bool // temps that keep their value until a DELETE_FAST or until the function ends
 	numTemps  int
 	pos       bytecode.Position
 	marks     []mark
@@ -84,7 +84,8 @@ type Codegen struct {
 	// because the user's code has released them by then.
 	letGo int
 	// caught is the temp that holds the native instruction's exception. catch is the call of the resume function that
-	// handles that exception. Its traceback keeps this frame alive, so the frame must hold no values at that call.
+	// handles that exception. The exception's traceback keeps this frame alive, so the frame must hold no values at
+	// that call.
 	caught   int
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
@@ -93,9 +94,9 @@ type Codegen struct {
 	// protecting is set until the last protected operation has been written. No effect may be visible before that
 	// operation has finished.
 	protecting bool
-	// effectsWait is the result of OutputGraph.effectsWait.
+	// effectsWait is set if effects wait for an operation that itself leaves a visible trace (OutputGraph.effectsWait).
 	effectsWait bool
-	looked      int  // events that making has examined
+	looked      int  // number of events that the method making has examined
 	seen        bool // one of the examined events is visible
 }
 
@@ -399,8 +400,8 @@ func (c *Codegen) Call(nargs int, kwnames []string) {
 	c.emit(opcode.CALL, nargs)
 }
 
-// as runs f, which writes calls of the given kind. If the current kind is stricter, the calls are of the current
-// kind.
+// as runs f, which writes code. The calls in that code are written as `kind` says or, if c.calls is stricter, as
+// c.calls says.
 func (c *Codegen) as(kind calling, f func() error) error {
 	before := c.calls
 	c.calls = max(kind, before)
@@ -408,7 +409,7 @@ func (c *Codegen) as(kind calling, f func() error) error {
 	return f()
 }
 
-// making returns the kind of the calls that build a value, such as a cell or an iterator. The user's code has no such
+// making returns how to write calls that build a value, such as a cell or an iterator. The user's code has no such
 // call. An exception from outside (a signal handler's, or another thread's) must not arrive at such a call after a
 // visible event: CPython would never raise it there.
 func (c *Codegen) making() calling {
@@ -502,7 +503,8 @@ func (c *Codegen) LoadPool(i int) { c.LoadConst(c.out.pool[i]) }
 // PoolObject implements NodeEmitter.
 func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 
-// runEvents writes all events in order. The call of a whole graph is inserted later, by graphCall.
+// runEvents writes all events in order. If the backend compiles the graph as a whole, graphCall inserts the call of the
+// graph later.
 func (c *Codegen) runEvents() error {
 	c.effectsWait = c.out.effectsWait()
 	if c.out.backend.Inline() {
@@ -518,7 +520,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // if the piece runs again, the random state is restored first
+				c.out.runsAgain(e) // if the user's code runs again, the random state is restored first
 			}
 			if err := c.runEvent(e); err != nil {
 				return err
@@ -593,8 +595,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. A
-// delayed event may run under other modes than the user's line did.
+// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. If an
+// event is delayed, other modes may be set when it runs than when CPython would run the line.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:
@@ -651,8 +653,8 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		// A signal right after a switch would find no region that restores the mode. A change that stays must not run
-		// twice.
+		// If a signal arrived right after a switch of modes, no exception handler would restore the mode. An operation
+		// whose change cannot be undone must not run twice.
 		kind = quietCalls
 	}
 	err := c.as(kind, func() error {

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code. In the outermost frame, f_locals shows the user's variables whose
-// values the transformed frame has: in parameters, in temps that are in use at that point, or as constants. Code that
-// reads the frames of a traceback finds the values there, for example a debugger, NameError's suggestions, or a weak
-// reference to an object in a frame.
+// A traceback shows frames of the user's code. For the outermost frame, f_locals shows the user's variables whose
+// values the transformed frame has in parameters, in temps that are in use at that point, or as constants. Code that
+// reads the frames of a traceback, such as a debugger or NameError's suggestions, finds the values there. The frames
+// also keep these values alive, as in CPython.
 
 // ShownLocal is a variable of the user's code that a traceback shows. Index is its index in localsplus. Place is the
 // index of the transformed function's variable that holds its value. If Place is -1, Value is the value itself.
@@ -36,8 +36,8 @@ func (tx *InstructionTranslator) snapshot() []variables.VariableTracker {
 type span struct{ first, last, slot int }
 
 // showLocals finds the values of the user's variables for each position of the outermost frame. spans has the span of
-// each temp. A temp is used only if it holds the value at all instructions of the position. Until placeShown runs,
-// Place is an operand with its space.
+// each temp. A temp is used only if it holds the value at all instructions of the position. Until placeShown runs, each
+// Place combines a space and a number in that space, as operands do until finish runs.
 func (c *Codegen) showLocals(spans map[int]span) {
 	type stretch struct{ from, to int }
 	all := map[*chain]stretch{}
@@ -67,7 +67,8 @@ func (c *Codegen) showLocals(spans map[int]span) {
 	}
 }
 
-// shownLocal finds where the value of one variable is between two instructions.
+// shownLocal returns where the transformed frame has the value v of a variable between the instructions `from` and
+// `to`. It returns false if the frame does not have v there.
 func (c *Codegen) shownLocal(v variables.VariableTracker, from, to int, spans map[int]span) (ShownLocal, bool) {
 	none := ShownLocal{}
 	if v == nil {

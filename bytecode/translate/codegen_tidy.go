@@ -30,8 +30,8 @@ func localOf(in *bytecode.Instruction) (operand int, ok bool) {
 
 func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 
-// dropUnused removes stores without a load, and pairs of a store and its only load. It also removes deletions of
-// values that are loaded later, which live until their last use, and of values that no longer have a slot.
+// dropUnused removes stores without a load, and pairs of a store and its only load. It also removes the deletion of a
+// value that no longer has a slot, and of a value that is loaded later and so lives until that load.
 func (c *Codegen) dropUnused() {
 	loads, lastLoad := map[int]int{}, map[int]int{}
 	for i, in := range c.list {
@@ -85,14 +85,14 @@ func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	c.list = list
 }
 
-// written is an operation with the range [start, end) of its instructions.
+// written holds an operation and the range [start, end) of the instructions written for it.
 type written struct {
 	node       *fxgraph.Node
 	start, end int
 }
 
-// dropForeseen removes operations that the guards run (OutputGraph.computedByGuard), if nothing else uses their
-// results.
+// dropForeseen removes each operation that the guards run already (OutputGraph.computedByGuard), if nothing else uses
+// its result.
 func (c *Codegen) dropForeseen() {
 	if len(c.foreseen) == 0 {
 		return
@@ -242,7 +242,7 @@ func deletes(operands []int, pos bytecode.Position) []*bytecode.Instruction {
 
 // split divides the locals that are bound before instruction `at` into dead and held ones. A local is dead if nothing
 // uses it from there on. An object that the user's code still holds counts as used, since it is passed to the resume
-// function. Parameters of the first piece are never dead, since its caller holds them.
+// function. If the frame is not resumed, its parameters are never dead, since its caller holds them.
 func (c *Codegen) split(at int, last, occupied map[int]int) (dead, held []int) {
 	deleted := map[int]bool{}
 	for _, in := range c.list[:at] {

@@ -16,7 +16,7 @@ import (
 // errEffectsLost requests another attempt in which the graph breaks at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
-// errTakenApart requests another attempt, because the backend turned out to trace the graph's operators.
+// errTakenApart requests another attempt, because the backend traces the graph's operators, which was not known before.
 var errTakenApart = errors.New("a backend that traces operators")
 
 // errStateless requests another attempt in which the graph does not switch torch's modes.
@@ -25,16 +25,16 @@ var errStateless = errors.New("a graph that switches modes and cannot run again"
 // errNotProtected requests another attempt in which operations inside try and with are not captured.
 var errNotProtected = errors.New("a graph that cannot run again")
 
-// maxRestarts bounds how often the translation of one frame restarts. Each restart adds an entry to the speculation
-// log.
+// maxRestarts bounds the number of restarts of the translation of one frame. Each restart adds an entry to the
+// speculation log.
 const maxRestarts = 100
 
 // Converter translates one frame. cacheSize is the number of translations that the frame already has.
 type Converter func(s *py.Scope, f *Frame, cacheSize int) (*Result, error)
 
 // ConvertFrameAssert returns the converter for a backend. If oneGraph is true, the converter returns the first graph
-// break as an error. Otherwise it breaks the graph. Errors that are for the user are *exc.Unsupported (a graph
-// break), *exc.SkipFrame, *exc.Raised and *py.Error. Any other error is a bug.
+// break as an error. Otherwise the converter breaks the graph there. Errors that are for the user are *exc.Unsupported
+// (a graph break), *exc.SkipFrame, *exc.Raised and *py.Error. Any other error is a bug.
 func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst Installer) Converter {
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		if err := unsupportedKind(s, f); err != nil {
@@ -327,7 +327,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 }
 
 // nothingToCapture ends a frame that has no tensor among its arguments and runs no torch operation. This result is
-// valid for the types of these arguments only, not for the code object.
+// valid only for arguments of these types, not for all calls of the code object.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	var set guards.Set
 	root := o.root
@@ -346,8 +346,8 @@ func (o *OutputGraph) nothingToCapture(hook bool) error {
 	return errDone
 }
 
-// raisesFirst ends a frame that is known to raise before anything is captured. If its guards hold, CPython runs the
-// user's code, so that the traceback, its frames and their variables are real.
+// raisesFirst ends a frame that is known to raise before anything is captured. If the guards of that result hold,
+// CPython runs the user's code, so that the traceback, its frames and their variables are real.
 func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 	o := tx.out
 	if o.idle() {

@@ -79,7 +79,7 @@ type Options struct {
 }
 
 // Backend turns the captured graph into runnable code. The eager backend writes each operation as instructions of the
-// transformed function. Other backends compile the whole graph at once.
+// transformed function. Other backends compile the graph at once (a whole graph).
 type Backend interface {
 	// Inline reports whether the backend writes operations with EmitNode. Otherwise it compiles graphs with Compile.
 	Inline() bool
@@ -141,7 +141,7 @@ type Installer interface {
 	Decode(s *py.Scope, code py.Object) (*bytecode.Raw, []py.Object, error)
 	// NewCode builds a code object.
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
-	// NewCheck builds a Check from a guard program. The scope keeps it alive.
+	// NewCheck builds a Check from a guard program. The scope keeps the Check alive.
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
 	// Resume returns the callable for the rest of a frame. If there is none yet, it calls make to create the
 	// function.
@@ -165,12 +165,12 @@ type Result struct {
 	ExtraRegs  []uint32
 	Rows       []TracebackRow
 	Chains     []*chain
-	Operations []Operation // operations of a whole graph and of the functions given to its operations
+	Operations []Operation // operations of a compiled graph and of the functions given to its operations
 	NeedsHook  bool
 	HandsOver  bool // the frame is resumed and takes over the references to its arguments
 	Catches    bool // passes its native instruction's exception to a resume function
-	// Watches is set if the frame is left to CPython because it inspects the interpreter. With NeedsHook, the
-	// functions that it calls are translated later.
+	// Watches is set if the frame is left to CPython because it inspects the interpreter. If NeedsHook is set too, the
+	// functions that the frame calls are translated later.
 	Watches     bool
 	Rerun       bool // if the graph raises, the user's code may run instead
 	Breaks      []*exc.Unsupported
@@ -196,8 +196,8 @@ type TracebackRow struct {
 	// Drop marks the call of a resume function, and Graph the call of a compiled graph. Protected marks an operation
 	// whose exceptions are caught by a handler in the user's code.
 	Drop, Graph, Protected bool
-	// An exception from outside (from a signal handler or another thread) may arrive in these code units. Place is
-	// the chain at which the user's code then raises it.
+	// An exception from outside (from a signal handler or another thread) may arrive in these code units. Place is the
+	// index of the chain at which the user's code then raises that exception.
 	Place int
 }
 
@@ -221,14 +221,15 @@ type chain struct {
 	step    int                         // step of the outermost frame
 	locals  []variables.VariableTracker // variables of the outermost frame at this point
 	shown   []ShownLocal
-	// nth is the number of times that the instruction has already run in the piece; see Codegen.numberOperations.
+	// nth is the number of times that the instruction has already run since the last graph break; see
+	// Codegen.numberOperations.
 	nth int
 	// done is set if the operation's effect is permanent. An exception from outside is then raised at once, and the
 	// operation does not run a second time.
 	done bool
 }
 
-// Nth returns how many times the chain's instruction has run before in this piece, the code between two graph breaks.
+// Nth returns how many times the chain's instruction has run before in this piece (the code between two graph breaks).
 func (c *chain) Nth() int { return c.nth }
 
 // Done reports whether the chain's operation must not run again. An exception from outside is then raised in its

@@ -9,8 +9,9 @@ import (
 )
 
 // Snapshot implements variables.Translator. It returns (frames, rows, examples, guards). frames lists the frames,
-// innermost first. Each is (code, line, offset in bytes or -1, ((variable, view), ...), views of its stack). rows
-// lists the rows of the graph so far. examples has, for each row, an example of the input or None.
+// innermost first. Each is (code, line, offset in bytes or -1, ((variable, view), ...), views of its stack). rows has
+// one row for each node of the graph so far (see NodeRow). examples has, for each row, an example of the input tensor,
+// or None if there is none.
 func (tx *InstructionTranslator) Snapshot() (py.Object, error) {
 	s, o := tx.Scope(), tx.out
 	var frames []py.Object

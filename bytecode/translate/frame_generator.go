@@ -11,8 +11,8 @@ import (
 )
 
 // GeneratorVariable is a generator made by the captured code. Its frame is an inlined frame that stops at each yield
-// and resumes there. The code that requests the next value resumes it, and the operations of the generator join the
-// graph at that moment.
+// and resumes there. Code that requests the next value resumes the frame, and the operations of the generator then join
+// the graph.
 //
 // A generator that has not started is reconstructed by a call of its function. One that has started cannot be
 // reconstructed. If the user's code needs it as an object, the translation restarts, and CPython makes the generator.
@@ -380,8 +380,8 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 	return nil
 }
 
-// stoppedInBlock reports whether the generator has stopped inside a `try` or `with` block. The cleanup of the block
-// runs when the generator is destroyed.
+// stoppedInBlock reports whether the generator has stopped inside a `try` or `with` block. In CPython, the cleanup of
+// such a block runs when the generator is destroyed.
 func (g *GeneratorVariable) stoppedInBlock() bool {
 	f := g.frame
 	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil

@@ -43,7 +43,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		child.globalsSrc = tx.globalsSrc
 	}
 	if err := bindArguments(tx, fn, d.code, child.locals, args, kwargs); err != nil {
-		// The error text of the replaced C function differs.
+		// The C function that this polyfill replaces raises the error with another text.
 		if o, ok := err.(*exc.Observed); ok && hidden {
 			err = exc.Break(exc.ProgramRaises, "%s: %s", o.TypeName, o.Text)
 		}
@@ -56,8 +56,8 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 		tx.out.inlined = append(tx.out.inlined, d.code.QualName)
 	}
 	if d.code.Flags&opcode.CO_GENERATOR != 0 && child.watchesInterpreter() {
-		// The generator's frame would run in pieces, and the frame hook would see none of them. So the frame that
-		// makes the generator is left to CPython.
+		// The generator's frame would run in several parts, and the frame hook would see none of these parts. So the
+		// frame that makes the generator is left to CPython.
 		u := exc.Break(exc.Generator, "%s inspects the interpreter", variables.Describe(tx, fn)).(*exc.Unsupported)
 		u.Stack = tx.out.position().stack()
 		return nil, child.unbreakable(u, "a generator that it runs examines the interpreter")

@@ -20,16 +20,16 @@ import (
 //   - Objects that the user's code has released are released before the next effect (letGo), and before the native
 //     instruction at a graph break (Codegen.tidy).
 //
-// A tensor that the piece computes is freed after the last operation that reads it (Codegen.tidy), never later than
-// in CPython. A tensor from the previous piece is freed before the next operation, once the user's code has released
-// it.
+// A tensor that the piece (the code between two graph breaks) computes is freed after the last operation that reads it
+// (Codegen.tidy), never later than in CPython. A tensor from the previous piece is freed before the next operation,
+// once the user's code has released it.
 
-// maxLifetimeSteps bounds the trackers visited for one frame. Beyond this bound, an object lives until the function
-// returns if freeing it runs no code, which is guarded (quietAll). If freeing it runs code, the graph breaks
-// (finalizerDue).
+// maxLifetimeSteps bounds the trackers visited for one frame. Beyond this bound, an object whose destruction runs no
+// code lives until the function returns, and a guard checks that its destruction runs none (quietAll). If the
+// destruction of an object runs code, the graph breaks (finalizerDue).
 const maxLifetimeSteps = 100_000
 
-// keepAlive adds to live the variables whose objects CPython would still hold, although the rest of the frame never
+// keepAlive adds to `live` the variables whose objects CPython would still hold, although the rest of the frame never
 // reads them.
 func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	for i, v := range tx.locals {
@@ -184,8 +184,8 @@ func (o *OutputGraph) finalizerDue() error {
 }
 
 // inFrame reports whether a variable or the value stack of a running frame holds the object that was passed as a
-// parameter. It first looks where the object was at an earlier step. Without this, a loop of 500 steps over a model's
-// modules visited 100,000 trackers.
+// parameter. It first looks where the object was at an earlier step. Without this shortcut, a loop of 500 steps over a
+// model's modules visited 100,000 trackers.
 func (o *OutputGraph) inFrame(param int) bool {
 	h := &o.holders
 	if at, ok := h.at[param]; ok {
@@ -322,8 +322,8 @@ func (o *OutputGraph) holdAgain(i int) {
 	}
 }
 
-// quiet adds a guard that freeing a parameter, which the user's code has dropped, runs no code. If freeing it runs
-// code in this call, finalizerDue has already broken the graph.
+// quiet adds a guard for the object of a parameter, which the user's code has dropped. The guard checks that freeing
+// the object runs no code. If freeing it runs code in this call, finalizerDue has already broken the graph.
 func (o *OutputGraph) quiet(param int) {
 	typed := slices.Contains(o.frame.Origin.Computed, param) // a guard requires the same type in the next call
 	if !o.holders.finalizers[param] && !(typed && variables.EndsAlone(o.frame.Slots[param])) {
@@ -384,9 +384,9 @@ func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	}
 }
 
-// handOver writes the code that follows the last protected operation, which is the last one whose failure makes the
-// piece run again from its start. From here on, only the frame of a resumed piece holds its variables. ch is the
-// user's position; nil means the position of the last mark.
+// handOver writes the code that follows the last protected operation (the last one whose failure makes the piece run
+// again from its start). In a resumed frame, this code drops the references of the frame's TailCall, so that only the
+// frame holds its variables from then on. ch is the user's position; nil means the position of the last mark.
 func (c *Codegen) handOver(ch *chain) error {
 	c.protecting = false
 	if ch == nil && len(c.marks) > 0 {
@@ -408,9 +408,9 @@ func (c *Codegen) handOver(ch *chain) error {
 	return nil
 }
 
-// clearLocals drops the frame's variables in the order in which CPython clears them. Without it, the transformed
-// function would clear its parameters first, and then its own locals. The order is invisible if fewer than two values
-// have a destruction that may run code.
+// clearLocals drops the frame's variables in the order in which CPython clears them. Otherwise the transformed function
+// would clear its parameters first, and then its own locals. The order is invisible if fewer than two values have a
+// destruction that may run code.
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	o := tx.out
 	h := &o.holders

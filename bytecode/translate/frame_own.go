@@ -86,8 +86,8 @@ func (tx *InstructionTranslator) GlobalSource(name string) guards.Source {
 	return guards.NewDictGetItemSource(tx.globalsSrc, tx.out.Const(tx.Scope().Name(name)))
 }
 
-// rest describes how a resume function for a single instruction continues. It has the next resume function, the
-// variables passed to it, and the number of stack values passed to it.
+// rest describes how a resume function for a single instruction continues. It has the next resume function, and the
+// variables and the number of stack values that are passed to that function.
 type rest struct {
 	fn     py.Object
 	params []int
@@ -96,7 +96,7 @@ type rest struct {
 
 // restAfter makes the resume function for the code after inst, a call that reads the frame's variables (locals(), for
 // example). It returns nil if the code after the call cannot run in another frame. Each such call sees what the
-// previous one left in the frame's dict, so the code must contain only one.
+// previous such call left in the frame's dict, so the code must contain only one.
 func (tx *InstructionTranslator) restAfter(inst *bytecode.Instruction, live map[int]bool) (*rest, error) {
 	next := tx.d.index[inst] + 1
 	if n, inLoop := asks(tx.d.code); n != 1 || inLoop {

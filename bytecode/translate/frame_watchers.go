@@ -7,8 +7,8 @@ import (
 )
 
 // frameWatchers lists functions and attributes that show a frame, that set the function which receives a frame's
-// events, or that report what the interpreter holds. They distinguish the frame of a resume function from the user's
-// frame.
+// events, or that report what the interpreter holds. Code that uses them can tell the frame of a resume function from
+// the user's frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
 	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
@@ -30,9 +30,9 @@ func (tx *InstructionTranslator) watchesInterpreter() bool {
 	return tx.watchesBlocks() || tx.watchesSpecializing()
 }
 
-// watchesBlocks reports whether the code uses the garbage collector's counts, or reads the number of allocated
-// blocks. A translation of its callees allocates memory, which the numbers would show. So its callees are left to
-// CPython at first.
+// watchesBlocks reports whether the code uses the garbage collector's counts, or reads the number of allocated blocks.
+// If the callees were translated, these numbers would count the memory that the translation allocates. So the callees
+// are left to CPython at first.
 func (tx *InstructionTranslator) watchesBlocks() bool {
 	return watchesMemory(tx.d.code) || namesAttr(tx.d.code, map[string]bool{"getallocatedblocks": true})
 }
@@ -44,7 +44,7 @@ func (tx *InstructionTranslator) watchesSpecializing() bool {
 	return namesAttr(tx.d.code, map[string]bool{"_co_code_adaptive": true}) || tx.disassembles()
 }
 
-// leaveAlone sets in r how a frame runs that is left to CPython.
+// leaveAlone sets the fields of r that say how CPython runs a frame that is not translated.
 func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.Watches = tx.watchesInterpreter()
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()

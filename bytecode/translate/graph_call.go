@@ -54,7 +54,8 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 	}
-	// The region reaches to the next event, since the graph may leave other modes than it began with.
+	// The region that restores torch's modes reaches to the next event, since the graph may end in other modes than it
+	// began in.
 	err = c.restoring(o.state.entry, func() error {
 		c.Call(len(loads), nil)
 		c.calls = plainCalls
@@ -91,7 +92,8 @@ func (c *Codegen) graphOutputs() []*fxgraph.Node {
 	return outputs
 }
 
-// closeGraph adds the graph's output node. It removes operations that were captured only to compute foreseen values.
+// closeGraph adds the graph's output node. It removes operations that were captured only to compute values that a guard
+// computes as well (graph_foresee.go).
 func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 	args := make([]fxgraph.Arg, len(outputs))
 	for i, n := range outputs {
@@ -124,8 +126,8 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	return fn, loads, err
 }
 
-// markGraph marks the instructions that follow as the call of the graph. Their position is that of the graph's first
-// operation.
+// markGraph marks the instructions that follow as the call of the graph. They get the user's position at the graph's
+// first operation.
 func (c *Codegen) markGraph() {
 	for _, e := range c.out.events {
 		if e.node != nil {
@@ -157,7 +159,7 @@ type insertion struct {
 	at      int // index of the first inserted instruction
 	body    []*bytecode.Instruction
 	marks   []mark
-	regions int // number of regions that restore torch's modes, before the insertion
+	regions int // number of regions that restored torch's modes when the insertion began
 }
 
 // insertAt begins an insertion at an index of the code written so far. It ends with close.

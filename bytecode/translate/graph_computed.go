@@ -11,10 +11,11 @@ import (
 )
 
 // A computed value (variables.ComputedVariable) is computed again in each call. Inline code computes it in place. A
-// whole graph takes it as an input, so the computing event runs before the graph and may read only the frame's inputs
-// and other computed values. Random numbers are then drawn too early, which is visible if the graph raises. In this
-// case the transformed function restores the generators, and the user's code runs again from its start. If the user's
-// code cannot run again, the graph breaks where it draws a number after an operation.
+// graph that the backend compiles (a whole graph) takes the value as an input. So the event that computes the value
+// runs before the graph, and may read only the frame's inputs and other computed values. Random numbers are then drawn
+// too early, which is visible if the graph raises. In this case the transformed function restores the generators, and
+// the user's code runs again from its start. If the user's code cannot run again, the graph breaks where it draws a
+// number after an operation.
 
 // computedValues is an OutputGraph's state for computed values.
 type computedValues struct {

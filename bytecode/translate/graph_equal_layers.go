@@ -16,7 +16,7 @@ import (
 // If the check passes, the operations are added again on the other module's tensors, the guards are added for that
 // module, and its code does not run.
 //
-// Guards do not cover everything. These are compared or excluded separately:
+// Guards do not cover everything. The following are compared or excluded separately:
 //   - the operands, and metadata that was read from computed operands (variables.Pairing);
 //   - objects that the user's code has changed: they must be the same for both modules, and no part of the module;
 //   - torch's modes, and exception handlers around the call;
@@ -47,9 +47,10 @@ type equalLayers struct {
 }
 
 // A check is a guard program, which takes time to build and to run. So it is compiled only when the third module of a
-// kind is called. If the layer has few operations, the sixteenth module is awaited, since a larger layer usually
-// contains such a small one. Each kind keeps at most maxLayers layers, which differ in their operands. After
-// maxUselessChecks checks that no module has passed, no more checks are compiled for modules of that class.
+// kind is called. For a layer with few operations, it is compiled only when the sixteenth module is called, since a
+// larger layer usually contains such a small one. Each kind keeps at most maxLayers layers, which differ in their
+// operands. After maxUselessChecks checks that no module has passed, no more checks are compiled for modules of that
+// class.
 const (
 	checkFrom        = 3
 	smallLayer       = 4
@@ -90,7 +91,7 @@ func (c *classLayers) like(o *OutputGraph, m *variables.ObjectVariable) *equalLa
 	return c.kind(o, m)
 }
 
-// kind counts m as a module of its kind and returns the layers of that kind. It returns nil if m looks like no other
+// kind counts m as a module of its kind and returns the layers of that kind. It returns nil if m looks like no earlier
 // module.
 func (c *classLayers) kind(o *OutputGraph, m *variables.ObjectVariable) *equalLayers {
 	kind := o.world.KindOf(o.scope, m.Obj)
@@ -239,8 +240,8 @@ func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	return true
 }
 
-// again repeats the operations of layer l for the module m, if m's code would do the same. done reports whether it
-// has.
+// again repeats the operations of layer l for the module m, if m's code would do the same. done reports whether the
+// operations were repeated.
 func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *layer, m *variables.ObjectVariable,
 	args []variables.VariableTracker, kwargs []variables.Kw) (result variables.VariableTracker, done bool, err error) {
 	if l.differs || l.modes != o.state.now || m == l.module || l.writes != o.world.Writes-o.world.Own ||
@@ -508,8 +509,9 @@ func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (p
 	return o.read(src, base)
 }
 
-// above returns the trackers of the values on the path to a place of the frame; values without a tracker are left
-// out. It returns false if called code can name the place itself, or if it is unknown how to read the place.
+// above returns the trackers of the values from which src is read, such as those of x and x.y for x.y.z. Values without
+// a tracker are left out. ok is false if called code can read src by name (as a global, for example), or if it is
+// unknown how to read these values.
 func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
 	base := src.Base()
 	for base != nil && base.Name() == src.Name() {

@@ -10,13 +10,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Torch's own code reads Python values from tensors: whether a mask is causal, whether a variance is negative, how
-// many sequences there are. Such a value is foreseen: the translation computes it, and a guard computes it again in
-// each call. The code around the read then stays one graph, and the graph need not compute the value. This requires
-// that the value follows from at most one tensor of the frame by a few cheap operations, and that no tensor was
-// changed before the read. It applies to torch's code only. Users can avoid such reads in their own code, and would
-// be surprised by one translation for each value. If a read has seen many values, the graph breaks there
-// (_translator/foreseen).
+// Torch's own code reads Python values from tensors, for example to find out whether a mask is causal, whether a
+// variance is negative, or how many sequences there are. Such a value is foreseen: the translation computes it, and a
+// guard computes it again in each call. The code around the read then stays one graph, and the graph need not compute
+// the value. This requires that the value follows from at most one tensor of the frame by a few cheap operations, and
+// that no tensor was changed before the read. It applies to torch's code only. Users can avoid such reads in their own
+// code, and would be surprised by one translation for each value. If a read has seen many values, the graph breaks
+// there (_translator/foreseen).
 
 const (
 	// maxForeseen bounds the number of operations between the frame's tensor and the value.
@@ -91,8 +91,8 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	return parts[0], true, nil
 }
 
-// computedByGuard marks operations that a whole graph need not run if only the foreseen value depends on them. The
-// guard has already run them on the same tensor without an exception.
+// computedByGuard marks operations that the graph need not run if only the foreseen value depends on them. The guard
+// has already run these operations, on the same tensor and without an exception.
 func (o *OutputGraph) computedByGuard(nodes []*fxgraph.Node) {
 	for _, n := range nodes {
 		o.foreseenBy[n] = !n.Inplace

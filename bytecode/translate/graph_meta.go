@@ -157,7 +157,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Ob
 	return r, nil
 }
 
-// fake returns a node's fake value. It first runs the earlier nodes that have not run yet.
+// fake returns the fake value of a node. It first runs the earlier nodes that have not run yet.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	if err := o.runFakes(nil); err != nil {
 		return py.Object{}, err
@@ -170,7 +170,8 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	return v, nil
 }
 
-// runFakes runs nodes on fake tensors: those before stop (nil: all) that have not run yet.
+// runFakes runs, on fake tensors, the nodes that precede `stop` and have not run yet. If stop is nil, it runs all such
+// nodes.
 func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	s := o.scope
 	if o.meta == nil {

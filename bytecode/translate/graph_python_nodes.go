@@ -58,8 +58,8 @@ func isPythonNode(n *fxgraph.Node) bool {
 	return strings.HasPrefix(n.Target.Text, "^") || strings.HasPrefix(n.Target.Text, "prim::")
 }
 
-// pythonTarget returns the target of a Python operation's node: the function of godynamo._backends.python_ops that it
-// calls, and the printed form.
+// pythonTarget returns the target of a Python operation's node. The target has the function of
+// godynamo._backends.python_ops that the node calls, and the text under which the graph prints it.
 func (o *OutputGraph) pythonTarget(op string) (fxgraph.Target, error) {
 	if o.python.module.IsNull() {
 		m, err := o.scope.Import("godynamo._backends.python_ops")
@@ -252,9 +252,10 @@ func (o *OutputGraph) objectArg(tx variables.Translator, v variables.VariableTra
 	return n.Node, nil
 }
 
-// ObjectNode implements variables.Output. An object given to the frame becomes an input of the graph, without a
-// guard. The value of a global name becomes a constant (PyConstant), and a guard checks its identity. An object that
-// the user's code made is built by an operation of the graph or, with an inline backend, in place among the events.
+// ObjectNode implements variables.Output. An object given to the frame becomes an input of the graph, without a guard.
+// The value of a global name becomes a constant (PyConstant), and a guard checks its identity. An object that the
+// user's code made is built by an operation of the graph or, with an inline backend, by the transformed function
+// between the operations.
 func (o *OutputGraph) ObjectNode(tx variables.Translator,
 	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if n, ok := o.python.known[v]; ok {

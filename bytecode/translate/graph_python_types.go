@@ -8,9 +8,9 @@ import (
 )
 
 // With python_ops="checked" an annotation declares the type of a Python call's result. An unknown value is checked by
-// CastFromPython, which raises ValueError. This happens when the value is assigned to an annotated variable, and when
-// a function with a return annotation returns it. godynamo._backends.python_types.asked_of reads the annotations from
-// the source.
+// CastFromPython, which raises ValueError if the value has another type. The check runs when the value is assigned to
+// an annotated variable, and when a function with a return annotation returns it.
+// godynamo._backends.python_types.asked_of reads the annotations from the source.
 
 // checkedAt lists the instructions at which a value may be checked: those that store a variable or return.
 var checkedAt = map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_DEREF: true, opcode.RETURN_VALUE: true}
@@ -31,8 +31,8 @@ func (tx *InstructionTranslator) checkTypes(inst *bytecode.Instruction) error {
 	return handlers[inst.Op].run(tx, inst)
 }
 
-// annotationAt returns the annotation of the variable that an instruction stores, or of the return value, as (text,
-// parts).
+// annotationAt returns, as (text, parts), the annotation of the variable that an instruction stores or of the value
+// that it returns.
 func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Object, bool, error) {
 	p := &tx.out.python
 	s := tx.Scope()
@@ -58,7 +58,8 @@ func (tx *InstructionTranslator) annotationAt(inst *bytecode.Instruction) (py.Ob
 	return spec, ok, nil
 }
 
-// cast adds a check of an unknown value, or of each unknown item of a tuple made by the user's code.
+// cast adds a check of an unknown value, or of each unknown item of a tuple made by the user's code, and returns the
+// checked value.
 func (tx *InstructionTranslator) cast(v variables.VariableTracker, spec py.Object) (variables.VariableTracker, error) {
 	v, err := variables.Realize(tx, v)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 // (graph_meta.go).
 type sizeSession struct {
 	context shapes.Context
-	// off is set if no rule holds from here on, because a mode was switched or a tensor's sizes may have changed in
-	// place.
+	// off is set once the rules hold no longer, because a mode was switched or an operation may have changed a tensor's
+	// sizes in place.
 	off     bool
 	done    int // number of graph nodes processed so far
 	values  map[*fxgraph.Node]shapes.Value

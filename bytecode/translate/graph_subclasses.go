@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A whole graph has plain tensors only. An input of a subclass is passed as a torch.Tensor. If the user's code must
-// see a result as an instance of the subclass, the result is converted after the graph. So no backend sees the
-// subclass or calls its `__torch_function__`.
+// A graph that the backend compiles has plain tensors only. An input of a subclass is passed as a torch.Tensor. If the
+// user's code must see a result as an instance of the subclass, the result is converted after the graph. So no backend
+// sees the subclass or calls its `__torch_function__`.
 
 // OfClass implements variables.Output.
 func (o *OutputGraph) OfClass(node *fxgraph.Node, class py.Object) {

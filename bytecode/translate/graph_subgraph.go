@@ -10,13 +10,13 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// body is the captured code of a function given to an operation. Its operations have been removed from the frame's
-// graph.
+// body is the captured code of a function given to an operation. The operations of the function have been removed from
+// the frame's graph.
 type body struct {
 	events   []*event
-	operands []operands      // operands of the events' nodes, which lose them when they are removed
+	operands []operands      // operands of the events' nodes; a removed node loses its operands
 	places   []*fxgraph.Node // placeholders of the function's arguments
-	outside  int             // number of frames around the frame of the function, as in a traceback
+	outside  int             // number of frames that a traceback shows around the frame of the function
 	replayed bool
 }
 
@@ -110,7 +110,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	return out, nil
 }
 
-// forget restarts the metadata sessions at the n-th node, since the nodes from there on are renumbered.
+// forget makes the metadata sessions process the n-th node and all later nodes again, since these are renumbered.
 func (o *OutputGraph) forget(n int) {
 	if o.meta != nil && o.meta.rows > n {
 		if _, ok := py.Answered(o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n)))); !ok {
@@ -314,7 +314,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			return false
 		}
 	}
-	// Every operand must be one of the places, or the result of an operation of the body.
+	// Every operand must be a placeholder of an argument of the function, or the result of an operation of the body.
 	known := map[*fxgraph.Node]bool{}
 	for _, n := range b.places {
 		known[n] = true

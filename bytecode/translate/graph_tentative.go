@@ -31,7 +31,7 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 		}
 	}
 	if o.meta != nil && o.meta.rows >= nodes {
-		o.meta = nil // it identifies nodes by their numbers, which are used again
+		o.meta = nil // the session identifies nodes by their numbers, which are used again
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)

@@ -24,12 +24,12 @@ type torchState struct {
 	module  py.Object
 	entry   py.Object                               // snapshot at the frame's start; null if nothing was switched
 	now     py.Object                               // snapshot after the last switch
-	after   map[*variables.ObjectVariable]py.Object // for each manager that is entered now, the snapshot after its exit
+	after   map[*variables.ObjectVariable]py.Object // for each manager in use, the snapshot after its exit
 	regions []restoreRegion
 	// unscoped is the number of switches that no manager undoes.
 	unscoped int
 	entering int  // number of running BEFORE_WITH instructions for one of torch's managers
-	told     bool // modes that were entered before the frame are guarded
+	told     bool // a guard checks the modes that were entered before the frame
 }
 
 // restoreRegion is a range of written instructions. If one of them raises, the snapshot state is restored.
@@ -39,8 +39,8 @@ type restoreRegion struct {
 	sealed     bool // no more instructions are added to the region
 }
 
-// sealRegion ends the last region. The instructions that follow get a region of their own even if it restores the
-// same state, because they have other handlers.
+// sealRegion ends the last region. The instructions that follow get a region of their own even if that region restores
+// the same state, because other handlers catch the exceptions of these instructions.
 func (st *torchState) sealRegion() {
 	if n := len(st.regions); n > 0 {
 		st.regions[n-1].sealed = true
@@ -316,8 +316,8 @@ func (c *Codegen) writeRestores() error {
 	return nil
 }
 
-// stateAfterGraph returns the modes that the transformed code must set after the graph. It returns null if nothing
-// must be set.
+// stateAfterGraph returns the modes that the transformed code must set after the call of the compiled graph. It returns
+// null if nothing must be set.
 //
 // AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled
 // code. If a graph ends in other modes than it began in, the second trace would therefore run in the wrong modes.
@@ -369,10 +369,10 @@ func (c *Codegen) switchTo(state py.Object) error {
 	return err
 }
 
-// switchedUnscoped reports whether a switch would be lost if a whole graph raises. The modes of the frame's start are
-// then restored, which is correct if the user's code runs again. If it does not run again, CPython may have left
-// other modes after the exception. This is so after a switch without a manager, and after the exit of a manager that
-// was entered before the piece.
+// switchedUnscoped reports whether a mode switch would be lost if the compiled graph raises. After the exception, the
+// modes of the frame's start are restored, which is correct if the user's code runs again. If it does not run again,
+// CPython may have left other modes after the exception. This is so after a switch without a manager, and after the
+// exit of a manager that was entered before the last graph break.
 func (o *OutputGraph) switchedUnscoped() bool {
 	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
 		return false

@@ -143,8 +143,8 @@ func (tx *InstructionTranslator) containsOp(inst *bytecode.Instruction) error {
 	return nil
 }
 
-// notBranch marks a graph break as not being a branch. The graph then breaks at the operator's own instruction if
-// that operator needs a data-dependent truth value.
+// notBranch marks a graph break as caused by an operator, not by a branch. If an operator needs a data-dependent truth
+// value, the graph then breaks at the instruction of that operator.
 func notBranch(err error) error {
 	if u, ok := err.(*exc.Unsupported); ok {
 		u.DataDependent = false

@@ -164,7 +164,7 @@ func (tx *InstructionTranslator) raiseVarargs(inst *bytecode.Instruction) error 
 	if !ok {
 		return variables.RaiseText(tx, "TypeError", "exceptions must derive from BaseException")
 	}
-	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to its traceback
+	if variables.Materialized(e) || variables.RaisedAt(e) != 0 { // CPython adds this line to e's traceback
 		return tx.raiseForReal(e)
 	}
 	if cause != nil {

@@ -95,7 +95,7 @@ func (tx *InstructionTranslator) checkEgMatch(*bytecode.Instruction) error {
 	return nil
 }
 
-// nowHandling replaces the exception that the innermost handler is handling. An `except*` clause does this.
+// nowHandling replaces the exception that the innermost handler is handling, as an `except*` clause does.
 func (tx *InstructionTranslator) nowHandling(e variables.VariableTracker) {
 	if n := len(tx.handled); n > 0 {
 		tx.handled[n-1] = e
@@ -128,8 +128,8 @@ func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	return nil
 }
 
-// handledSince writes code that follows a native CHECK_EG_MATCH. It reads the exception that is being handled now,
-// and puts it into below, the stack of the resume function.
+// handledSince writes code that follows a CHECK_EG_MATCH that CPython runs. The code reads the exception that is being
+// handled then. handledSince puts the result into `below`, the stack of the resume function.
 func (tx *InstructionTranslator) handledSince(c *Codegen, below []item) error {
 	sys, err := tx.Scope().Import("sys")
 	if err != nil {

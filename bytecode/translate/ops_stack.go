@@ -160,7 +160,7 @@ func (tx *InstructionTranslator) global(name string) (variables.VariableTracker,
 	if v, ok := tx.out.storedGlobals[name]; ok && tx.globals == tx.out.frame.Globals {
 		return v, nil
 	}
-	// A look-up may call a key's own `__eq__`, also when a guard does it.
+	// A look-up may call a key's own `__eq__`, even a look-up by a guard.
 	if py.OddKeys(tx.globals) || py.OddKeys(tx.builtins) {
 		return nil, &exc.SkipFrame{Reason: "globals with keys that are not identifiers"}
 	}

@@ -22,7 +22,8 @@ type event struct {
 	slot  *variables.Slot
 	chain *chain
 	// protected is set if a handler in the user's code would catch the operation's exception. If such an operation
-	// raises, the piece runs again in CPython from its start; see OutputGraph.protect.
+	// raises, the piece (the code since the last graph break) runs again in CPython from its start; see
+	// OutputGraph.protect.
 	protected bool
 	state     py.Object // torch's modes to restore if the event raises; null if nothing must be restored
 	modes     py.Object // torch's modes at the event; null if they are those of the frame's start
@@ -41,7 +42,7 @@ type event struct {
 }
 
 // OutputGraph holds what the translation of one frame produces: the graph, its inputs, the guards, and the events in
-// program order. Trackers write to it through the interface variables.Output, as to Dynamo's tracer.
+// program order. Trackers write to it through the interface variables.Output, as Dynamo's trackers write to its tracer.
 type OutputGraph struct {
 	scope     *py.Scope
 	world     *variables.World
@@ -87,7 +88,8 @@ type tensorInputs struct {
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
 	// classOf has the results that leave the graph as tensors of a subclass.
 	classOf map[*fxgraph.Node]py.Object
-	// reads lists the places that were read, whether or not the value was used. Guards check that they can be read.
+	// reads lists the places that were read, whether or not the value was used. Guards check that these places can be
+	// read.
 	reads     []guards.Source
 	sawTensor bool
 	// hidden is set if autograd did not see a change of one of the frame's tensors; see HidesChange.
@@ -404,7 +406,7 @@ func tellsSizes(operation string) bool {
 	return operation == "new" || operation == "torch.Tensor.new" || inPython(operation)
 }
 
-// inPython reports whether an operation calls a Python function, which is not from torch and not a builtin.
+// inPython reports whether an operation calls a Python function that is neither from torch nor a builtin.
 func inPython(operation string) bool {
 	module, _, dotted := strings.Cut(operation, ".")
 	return dotted && module != "torch" && module != "operator" && module != "builtins" && module != "math"
@@ -412,7 +414,7 @@ func inPython(operation string) bool {
 
 // tellsNumpy reports whether an operation distinguishes a numpy scalar from a Python number. torch.tensor keeps the
 // type of the scalar. x.split rejects a numpy scalar, and so do the schemas of torch.ops (CallFunction). Other
-// operations use the number that it holds.
+// operations use the number that the scalar holds.
 func tellsNumpy(operation string) bool {
 	switch operation[strings.LastIndexByte(operation, '.')+1:] {
 	case "tensor", "as_tensor", "asarray", "scalar_tensor", "from_numpy", "new_tensor", "new", "result_type",
@@ -474,7 +476,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 	return o.addedAt(n, o.position())
 }
 
-// addedAt records a node, whose operation is at the user's position ch.
+// addedAt records a node whose operation is at the user's position ch. It returns the node.
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
@@ -497,7 +499,8 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	return n
 }
 
-// here sets the position of an event that is not an operation, and the torch modes to restore if the event raises.
+// here sets the position of an event that is not an operation, and the torch modes to restore if the event raises. It
+// returns the event.
 func (o *OutputGraph) here(e *event) *event {
 	e.modes = o.state.now
 	if o.current != nil {
@@ -567,7 +570,7 @@ func (o *OutputGraph) newSlot() *variables.Slot {
 func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
-			return nil // its source loads it
+			return nil // its source loads v
 		}
 		v = l.Real()
 	}

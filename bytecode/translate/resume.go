@@ -62,9 +62,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	switch inst.Op {
 	case opcode.RERAISE:
-		pops = 1 // the offset stays
+		pops = 1 // the offset stays on the stack
 	case opcode.WITH_EXCEPT_START:
-		pops = 0 // it only reads its operands, which callExit loads
+		pops = 0 // WITH_EXCEPT_START only reads its operands, which callExit loads
 	}
 	if pops > len(tx.stack) {
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
@@ -118,7 +118,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	return o.finalize(c)
 }
 
-// splitBefore ends the piece before inst, where the resume function starts. If alone is true, that function runs only
+// splitBefore breaks the graph before inst, where the resume function starts. If alone is true, that function runs only
 // inst, and a second resume function runs the rest, if this is possible.
 func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone bool) error {
 	o := tx.out
@@ -158,9 +158,9 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	return o.finalize(c)
 }
 
-// enterHandled writes code that makes the exceptions of the running handlers current while the native instruction
-// runs. The innermost of them then becomes the context of an exception of that instruction, and sys.exc_info() shows
-// it.
+// enterHandled writes code that makes the exceptions of the running handlers current while the native instruction runs.
+// If that instruction raises an exception, its context is then the innermost of these exceptions, which sys.exc_info()
+// also shows.
 func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
 	for _, e := range tx.handled {
 		if err := c.Load(e); err != nil {
@@ -251,8 +251,8 @@ func (tx *InstructionTranslator) liveAfter(inst *bytecode.Instruction) map[int]b
 	return live
 }
 
-// liveAt returns the localsplus slots that the rest of the frame reads, from target on, and those that only hold an
-// object (keepAlive).
+// liveAt returns the localsplus slots that the rest of the frame, from target on, reads. It also returns those that the
+// rest of the frame never reads but that keep an object alive (keepAlive).
 func (tx *InstructionTranslator) liveAt(target *bytecode.Instruction) map[int]bool {
 	live := map[int]bool{}
 	for _, s := range bytecode.Liveness(tx.d.code)[target].Slots() {
@@ -303,8 +303,8 @@ func isSuperCall(c *bytecode.Code, i int, in *bytecode.Instruction) bool {
 	return next.Op == opcode.CALL && next.Arg == 0
 }
 
-// freezeLive materializes everything that the rest of the frame will see. Once these objects are real, it adds to
-// live the variables that only hold an object (keepAlive).
+// freezeLive materializes everything that the rest of the frame will see. Once these objects are real, freezeLive adds
+// to `live` the variables that only keep an object alive (keepAlive).
 func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker, live map[int]bool) error {
 	freeze := func(v variables.VariableTracker) error {
 		if v == nil {
@@ -460,7 +460,8 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 // the caller can set its target.
 func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
 	switch inst.Op {
-	// This pushes a bound method, since a NULL below the method could not be passed to the resume function.
+	// The written code pushes a bound method. LOAD_METHOD may push a NULL below the method, and a NULL could not be
+	// passed to the resume function.
 	case opcode.LOAD_METHOD:
 		return nil, c.as(quietCalls, func() error {
 			c.LoadConst(c.core("load_method"))
@@ -518,7 +519,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	})
 }
 
-// arm appends another continuation to the code, and passes its first instruction to lead.
+// arm appends a continuation, which write writes, to the code. It passes the continuation's first instruction to lead.
 func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
 	start, marks := len(c.list), len(c.marks)
 	nop := c.emit(opcode.NOP, 0)
@@ -526,7 +527,7 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 		return err
 	}
 	nop.Pos = c.pos
-	for i := range c.marks[marks:] { // the first instruction belongs to the code after it
+	for i := range c.marks[marks:] { // the NOP gets the mark of the instruction after it
 		if m := &c.marks[marks+i]; m.start == start+1 {
 			m.start = start
 		}
@@ -536,8 +537,8 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 }
 
 // resumeInBlock is the operand of RESUME in a resume function. CPython checks for signals at a RESUME that starts a
-// function, but not at a RESUME that follows a yield, which this operand denotes. The user's code may resume inside a
-// block, but the RESUME itself is outside of it.
+// function, but not at a RESUME that follows a yield; this operand denotes the latter. The user's code may resume
+// inside a block, but the RESUME itself is outside of it.
 const resumeInBlock = 2
 
 // callResume writes `return resume(live locals, stack values)`. CPython does not check for signals between a visible

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// keepingReraises adds to the body of a resume function what keepInTraceback writes into transformed code. It is for
-// the case that the body runs untranslated. The function that the added code calls looks up the frame's variables
+// keepingReraises adds to the body of a resume function calls like those that keepInTraceback writes into transformed
+// code. The added calls matter if the body runs untranslated. The called function looks up the frame's variables
 // itself.
 func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction,
 	consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
@@ -87,9 +87,9 @@ func (tx *InstructionTranslator) keepInTraceback(c *Codegen, inst *bytecode.Inst
 	return err
 }
 
-// dropRaised drops the slots that hold an exception that is about to leave the frame, and its cause. Both are on the
-// stack now. The exception's traceback keeps the frame alive, so a slot that held the exception would form a
-// reference cycle. Only the garbage collector could then free the frame's variables.
+// dropRaised writes code that clears the slots of an exception that is about to leave the frame, and of its cause. Both
+// objects are on the stack then. The exception's traceback keeps the frame alive, so a slot that held the exception
+// would form a reference cycle. Only the garbage collector could then free the frame's variables.
 func (tx *InstructionTranslator) dropRaised(c *Codegen, inst *bytecode.Instruction,
 	operands []variables.VariableTracker) {
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// SpeculationLog records at which steps earlier attempts at this frame failed, and why. A step is the number of
-// instructions executed since the frame's start, inlined ones included. Since translation is deterministic, each
-// attempt has the same steps up to the next recorded failure.
+// SpeculationLog records the steps at which earlier attempts to translate this frame failed, and the reasons. A step is
+// the number of instructions executed since the frame's start, inlined ones included. Since translation is
+// deterministic, each attempt has the same steps up to the next recorded failure.
 type SpeculationLog struct {
 	entries map[int]error
 	last    error // the newest entry

@@ -9,10 +9,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Two input tensors that are distinct in this call may be the same object, or views of one another, in a later call.
-// An in-place operation that changes the metadata of one may then affect the other. A change of sizes can only be
-// seen through the same object, and a guard requires two objects. A change of requires_grad can also be seen through
-// a view, so the graph breaks before requires_grad is read.
+// Two input tensors that are distinct in this call may be the same object, or views of one another, in a later call. An
+// in-place operation that changes the metadata of one may then affect the other. A change of sizes can only be seen
+// through the same object, and a guard requires that the two inputs are different objects. A change of requires_grad
+// can also be seen through a view, so the graph breaks before requires_grad is read.
 
 // changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {

@@ -9,8 +9,9 @@ import (
 )
 
 // An operation inside `try` or `with` is captured like any other, but its handler is not captured. If the operation
-// raises, its piece runs again in CPython from the start, where the exception reaches the handler, the context
-// manager and the `finally` blocks. That is correct as long as nothing that the piece did before is visible:
+// raises, its piece (the code between two graph breaks) runs again in CPython from the start, where the exception
+// reaches the handler, the context manager and the `finally` blocks. That is correct as long as nothing that the piece
+// did before is visible:
 //
 //   - Effects of the piece wait until the last protected operation has finished. If any operation between the first
 //     effect and that operation raises, the piece also runs again.
@@ -18,8 +19,8 @@ import (
 //     (undo_put_back.go). After any other change, the graph breaks before the next protected operation.
 //   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
 
-// protect is called before an operation is added. It returns a graph break if the operation needs protection and
-// cannot have it.
+// protect is called before an operation is added. It returns a graph break if a handler would catch the operation's
+// exception, but the piece could not run again.
 func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
@@ -74,9 +75,9 @@ func (o *OutputGraph) inOrder() (events []*event, lastProtected int) {
 	return append(append(operations, waiting...), o.events[last+1:]...), len(operations) - 1
 }
 
-// runsAgain marks an operation without a handler as protected. If it raises, the modes of the piece's start are
-// restored, and the user's code runs again from there. Only operations after a delayed effect need this. An earlier
-// operation may raise its own exception.
+// runsAgain marks an operation without a handler as protected. If the operation raises, the modes of the piece's start
+// are restored, and the user's code runs again from that start. Only operations after a delayed effect need this. An
+// earlier operation may raise its own exception.
 func (o *OutputGraph) runsAgain(e *event) {
 	if e.node != nil && !e.protected {
 		e.protected, e.state = true, o.state.entry
@@ -106,14 +107,14 @@ func (o *OutputGraph) readsTooLate() bool {
 	return false
 }
 
-// changesTensors reports whether an operation changes a tensor in place. A tensor that the piece made counts, too.
+// changesTensors reports whether an operation changes a tensor in place. This includes tensors that the piece made.
 func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 	return n.Inplace && !n.State || o.traceOf(n) >= copied
 }
 
-// rerunnable reports whether a whole graph leaves no trace if it raises. It then changes nothing in place and draws
-// no random numbers, or these changes are undone. The user's code can run instead of the graph, and its effects and
-// its exception occur at the right places.
+// rerunnable reports whether a whole graph leaves no trace if it raises. Such a graph changes nothing in place and
+// draws no random numbers, or this is undone. The user's code can run instead of the graph, and the code's effects and
+// exception then occur at the right places.
 func (o *OutputGraph) rerunnable() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
@@ -127,9 +128,9 @@ func (o *OutputGraph) rerunnable() bool {
 }
 
 // runsOnce reports whether effects follow a graph that cannot run again, although the user's code has these effects
-// between its operations. An exception from outside (from a signal handler or another thread), raised between the
-// graph and the effects, would lose effects that come first in CPython. So signals wait from the graph's start to the
-// last effect.
+// between the graph's operations. An exception from outside (from a signal handler or another thread), raised between
+// the graph and the effects, would lose effects that precede the exception in CPython. So signals wait from the graph's
+// start to the last effect.
 func (o *OutputGraph) runsOnce() bool {
 	if o.backend.Inline() || o.numOps == 0 || o.lead > 0 || o.hasProtected || o.rerunnable() {
 		return false
@@ -156,8 +157,8 @@ func (o *OutputGraph) holdsSignals() bool {
 	return traces > 1 && o.TakesApart()
 }
 
-// effectsWait reports whether effects wait for an operation that is itself visible once it has run, such as one that
-// draws random numbers. No signal may arrive between this operation and the last effect.
+// effectsWait reports whether effects wait for an operation that itself leaves a visible trace, such as one that draws
+// random numbers. No signal may arrive between this operation and the last effect.
 func (o *OutputGraph) effectsWait() bool {
 	if o.runsOnce() {
 		return true
@@ -198,9 +199,9 @@ func (o *OutputGraph) savesState() {
 }
 
 // effectsLead decides whether the events before the first operation run before a whole graph, as in the user's code.
-// This requires that every effect that precedes an operation is among these events. If the graph raises, the effects
-// have then happened as in CPython, and nothing runs again. A graph that leaves no trace runs first all the same,
-// since the user's code can run again if it raises.
+// This requires that every effect that precedes an operation is among these events. If the graph then raises, the
+// effects have happened as in CPython, and nothing runs again. A graph that leaves no trace runs before all events all
+// the same, since the user's code can run again if it raises.
 func (o *OutputGraph) effectsLead() {
 	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
 		return

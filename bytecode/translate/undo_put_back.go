@@ -9,10 +9,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Some changes that operations make can be undone: changes to the state of torch's random generators, and to the
-// values of small tensors that came with the frame (usually batch norm's statistics). The old state is saved before
-// such an operation if the piece may run again after it. This is so if an operation is inside `try` or `with`, or if
-// an effect precedes an operation of a whole graph.
+// Some changes that operations make can be undone: changes to the state of torch's random generators, and to the values
+// of small tensors that came with the frame (usually batch norm's statistics). The old state is saved before such an
+// operation if the piece (the code between two graph breaks) may run again after it. This is so if an operation is
+// inside `try` or `with`, or if an effect precedes an operation of a whole graph.
 
 // normalizations lists operations that change running statistics in training. Each function reports whether a node
 // runs in training mode.
@@ -118,7 +118,7 @@ func (o *OutputGraph) isPutBack(e *event) bool {
 	return e.node != nil && !e.node.State && (o.drawsBy(e.node) == draws || o.traceOf(e.node) == copied)
 }
 
-// stays reports whether an operation has an effect that is not undone when the piece runs again.
+// stays reports whether an operation has an effect that is not undone before the piece runs again.
 func (o *OutputGraph) stays(e *event) bool {
 	return !e.putBack && (o.isPutBack(e) || o.eventTrace(e) != noTrace)
 }
@@ -195,8 +195,8 @@ func (c *Codegen) endState() {
 }
 
 // saveStateOf writes code that saves all state that the operations of the events change. With an inline backend the
-// last event is the last protected operation. It changes no tensor before it raises, so the tensors that it changes
-// are not saved for it.
+// last event is the last protected operation. If that operation raises, it has not changed a tensor yet, so the tensors
+// that it changes are not saved.
 func (c *Codegen) saveStateOf(events []*event) error {
 	random := false
 	var tensors []*fxgraph.Node

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/fxgraph"
 )
 
-// trace is what an operation leaves behind when a later operation raises and the user's code runs again from the
-// piece's start.
+// trace is what an operation leaves behind if a later operation raises and the user's code runs again from the start of
+// the piece (the code between two graph breaks).
 type trace uint8
 
 const (
@@ -132,8 +132,8 @@ func givenGenerator(n *fxgraph.Node) bool {
 	return false
 }
 
-// changesOwn reports whether an in-place operation changes storage that the piece has made, as in `mask =
-// torch.zeros(n); mask[i] = 1`.
+// changesOwn reports whether an in-place operation changes storage that was made since the last graph break, as in
+// `mask = torch.zeros(n); mask[i] = 1`.
 func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 	changed, ok := changedBy(n)
 	return ok && o.ownStorage(changed, 0)
@@ -160,8 +160,8 @@ func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
 // handsOver lists in-place operations that may replace the storage of a tensor.
 var handsOver = map[string]bool{"set_": true, "swap_tensors_": true, "resize_as_": true, "share_memory_": true}
 
-// ownStorage reports whether the piece has made the storage of n's result. This is so if n makes a new tensor, or if
-// n is computed only from such tensors, even as a view of them. Longer chains than a few operations are not followed.
+// ownStorage reports whether the piece has made the storage of n's result. This is so if n makes a new tensor, or if n
+// is computed only from such tensors, even as a view of them. Only a few operations are followed.
 func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
