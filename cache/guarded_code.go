@@ -14,6 +14,9 @@ import (
 )
 
 // GuardedCode is one translation of one code object. Its guards decide whether it serves a call.
+//
+// A chain is the stack of user frames at one place of the user's code: the translated function, and the calls inlined
+// into it at that place. Fields and rows name a chain by its index in Chains.
 type GuardedCode struct {
 	Function py.Object       // has the transformed code; zero if nothing was captured, so that the user's code runs
 	OrigCode py.Object       // the user's code object
@@ -22,8 +25,8 @@ type GuardedCode struct {
 	Extra    []uint32       // registers, ascending; their values are passed to Function after the slots
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
-	Shown    [][]ShownLocal // variables shown for each chain
-	Nth      []int          // for each chain, how many times its instruction has run before in the piece
+	Shown    [][]ShownLocal // for each chain, the variables that a traceback shows
+	Nth      []int          // for each chain, how many times its instruction ran before, since the last graph break
 	// Done is set for a chain whose operation must not run a second time. If a signal or another thread raises an
 	// exception at such an operation, the user's code raises that exception instead of running the operation.
 	Done []bool
@@ -43,7 +46,8 @@ type TracebackRow struct {
 	Start, End, Chain int
 	// Drop, Graph and Protected are the flags GD_TB_DROP, GD_TB_GRAPH and GD_TB_PROTECTED of core/golib.h.
 	Drop, Graph, Protected bool
-	// Place is the chain at which the user's code raises an exception of a signal or another thread (gd_tb_row.place).
+	// Place is the chain at which the user's code raises the exception of a signal or of another thread
+	// (gd_tb_row.place).
 	Place int
 }
 
@@ -54,8 +58,8 @@ type Level struct {
 }
 
 // ShownLocal is a variable that a traceback shows for the outermost frame of a chain. Index is the variable's index in
-// localsplus. Place is the index of the variable of the transformed function that holds its value, or -1 if the value
-// is Value.
+// localsplus. Its value is in the transformed function's variable with the index Place. If Place is -1, the value is
+// Value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Table returns the graph in the form of FX's print_tabular. Each node has a row with its kind, name, target and
+// Table returns the graph as a table, like FX's print_tabular. Each node has a row with its kind, name, target and
 // operands.
 func (g *Graph) Table() string {
 	rows := [][]string{{"opcode", "name", "target", "args", "kwargs"}}

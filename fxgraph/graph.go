@@ -101,8 +101,8 @@ type Node struct {
 	Args   []Arg
 	Kwargs []Kwarg
 	Stack  []Frame // user frames, innermost first
-	// Inplace marks a call that may change one of its operands. Such a node is never dead and never moved. The code
-	// that adds the node sets Inplace.
+	// Inplace marks a call that may change one of its operands. Such a node is never removed as dead code and never
+	// moved. The code that adds the node sets Inplace.
 	Inplace bool
 	// State marks a call that switches one of torch's modes (grad mode, autocast). Such a node is never removed and
 	// changes no operand.

@@ -6,9 +6,10 @@ import (
 	"strings"
 )
 
-// Parse reads the output of String or Dump. From Dump's text it returns an equal graph. From String's text it returns
-// a graph in which every pool index is NoPool, and a constant that prints like a list, tuple, dict or slice is read as
-// that. Errors contain the line number, counted from 1. Every graph that Parse returns passes Lint.
+// Parse reads the output of String or Dump. From Dump's text it returns an equal graph. From String's text it returns a
+// graph in which every pool index is NoPool, and in which a constant that prints like a list, tuple, dict or slice has
+// become a List, Tuple, Dict or Slice. Errors contain the line number, counted from 1. Every graph that Parse returns
+// passes Lint.
 func Parse(text string) (*Graph, error) {
 	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if lines[0] != plainHeader && lines[0] != dumpHeader {

@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Calls of inspect.signature on a Python function. CPython computes the signature, and everything that it reads from
-// the function is guarded: the code, the defaults, the annotations, and the absence of attributes that override them.
-// A Signature is a constant, and its attribute `parameters` is a mappingproxy.
+// This file handles calls of inspect.signature on a Python function. CPython computes the signature. Everything that
+// CPython reads from the function is guarded: the code, the defaults, the annotations, and the absence of attributes
+// that override them. A Signature is a constant, and its attribute `parameters` is a mappingproxy.
 
 // signatureOf returns inspect.signature(v). v is a function or a method; the signature of a method lacks the first
 // parameter.

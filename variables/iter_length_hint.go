@@ -21,7 +21,7 @@ func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error)
 	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
 }
 
-// unpackHinted works like Unpack. If user code may compute the length of v or of its iterator, unpackHinted calls ask
+// unpackHinted works like Unpack. If user code may compute the length of v or of its iterator, unpackHinted calls `ask`
 // with v and its iterator before it takes the first item.
 func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)

@@ -247,7 +247,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		return nil, nil
 	}
 	// A data descriptor that is added to the class later would take precedence. All instances of a class share this
-	// guard, and the memo of a guard program compares one class version for all of them.
+	// guard, and a guard program compares the class's version only once for all of them.
 	class := classSource(tx, o.Class)
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user disabled guards inside modules

@@ -115,7 +115,7 @@ func (c *ClassVariable) newPartial(tx Translator, args []VariableTracker, kwargs
 		return nil, false, nil
 	}
 	fn, err := Realize(tx, args[0])
-	if err == nil && !callable(tx, fn) { // otherwise it would raise only when it is rebuilt at a graph break
+	if err == nil && !callable(tx, fn) { // otherwise the TypeError would come only at a graph break, which rebuilds it
 		return nil, true, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
 	}
 	return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, true, err

@@ -18,9 +18,9 @@ func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
-// Above adds by to a counter of each value: the number of modules that the value contains and that are being captured.
-// by is 1 when a capture starts, and -1 when it ends. Code that reads such a value may reach the module through it, by
-// a path that an equal module does not have.
+// Above adds `by`, which is 1 when the capture of a module starts and -1 when it ends, to Base.above of each value.
+// This counter is the number of modules that the value contains and that are being captured. Code that reads such a
+// value may reach the module through it, by a path that an equal module does not have.
 func Above(vs []VariableTracker, by int) {
 	for _, v := range vs {
 		v.base().above += by
@@ -245,8 +245,8 @@ func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
-// Changed marks later tensors as changed in place. It does so if one of these nodes computes the earlier tensor of the
-// pair, and that tensor was changed.
+// Changed marks the later tensor of a pair as changed in place if the earlier tensor was changed and is computed by one
+// of the nodes in `earlier`.
 func (p *Pairing) Changed(earlier map[*fxgraph.Node]bool) {
 	for was, now := range p.values {
 		if t, ok := was.(*TensorVariable); ok && earlier[t.Node] && t.Changed {

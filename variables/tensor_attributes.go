@@ -10,7 +10,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Attributes of tensors that torch does not define: those of a subclass, and those that programs store on a tensor.
+// This file handles attributes of tensors that torch does not define: attributes of a subclass, and those that programs
+// store on a tensor.
 
 // ownAttr returns an attribute that torch does not define. It returns false if torch.Tensor defines the name and the
 // tensor's class does not override it.
@@ -158,7 +159,8 @@ func (t *TensorVariable) parameters(tx Translator) []*TensorVariable {
 	return out
 }
 
-// exactType returns the type of a computed tensor: torch.Tensor, or nn.Parameter if it is an operand of that type.
+// exactType returns the type of a computed tensor. It is torch.Tensor, or nn.Parameter if the tensor is an operand of
+// that type.
 func (t *TensorVariable) exactType(tx Translator) (py.Object, error) {
 	class, err := t.PythonType(tx)
 	if err != nil {

@@ -328,8 +328,8 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 }
 
 // becomesAnother reports whether an operator of a recurrent layer behaves differently after AOTAutograd has decomposed
-// it. The decomposed graph of an LSTM does not run. Those of the others draw different random numbers for the dropout
-// between layers.
+// it. The decomposed graph of an LSTM does not run. The decomposed graphs of other recurrent layers draw different
+// random numbers for the dropout between layers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":

@@ -8,7 +8,8 @@ import (
 
 // enteredMode is a TorchFunctionMode that the program has entered. While translating, the mode is not entered in
 // torch; its handler is inlined before each operation. A graph break while a mode is entered is moved before the
-// instruction that entered it. CPython then runs the rest, and everything that is called while a mode is entered.
+// instruction that entered the mode. CPython then runs the rest of the frame, and everything that is called while a
+// mode is entered.
 type enteredMode struct {
 	mode VariableTracker
 	step int // step of the outermost frame at which the mode was entered

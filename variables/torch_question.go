@@ -10,7 +10,7 @@ import (
 type torchQuestion struct {
 	tx      Translator
 	classes []py.Object                   // classes of the arguments that have handlers
-	mirrors []py.Object                   // classes of ours used instead, with the same inheritance
+	mirrors []py.Object                   // made in place of these classes, with the same inheritance
 	behind  map[py.Object]VariableTracker // maps a stand-in to the value that it represents
 	opaque  bool                          // the function reads no arguments except those with handlers
 }

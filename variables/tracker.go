@@ -7,9 +7,10 @@
 // Unsupported if the tracker lacks the one they need. Operations on wholly known values are computed by CPython on the
 // real objects.
 //
-// Translating has no side effects. The program's changes are recorded as effects in program order, among the graph's
-// operations (Output.Effect). A value that leaves the frame is materialized once: code of the transformed function
-// builds a real object for it. Later changes to the value are then written to that object.
+// Translating has no side effects. The changes that the user's program (in comments: the program) makes are recorded as
+// effects in program order, among the graph's operations (Output.Effect). A value that leaves the frame is materialized
+// once: code of the transformed function builds a real object for it. Later changes to the value are then written to
+// that object.
 package variables
 
 import (
@@ -283,8 +284,8 @@ type Output interface {
 	// This requires that the value follows from a tensor passed to the frame, so that a guard can compute it again.
 	// Foresee returns false if the graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
-	// SameTensor reports whether two nodes have one tensor object as their result, by FakeTensor: x.contiguous() may
-	// return x. The metadata of all inputs are guarded.
+	// SameTensor asks FakeTensor whether the results of two nodes are one tensor object. For example, x.contiguous()
+	// may return x. The metadata of all inputs are guarded.
 	SameTensor(a, b *fxgraph.Node) (bool, error)
 	// InputOf returns the tensor passed to the frame for a placeholder, or nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
@@ -298,7 +299,7 @@ type Output interface {
 	// NodeValue evaluates a node's non-tensor result (int, bool, list length) with FakeTensor. It returns the real
 	// object, or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// NodeResult returns _translator/fake.Session.result for a node that calls a function written by the user.
+	// NodeResult returns what _translator/fake.Session.result returns for a node that calls the user's function.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// Compute records code that computes a plain value at run time. For a whole-graph backend, the code runs before
 	// the graph. operands are constants, values passed to the frame and other computed values. If draws is true, the
@@ -315,8 +316,8 @@ type Output interface {
 	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: if the backend
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool
-	// Tentative runs a translation for its guards, and then removes the captured operations from the graph. seen is
-	// true if the translation cannot be undone, or if it has added an input to a whole graph.
+	// Tentative runs a translation only to obtain its guards, and then removes the captured operations from the graph.
+	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph.
 	Tentative(run func() error) (seen bool, err error)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent
 	// the function's arguments. run calls the function with these tensors and returns the tensors among its results.
@@ -328,7 +329,7 @@ type Output interface {
 	// HidesChange reports whether an in-place change of t must not be in this graph, since autograd would see the
 	// change differently than in eager mode. Otherwise it records the change.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
-	// CallModule returns the result of call, which runs the code of a module passed to the frame. If an equal module
+	// CallModule returns the result of `call`, which runs the code of a module passed to the frame. If an equal module
 	// was called in the same way before, it returns the result of that earlier call instead, with this module's
 	// tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
@@ -395,11 +396,11 @@ type Translator interface {
 	// BeginRegion begins an error_on_graph_break region. up is 0 for the current frame, 1 for its caller, and so on.
 	// If errors is true, a graph break in the region is an error.
 	BeginRegion(up int, errors bool)
-	// EndRegion ends the innermost region of the frame given by up. It does nothing if that region began before a
-	// graph break, since it is then unknown.
+	// EndRegion ends the innermost region of the frame given by `up`. It does nothing if that region began before a
+	// graph break, since the translation then does not know the region.
 	EndRegion(up int)
-	// Snapshot returns a description of the frames, the graph and the guards, in the form of
-	// _translator/comptime.call. It reads no values.
+	// Snapshot returns a description of the frames, the graph and the guards, which _translator/comptime.call takes as
+	// its argument `picture`. It reads no values.
 	Snapshot() (py.Object, error)
 }
 

@@ -59,7 +59,7 @@ type Settings struct {
 // identity maps objects to their trackers.
 type identity struct {
 	objects map[py.Object]VariableTracker
-	// identities maps a value that is hashed by identity as a dict key to the object used as its key.
+	// identities maps a value that is hashed by identity to the object that stands for it as a dict key.
 	identities map[VariableTracker]py.Object
 	userHash   map[py.Object]userKey // maps a key object to the instance whose class defines the hash
 	nodeClass  map[*fxgraph.Node]py.Object
@@ -295,11 +295,11 @@ func (f *facts) must(d py.Object, name string) py.Object {
 	return v
 }
 
-// question is a call of a function of _translator/facts.py. Its result depends only on the object about.
+// question is a call of a function of _translator/facts.py. Its result depends only on the object `about`.
 type question struct{ ask, about py.Object }
 
-// ask returns the result of a question. It computes the result once per translation, since equal layers ask about the
-// same functions.
+// ask returns the result of a question. It computes the result once per translation, since identical layers of a model
+// ask about the same functions.
 func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
 	if word, ok := w.told[question{ask, about}]; ok {
 		return word, nil
@@ -573,7 +573,7 @@ func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 // PlainTensorFunction returns the function that converts a tensor of a subclass to a torch.Tensor.
 func (w *World) PlainTensorFunction() py.Object { return w.plainTensor }
 
-// WrapResult returns _translator/torch_function.wrapped.
+// WrapResult returns the function _translator/torch_function.wrapped.
 func (w *World) WrapResult() py.Object { return w.wrapResult }
 
 // isTensorClass reports whether class is torch.Tensor or a subclass.

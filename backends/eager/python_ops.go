@@ -39,7 +39,7 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	// DICT_MERGE reads the callable for its error messages, two positions below the dict
+	// For its error messages, DICT_MERGE reads the callable, which is two positions below the dict.
 	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err

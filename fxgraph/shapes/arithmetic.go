@@ -29,7 +29,8 @@ func Constants(sizes []Size) (ns []int, ok bool) {
 	return ns, true
 }
 
-// constant returns a constant size as an int. Any other size fails: the operand selects what is computed.
+// constant returns a constant size as an int. The rule fails for any other size, since this operand selects what is
+// computed.
 func (c *call) constant(s Size) int {
 	n, ok := s.Const()
 	if !ok {
@@ -50,8 +51,8 @@ func (c *call) fixed(s Size) int {
 	return int(n)
 }
 
-// decide reports whether a condition holds. If that does not follow from what is known, the sizes of the call that is
-// translated decide, and the condition is recorded.
+// decide reports whether a condition holds. If the facts do not decide it, the sizes of the call that is translated do,
+// and the condition is recorded.
 func (c *call) decide(cond sym.Cond) bool {
 	holds, ok := c.Env.Decide(cond, c.Why)
 	if !ok {
@@ -87,7 +88,7 @@ func (c *call) add(a Size, n int) Size { return c.Env.Add(a, sym.Const(int64(n))
 
 func (c *call) times(a Size, n int) Size { return c.Env.Mul(a, sym.Const(int64(n))) }
 
-// quotient is a // b rounded down; b is not 0, which must be known.
+// quotient returns a // b, rounded down. It must be known that b is not 0.
 func (c *call) quotient(a, b Size) Size { return c.Env.FloorDiv(a, b) }
 
 // divides reports whether b, which is not 0, divides a.

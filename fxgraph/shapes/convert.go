@@ -63,8 +63,8 @@ func (c *call) convert(t *Tensor, v Value) {
 	}
 }
 
-// made returns a new tensor of a given shape. It reads dtype, device and arguments without effect on the result by
-// name.
+// made returns a new tensor of a given shape. It reads the keyword operands dtype and device, and those that have no
+// effect on the result.
 func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {

@@ -1,9 +1,9 @@
 package shapes
 
-// Dtype is the name of a torch.dtype: "float32".
+// Dtype is the name of a torch.dtype, such as "float32".
 type Dtype string
 
-// The dtypes that the rules support. There is no answer for others.
+// The dtypes that the rules support. The rules have no answer for other dtypes.
 const (
 	torchBool       Dtype = "bool"
 	torchUint8      Dtype = "uint8"
@@ -81,8 +81,8 @@ func promote(a, b Dtype) Dtype {
 	return torchFloat32 // of torchFloat16 and torchBfloat16
 }
 
-// combine returns the dtype of the operand with the higher priority, unless the other operand's dtype is of a
-// higher kind: see torch.result_type.
+// combine returns the dtype of the operand with the higher priority, unless the other operand's dtype is of a higher
+// kind, such as float above int. See torch.result_type.
 func combine(higher, lower Dtype) Dtype {
 	switch {
 	case kinds[higher] == complexKind:

@@ -38,7 +38,7 @@ func getitem(c *call) Value {
 			takes++
 		case *Tensor:
 			if kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
-				return c.fail() // a mask, or a number as an index: it is not distinguished from an int here
+				return c.fail() // a mask, or an index tensor without dimensions
 			}
 			if tensors != nil && last != i-1 { // the dimensions in between would move to the end
 				return c.fail()

@@ -13,7 +13,7 @@ func (c *call) broadcast(shapes ...[]Size) []Size {
 	for _, s := range shapes {
 		for i, size := range s {
 			at := &out[n-len(s)+i]
-			switch { // a constant 1 needs no condition; then equality is asked, before either is 1
+			switch { // a constant 1 needs no condition; other sizes are compared with each other before 1
 			case size.Is(1):
 			case at.Is(1):
 				*at = size
@@ -47,7 +47,8 @@ func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	return &Tensor{c.broadcast(shapes...), d, c.device(operands...)}
 }
 
-// same is a rule whose result is like the first operand. The other operands have no effect on it.
+// same returns a rule for operations whose result has the shape, dtype and device of the first operand. `names` are the
+// other operands, which have no effect on the result.
 func same(names ...string) rule {
 	return func(c *call) Value {
 		c.only(1 + len(names))
@@ -57,7 +58,7 @@ func same(names ...string) rule {
 	}
 }
 
-// alone is same, with all other operands passed by keyword.
+// alone works like same, but accepts the other operands only by keyword.
 func alone(names ...string) rule {
 	inner := same(names...)
 	return func(c *call) Value {

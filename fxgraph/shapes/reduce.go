@@ -103,8 +103,8 @@ func argReduction(c *call) Value {
 	return nonEmpty(reduction(indexDtype))(c)
 }
 
-// single is the rule of torch.max and torch.min: with a dim, the result is (values, indices); for one tensor alone,
-// one value; for two tensors, elementwise.
+// single is the rule of torch.max and torch.min. With a dim, the result is (values, indices). For one tensor alone, it
+// is one value. For two tensors, the operation is elementwise.
 func single(c *call) Value {
 	if len(c.args) == 1 && len(c.kwargs) == 0 {
 		return nonEmpty(reduction(ownDtype))(c)

@@ -65,8 +65,8 @@ type Kwarg struct {
 type Context struct {
 	DefaultDtype Dtype
 	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
-	Env          *sym.Env // owner of the symbols in operands; what a result depends on is recorded there
-	Why          any      // recorded with it: the place of the operation
+	Env          *sym.Env // owns the symbols in operands, and records the conditions on which results depend
+	Why          any      // recorded with each condition: the place of the operation
 }
 
 // call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.

@@ -79,7 +79,8 @@ func (x *symbolic) admits(values []int64) bool {
 	return true
 }
 
-// vary returns other values. Symbols that have one hint often stay equal, since operands of an operation must fit.
+// vary returns other values for the symbols. Symbols with equal hints often stay equal, since the sizes of an
+// operation's operands must match.
 func (x *symbolic) vary(random *rand.Rand) []int64 {
 	moved := map[int64]int64{}
 	out := make([]int64, len(x.hints))

@@ -65,8 +65,8 @@ func conv(n int) rule {
 	}
 }
 
-// pool is the rule of a pooling over n dimensions. dilates is set if it has a dilation operand; otherwise ceil_mode
-// follows padding.
+// pool returns the rule of a pooling over n dimensions. dilates is set if the pooling has a dilation operand. Otherwise
+// the operand after padding is ceil_mode.
 func pool(n int, dilates bool, names ...string) rule {
 	return func(c *call) Value {
 		x := c.tensor(0, "input")

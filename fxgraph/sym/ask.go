@@ -28,7 +28,7 @@ func (env *Env) Ask(c Cond) Answer {
 		return Undecided
 	}
 	got := env.askForm(c.rel, c.e)
-	if got == Undecided { // facts are kept for the form in which they were learned
+	if got == Undecided { // the facts may be about the simplified form instead
 		if e := env.Simplify(c.e); e != c.e {
 			got = env.askForm(c.rel, e)
 		}
@@ -122,7 +122,7 @@ func (env *Env) factor(e Size) (common, rest Size, ok bool) {
 	if e.t == nil || e.c != 0 || len(e.t.terms) == 1 && len(e.t.terms[0].m.atoms) == 1 {
 		return e, e, false
 	}
-	if len(e.t.terms) == 1 { // a product is 0 if one factor is; its sign was read from the intervals
+	if len(e.t.terms) == 1 { // a product is 0 if one factor is 0; the callers have already used its bounds
 		atoms := e.t.terms[0].m.atoms
 		common = env.intern([]term{{1, env.mono(atoms[:1])}}, 0)
 		return common, env.intern([]term{{e.t.terms[0].coef, env.mono(atoms[1:])}}, 0), true
@@ -236,8 +236,8 @@ func (env *Env) remainderBounds(e Size, coef int64, x *atom) interval {
 	return interval{a.lo, b.hi}
 }
 
-// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0, by b*(a // b) = a - a % b: the
-// bounds of b*e, divided by b.
+// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0. It bounds b*e, in which b*(a // b)
+// is a - a % b, and divides these bounds by b.
 func (env *Env) quotientBounds(e Size, coef int64, x *atom) interval {
 	b := x.b.c
 	rest := env.addScaled(e, -coef, env.fromAtom(x)) // without the quotient

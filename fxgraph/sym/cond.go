@@ -64,7 +64,8 @@ func (c Cond) holds(n int64) bool {
 	return n >= 0
 }
 
-// EvalCond reports whether c holds for the given values of the symbols. ok is as for Env.Eval.
+// EvalCond reports whether c holds for the given values of the symbols. ok is false if Env.Eval cannot compute the
+// condition's expression.
 func (env *Env) EvalCond(c Cond, value func(Symbol) (int64, bool)) (holds, ok bool) {
 	n, ok := env.Eval(c.e, value)
 	return ok && c.holds(n), ok

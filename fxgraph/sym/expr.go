@@ -19,7 +19,7 @@ const (
 // unknown has no terms.
 type poly struct {
 	id    int
-	terms []term // by the id of their mono
+	terms []term // sorted by the id of their mono
 
 	// Facts about the value. They are kept for the sign that makes the first coefficient positive.
 	known    interval
@@ -27,7 +27,7 @@ type poly struct {
 	mod, rem int64   // the value is rem modulo mod; 1 as modulus means that no residue is known
 
 	simple     Size // the result of Env.Simplify
-	simplified int  // the generation of that result, plus one
+	simplified int  // Env.generation when simple was computed, plus one
 }
 
 type term struct {

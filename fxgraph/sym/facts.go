@@ -2,7 +2,7 @@ package sym
 
 import "slices"
 
-// Record is a condition that a translation rests on, in the order in which they were asked.
+// Record is a condition on which a translation depends. Env.Records returns these conditions in the order of asking.
 type Record struct {
 	Cond Cond
 	Why  any // the caller's reason: the place that asked for the condition
@@ -30,8 +30,8 @@ func (env *Env) Undo(m Mark) {
 // Records returns the conditions that Decide recorded. The slice belongs to the Env.
 func (env *Env) Records() []Record { return env.recorded }
 
-// Decide reports whether c holds for the call that is translated. Where the facts do not decide it the hints do; the
-// condition, or its opposite, is then recorded and becomes a fact. ok is false where hints are missing too: for values
+// Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. The
+// condition, or its opposite, is then recorded and becomes a fact. ok is false if a hint is also missing, as for values
 // known only at run time, and for Unknown.
 func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	switch env.Ask(c) {
@@ -52,8 +52,8 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	return holds, true
 }
 
-// Assume makes c a fact, without a record: for what something else guarantees, such as torch._check. A fact that
-// contradicts the others makes later answers arbitrary.
+// Assume makes c a fact without recording it. Use it for a condition that is guaranteed in another way, such as by
+// torch._check. A fact that contradicts the others makes later answers arbitrary.
 func (env *Env) Assume(c Cond) {
 	e := env.Simplify(c.e)
 	if e.IsUnknown() || e.t == nil {
@@ -230,7 +230,7 @@ func (env *Env) setResidue(s Size, mod, rem int64) {
 		return
 	}
 	env.trail = append(env.trail, func() { p.mod, p.rem = oldMod, oldRem })
-	env.generation++ // a % mod of what was built before is a constant now
+	env.generation++ // older expressions may contain s % mod, which is a constant now
 	if x := (Size{t: p}).atom(); x != nil {
 		oldMod, oldRem := x.mod, x.rem
 		x.mod, x.rem = p.mod, p.rem
@@ -239,7 +239,7 @@ func (env *Env) setResidue(s Size, mod, rem int64) {
 }
 
 // joinResidues returns the residue of a value that is r1 modulo m1 and r2 modulo m2, where one modulus divides the
-// other or both have no common divisor; ok is false elsewhere.
+// other or both have no common divisor. ok is false in all other cases.
 func joinResidues(m1, r1, m2, r2 int64) (mod, rem int64, ok bool) {
 	if m1 < m2 {
 		m1, r1, m2, r2 = m2, r2, m1, r1
@@ -324,7 +324,7 @@ func (env *Env) substitute(x *atom, value Size) {
 	}
 }
 
-// Simplify rewrites s by the equalities that are known.
+// Simplify returns s, rewritten by the known equalities.
 func (env *Env) Simplify(s Size) Size {
 	if s.t == nil || s.t == unknown || env.generation == 0 {
 		return s
@@ -335,7 +335,7 @@ func (env *Env) Simplify(s Size) Size {
 	return env.Add(s.t.simple, Const(s.c))
 }
 
-// rewrite is Simplify of the terms.
+// rewrite returns p, rewritten by the known equalities.
 func (env *Env) rewrite(p *poly) Size {
 	if env.depth > maxDepth {
 		return Size{t: p}
@@ -350,7 +350,7 @@ func (env *Env) rewrite(p *poly) Size {
 		}
 		out = env.Add(out, product)
 	}
-	if out.IsUnknown() { // beyond the bounds of a normal form: what it was is as true
+	if out.IsUnknown() { // the result exceeds the bounds of a normal form, so p stays
 		return Size{t: p}
 	}
 	return out

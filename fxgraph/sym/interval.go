@@ -193,7 +193,7 @@ func (env *Env) monoBounds(m *mono) interval {
 	return v
 }
 
-// simpleBounds returns the values that s may have, by its terms and by what is known of this very sum.
+// simpleBounds returns the values that s may have, from the bounds of its terms and the facts about this sum.
 func (env *Env) simpleBounds(s Size) interval {
 	v := interval{s.c, s.c}
 	if s.t == nil {

@@ -1,5 +1,5 @@
-// Package sym computes with sizes that are unknown while translating: integers made of symbols, facts about them, and
-// whether a condition follows from the facts.
+// Package sym computes with sizes that are unknown while translating. It represents them as integer expressions over
+// symbols, records facts about them, and decides whether a condition follows from the facts.
 //
 // All values are mathematical integers. A conclusion is drawn only if it is proved, and every proof is bounded: it uses
 // interval and residue arithmetic, and the difference to a known fact, but no search. The package is pure Go and has no
@@ -44,7 +44,7 @@ func (s Size) Symbol() (sym Symbol, ok bool) {
 	return 0, false
 }
 
-// atom returns x if the terms of s are just 1 * x.
+// atom returns the atom x if the terms of s are just 1 * x, else nil.
 func (s Size) atom() *atom {
 	if s.t == nil || len(s.t.terms) != 1 || s.t.terms[0].coef != 1 || len(s.t.terms[0].m.atoms) != 1 {
 		return nil
@@ -71,7 +71,7 @@ type Env struct {
 	key   []byte
 	natom int
 
-	facts      []*poly // those with recorded bounds, excluded values or residues
+	facts      []*poly // polys with recorded bounds, excluded values or residues
 	recorded   []Record
 	trail      []func() // functions that undo the facts, newest last
 	generation int      // number of substitutions; a result of Simplify is valid for one generation

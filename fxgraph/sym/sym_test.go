@@ -96,7 +96,8 @@ func (p *program) cond() Cond {
 	return makers[p.random.Intn(len(makers))](a, b)
 }
 
-// truth tries all values: whether c holds always, or never, under the facts. known is false if a value leaves int64.
+// truth reports whether c holds always, or never, under the facts. It tries all values. known is false if a value
+// leaves int64.
 func (p *program) truth(c Cond) (always, never, known bool) {
 	always, never = true, true
 	for _, values := range p.values {
@@ -110,7 +111,7 @@ func (p *program) truth(c Cond) (always, never, known bool) {
 	return always, never, true
 }
 
-// learn makes c, or its opposite, a fact, if some values remain.
+// learn makes c or its opposite a fact, unless the facts would then exclude all values.
 func (p *program) learn(t *testing.T, c Cond) {
 	always, never, known := p.truth(c)
 	if !known || always || never {
@@ -218,7 +219,7 @@ func TestUndoForgets(t *testing.T) {
 	}
 }
 
-// What shape rules and models ask, answered without a hint.
+// The conditions that shape rules and models ask are decided without a hint.
 func TestConclusions(t *testing.T) {
 	env := NewEnv()
 	size := func(name string, lo int64) Size {
@@ -303,7 +304,7 @@ func TestDecideRecordsWhatHintsDecide(t *testing.T) {
 	require.Len(t, env.Records(), 2)
 }
 
-// A decoder of 24 layers: what its views, broadcasts and matrix products ask.
+// BenchmarkDecoder asks the conditions of the views, broadcasts and matrix products in a decoder of 24 layers.
 func BenchmarkDecoder(b *testing.B) {
 	for b.Loop() {
 		env := NewEnv()

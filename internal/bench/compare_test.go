@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run returns a result with several workloads, each measured in this many processes. The time of a round is base,
-// times a random factor of the process, and longer by a random share.
+// run returns a result with several workloads, each measured in the given number of processes. The time of a round is
+// base(workload), times a random factor of the process, times a random factor of the round that is at least 1.
 func run(random *rand.Rand, processes, workloads int, base func(workload int) float64) *Result {
 	r := &Result{Kind: kind, Version: 1, Settings: Settings{Engines: []string{Eager}, Processes: processes}}
 	for w := range workloads {

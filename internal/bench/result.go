@@ -112,7 +112,7 @@ type Cold struct {
 	Backend float64 `json:"backend"`
 }
 
-// Interval is a figure with its interval.
+// Interval is a figure with its confidence interval.
 type Interval struct {
 	Value float64 `json:"value"`
 	// Low and High bound the true median of all processes with the probability Confidence. With one process, both

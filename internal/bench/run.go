@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Options select the workloads and engines to measure, and how often to measure them.
+// Options select the workloads and engines to measure, and the numbers of processes and rounds.
 type Options struct {
 	Suites, Only, Modules []string // as on the command line; python/godynamo/_tools/bench has the details
 	Engines               []string // labels; eager is put first if it is missing

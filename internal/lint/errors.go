@@ -80,8 +80,8 @@ func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
 }
 
-// answeredErrors lists the calls of these methods in a source text whose error is only compared with nil. An exception
-// would then count as an answer such as false. Where that is intended, the code calls py.Answered.
+// answeredErrors lists, for a source text, the calls of these methods whose error is only compared with nil. Such code
+// takes an exception for an answer like false. Where that is intended, it calls py.Answered.
 func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)
@@ -204,7 +204,7 @@ func conjuncts(e ast.Expr) []*ast.BinaryExpr {
 	return nil
 }
 
-// intoPython returns an expression as a call of one of the methods, or nil if it is none.
+// intoPython returns e as a call if e calls one of `methods` on a py.Scope, else nil.
 func intoPython(e ast.Expr, methods map[string]bool) *ast.CallExpr {
 	call, ok := e.(*ast.CallExpr)
 	if !ok {

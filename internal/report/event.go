@@ -143,7 +143,7 @@ func (t *Translation) Micros() float64 {
 	return sum
 }
 
-// Event is an event that is not a translation. It may refer to one.
+// Event is an event that is not a translation. It may refer to a translation.
 type Event struct {
 	Event       string         `json:"event"` // limit, backend_failed, graph_failed, internal_error, end
 	Process     int            `json:"process"`

@@ -33,8 +33,8 @@ const perChunk = 32
 // index is the data that the page's script reads at the start.
 type index struct {
 	Frames    [][4]any         `json:"frames"`    // each frame of a stack, once: function, file, line, source
-	Compiles  []row            `json:"compiles"`  //
-	Processes []processRow     `json:"processes"` //
+	Compiles  []row            `json:"compiles"`  // the translations
+	Processes []processRow     `json:"processes"` // the processes that wrote the trace
 	Functions []FunctionTime   `json:"functions"`
 	Flame     [][4]float64     `json:"flame"` // parent, function, own time, count
 	Breaks    []BreakGroup     `json:"breaks"`

@@ -107,7 +107,7 @@ const maxValues = 12
 type FunctionTime struct {
 	Place
 	Translated int     `json:"translated"` // translations as an outermost frame
-	Inlined    int     `json:"inlined"`    // how often it was inlined into other functions
+	Inlined    int     `json:"inlined"`    // how many times it was inlined into other functions
 	Self       float64 `json:"self_us"`
 	Cumulative float64 `json:"cumulative_us"` // including the functions that it calls
 }

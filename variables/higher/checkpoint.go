@@ -33,7 +33,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	// The graph that such a backend traces contains the second run as well.
+	// If the backend decomposes operators, the graph that it traces contains the second run as well.
 	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}

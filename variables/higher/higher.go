@@ -328,8 +328,8 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like adds a call that makes a sample tensor from t to the graph. how is the name of the function in
-// _translator/higher that makes it.
+// like adds to the graph a call that makes a sample tensor from t. `how` is the name of the function in
+// _translator/higher that makes the sample tensor.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)
