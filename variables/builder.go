@@ -101,8 +101,8 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	return t, ofType, nil
 }
 
-// dictItems returns the dict's keys and values in iteration order. An OrderedDict keeps this order apart from the order
-// of its hash table, and move_to_end changes the iteration order only.
+// dictItems returns the dict's keys and values in iteration order. An OrderedDict stores its iteration order separately
+// from its hash table, and move_to_end changes only the iteration order.
 func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err error) {
 	s := tx.Scope()
 	w := tx.World()
@@ -208,8 +208,8 @@ func wrapFrozenSet(tx Translator, obj py.Object, src guards.Source,
 		guards.PyCheck(src, tx.Output().Const(same), "in the order "+s.Repr(s.Tuple(items...)))), nil
 }
 
-// frozenFunctions returns the tracker of a frozenset of functions. It returns nil if the frozenset has other members,
-// or if a set made from it iterates in another order.
+// frozenFunctions returns the tracker of a frozenset of functions and constants. It returns nil if the frozenset has
+// other members, or if a set made from the frozenset iterates in another order.
 func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	real, err := tx.Scope().Call(tx.World().SetType, obj)
 	if err != nil {
@@ -226,7 +226,8 @@ func frozenFunctions(tx Translator, obj py.Object, src guards.Source) (VariableT
 	return v, nil
 }
 
-// holdsFunctions reports whether the members of a real set are constants and functions, and records the functions.
+// holdsFunctions reports whether each object in s.history is a constant or a function. It adds the trackers of the
+// functions to s.members.
 func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	for _, o := range s.history {
 		if isImmutable(tx, o) {
@@ -290,9 +291,9 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
 }
 
-// wrapFunction guards a function that the user wrote by its code object, not by its identity. A new closure over the
-// same code therefore reuses the translation, and a function whose __code__ was replaced does not. Defaults and cells
-// are guarded where they are read.
+// wrapFunction returns the tracker of a function that the user wrote. The guard compares the function's code object,
+// not the function's identity. A new closure over the same code therefore reuses the translation, and a function whose
+// __code__ was replaced does not. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()

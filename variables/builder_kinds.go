@@ -27,8 +27,8 @@ func (w *wrapping) same(keep guards.Keep) []guards.Guard {
 	return []guards.Guard{guards.IDMatch(w.src, w.object(), keep)}
 }
 
-// refused returns the error for an object that cannot be tracked. The first verb of text is the place that the object
-// was read from.
+// refused returns the error for an object that cannot be tracked. `text` is a format string. Its arguments are the name
+// of the place from which the object was read, and then args.
 func (w *wrapping) refused(text string, args ...any) error {
 	return unsupported(exc.UntrackedObject, text, append([]any{w.src.Name()}, args...)...)
 }
@@ -40,11 +40,12 @@ var (
 	wrapByClass []wrapper
 )
 
-func init() { // set in init, since the wrappers call wrap for parts of their objects
+func init() { // set in init, since the wrappers call wrap, which reads these variables
 	wrapByKind = map[py.Kind]wrapper{
 		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical,
 		py.NotImplemented: wrapIdentical,
-		// The guard compares a property by identity and keeps it alive, since a property has no weak references.
+		// The guard compares a property by identity and keeps the property alive, since properties have no weak
+		// references.
 		py.Property: wrapIdentical,
 		py.Int:      wrapEqual, py.Float: wrapEqual, py.Complex: wrapEqual, py.Str: wrapEqual, py.Bytes: wrapEqual,
 		py.Tuple: wrapSequence, py.List: wrapSequence, py.FrozenSet: wrapFrozen, py.Slice: wrapSlice,

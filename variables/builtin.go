@@ -9,9 +9,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below implement
-// those that work on tracked values. CPython runs the others while translating, if all arguments are known and the call
-// is pure.
+// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below implement the
+// callables that work on tracked values. CPython runs the other callables while translating, if all arguments are known
+// and the call is pure.
 type BuiltinVariable struct {
 	Base
 	Fn   py.Object
@@ -53,7 +53,8 @@ func (b *BuiltinVariable) GetAttr(tx Translator, name string) (VariableTracker, 
 type builtinHandler func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
 
 // builtinHandlers maps the name of a builtin to its handler for tracked values. A handler that returns (nil, nil)
-// leaves the call to constant folding. The map is filled in init, since handlers call BuiltinVariable.Call again.
+// leaves the call to constant folding. The map is filled in init, since handlers call BuiltinVariable.Call, which reads
+// the map.
 var builtinHandlers map[string]builtinHandler
 
 func init() {
@@ -109,8 +110,9 @@ func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (Var
 	return Binary(tx, op, a[0], a[1])
 }
 
-// positional returns a handler that checks the number of arguments and calls h. It leaves a call with another number of
-// arguments, or with keywords, to constant folding, where CPython raises the error.
+// positional returns a handler that checks the number of arguments and calls h. For a call with another number of
+// arguments, or with keywords, the handler returns (nil, nil), so that CPython raises the error while folding
+// constants.
 func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {

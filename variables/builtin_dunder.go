@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// callDunder calls a special method of a builtin container by name: v.__len__(), list.__add__(v, w). It breaks the
-// graph for names that it does not know.
+// callDunder calls a special method of a builtin container by its name, as in v.__len__() or list.__add__(v, w). It
+// breaks the graph for names that it does not implement.
 func callDunder(tx Translator, v VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	bare, begins := strings.CutPrefix(name, "__")
@@ -84,9 +84,9 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number calls an instance's special method that is written in Python and returns a number of the given kind. If the
-// class has no such method, number returns the instance's builtin value (the int of an int subclass), or nil if there
-// is none.
+// number calls the special method `method` of an instance, which is written in Python. It refuses a result that is not
+// a number of type `kind`. If the class has no such method, number returns the instance's builtin value (the int of an
+// int subclass), or nil if there is none.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)
 	if err != nil {

@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// builtinIsInstance implements isinstance. If the value has a real object, CPython checks that object; otherwise the
-// value's type is checked along its MRO. CPython checks abstract classes.
+// builtinIsInstance implements isinstance. If the value has a real object, CPython checks that object. Otherwise,
+// CPython checks whether the value's type is a subclass of cls.
 func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
@@ -68,8 +68,8 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	return saysItIs(tx, v, t, cls)
 }
 
-// instanceOf implements isinstance for a tensor whose possible types decide it. Otherwise it returns nil, and the real
-// tensor of an input.
+// instanceOf implements isinstance for a tensor. `known` is the result, or nil if the tensor's possible types do not
+// determine it. `real` is a real tensor on which CPython can compute the result, or zero.
 func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known VariableTracker, real py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
 	if t.Class.IsNull() || t.Class == w.ParameterType {
@@ -77,7 +77,7 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 		if !real.IsNull() && asksForDtype(tx, cls) {
 			tx.Output().NeedField(t, 255)
 		}
-	} else if real = t.Real; !real.IsNull() { // an attribute marks an nn.Parameter
+	} else if real = t.Real; !real.IsNull() { // the attribute _is_param marks an nn.Parameter
 		if _, err := t.instanceAttr(tx, "_is_param"); err != nil {
 			return nil, real, err
 		}

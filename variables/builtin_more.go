@@ -110,7 +110,8 @@ func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	return nil, false, err
 }
 
-// appliedFunction returns the autograd.Function class if b is the class's `apply`, and nil for other builtins.
+// appliedFunction returns the subclass of autograd.Function whose method `apply` is b. It returns nil for other
+// builtins.
 func (b *BuiltinVariable) appliedFunction(tx Translator) *ClassVariable {
 	if !strings.HasSuffix(b.name, ".apply") || b.Fn.Kind() != py.Builtin {
 		return nil

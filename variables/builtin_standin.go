@@ -9,11 +9,11 @@ import (
 // replacement is the Python function or class that is called in place of a C callable. See python/godynamo/_polyfills.
 type replacement struct {
 	fn   py.Object // zero if the C callable has no replacement
-	fold bool      // whether the C callable itself may be called if all arguments are known
+	fold bool      // whether CPython may call the C callable itself while translating, if all arguments are known
 }
 
-// polyfillName is the name of an attribute that marks classes of godynamo._polyfills, and of a global that marks its
-// modules. The attribute's value is the role of the class.
+// polyfillName is the name of an attribute that marks the classes of godynamo._polyfills, and of a global that marks
+// the modules of that package. The attribute's value is the role of the class.
 const polyfillName = "__godynamo_polyfill__"
 
 // IsPolyfill reports whether globals belong to a module of godynamo._polyfills, whose Python code replaces C code.
@@ -33,7 +33,7 @@ func polyfillMark(tx Translator, class py.Object) string {
 }
 
 // polyfillMarker returns "end" or "decline" if v is one of the two marker classes, else "". It does not realize v, so
-// it adds no guard on a value of the program.
+// it adds no guard on a value of the user's program.
 func polyfillMarker(tx Translator, v VariableTracker) string {
 	var class py.Object
 	switch x := v.(type) {
@@ -64,8 +64,8 @@ func constSource(tx Translator, obj py.Object, text string) guards.Source {
 	return guards.NewConstSource(tx.Output().Const(obj), text)
 }
 
-// OurOwn returns the object of a tracker that was read inside a polyfill, and whether there is one. Such an object
-// never changes.
+// OurOwn returns the real object of v and true if code of a polyfill read the object. Such an object never changes. For
+// other values, OurOwn returns false.
 func OurOwn(v VariableTracker) (py.Object, bool) {
 	if v.Source() == nil || v.Source().GuardSource() != guards.SourcePolyfill {
 		return py.Object{}, false
@@ -194,8 +194,9 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 }
 
 // StandInVariable is an object of a C type that the translated code made, such as an itertools iterator. While
-// translating, an instance of a class of godynamo._polyfills replaces it. If the object must exist at run time, the
-// instance's method `_escape` returns a callable and arguments that make a real object in the same state.
+// translating, a polyfill replaces the object: an instance of a class of godynamo._polyfills. If the object must exist
+// at run time, the polyfill's method `_escape` returns a callable and arguments that make a real object in the same
+// state.
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
@@ -252,7 +253,7 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 }
 
 // spent returns an error if the real object of a stand-in exists already, since the real object holds the state from
-// then on. The members of a `_group` share state, so all of them become real when one does.
+// then on. Stand-ins with the same `_group` share state, so when one of them becomes a real object, all of them do.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {
@@ -320,8 +321,9 @@ func (s *StandInVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	return r, err
 }
 
-// MadeAt returns the step of the outermost frame at which a stand-in was made, or 0 for other values. If no real object
-// can be made in the stand-in's current state, CPython makes the object at that step.
+// MadeAt returns the step of the outermost frame at which a stand-in was made, or 0 for other values. A step is the
+// translation of one instruction. If no real object can be made in the stand-in's current state, CPython makes the
+// object at that step.
 func MadeAt(v VariableTracker) int {
 	if s, ok := v.(standIn); ok {
 		return s.parts().madeAt

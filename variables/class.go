@@ -8,7 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ClassVariable is a class that the user or a library defines. Classes with a builtin handler have a BuiltinVariable.
+// ClassVariable is a class that the user or a library defines. Classes with a builtin handler are BuiltinVariables
+// instead.
 type ClassVariable struct {
 	Base
 	Class py.Object
@@ -265,7 +266,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }
 
-// bindMeta returns an attribute of the metaclass that is read through the class.
+// bindMeta returns m, the attribute `name` of the metaclass, bound to the class.
 func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (VariableTracker, error) {
 	meta := tx.World().Metaclass(tx, c.Class)
 	switch m.Kind() {
@@ -465,12 +466,13 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true,
 	"__init__": true}
 
-// ownersMethod calls a method written in C of class owner on self, even if self's class overrides the method.
+// ownersMethod calls, on self, a method written in C that the class `owner` defines, even if self's class overrides the
+// method.
 func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
 		!dictReads[name] {
-		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // would break its order
+		return nil, unsupported(exc.CallUnsupported, "dict.%s of an OrderedDict", name) // would corrupt its order
 	}
 	t, err := PythonType(tx, self)
 	if err != nil {
@@ -568,7 +570,7 @@ func (o *ObjectVariable) plainAttr(tx Translator, name string) (VariableTracker,
 	return v, err
 }
 
-// objectSlot calls a special method that `object` defines. It returns false if name is not one of those that it knows.
+// objectSlot calls a special method that `object` defines. It returns false if it does not implement `name`.
 func (o *ObjectVariable) objectSlot(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	attr, _ := ConstStr(tx, MustRealize(tx, arg(args, 0)))
 	switch {
@@ -638,7 +640,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 }
 
 // dynamicAttr returns an attribute that the module computes, by a module-level __getattr__ (PEP 562) or by a descriptor
-// of its class. It reads only modules of torch. It guards flags and assumes that other objects do not change.
+// of its class. It reads only modules of torch. It guards an attribute that can change, such as a flag, and assumes
+// that other attributes do not change.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Members of enum classes are constants. CPython runs their operations that the enum module defines. Operations that
-// the user's enum class defines are inlined.
+// Members of enum classes are constants. If the enum module defines an operation on members, CPython runs the
+// operation. If the user's enum class defines it, the operation is inlined.
 
 // enumMember returns v as a constant if it is a member of an enum class.
 func enumMember(tx Translator, v VariableTracker) (*ConstantVariable, bool) {
@@ -23,7 +23,7 @@ func byEnum(tx Translator, fn py.Object) bool {
 }
 
 // memberMethod returns a special method that is written in Python, bound to an enum member. It returns nil for other
-// values and other methods. Unless enums is true, it also returns nil for methods that the enum module defines.
+// values and other methods. Unless `enums` is true, it also returns nil for methods that the enum module defines.
 func memberMethod(tx Translator, v VariableTracker, name string, enums bool) VariableTracker {
 	c, ok := enumMember(tx, v)
 	if !ok {
@@ -37,7 +37,8 @@ func memberMethod(tx Translator, v VariableTracker, name string, enums bool) Var
 	return NewMethod(tx.Build(d, guards.NewTypeAttrSource(classSource(tx, class), name)), c, nil)
 }
 
-// readsMember guards the parts of an enum member's text: its name, its value and its class's name.
+// readsMember guards what the text of an enum member may contain: the member's name and value, and the name of its
+// class.
 func readsMember(tx Translator, o py.Object) error {
 	typeName(tx, o.Type())
 	for _, name := range []string{"_name_", "_value_"} {
@@ -52,8 +53,8 @@ func readsMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// foundMember adds guards for an enum member that CPython computed: its class still maps the member's value to this
-// member.
+// foundMember is called for an enum member that CPython computed. It guards that the enum class still maps the member's
+// value to this member.
 func foundMember(tx Translator, o py.Object) error {
 	w, s := tx.World(), tx.Scope()
 	if !w.IsEnum(s, o) {
@@ -79,9 +80,9 @@ func foundMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// findsMember returns the member that an enum class has for a value and guards it. It returns nil if there is no such
-// member. It refuses unhashable values, which Enum.__new__ compares with all members. If the class has special methods,
-// it also refuses values without a member, since Flag creates a new member for them.
+// findsMember returns the member of an enum class that has a given value, and guards this look-up. It returns nil if
+// there is no such member. It refuses unhashable values, which Enum.__new__ compares with all members. If the class has
+// special methods, it also refuses values without a member, since Flag creates a new member for them.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)

@@ -9,9 +9,9 @@ import (
 )
 
 // Every look-up of a name along a class's MRO calls World.Looked, through py.Scope.OnTypeLookup. Looked guards the kind
-// of object that was found. If the program uses the object, its value gets guards of its own. The MRO, metaclass and
-// name of a class are guarded where they are read. The memo of a guard program compares one version tag per class for
-// all of these guards.
+// of object that was found. If the program uses the object, the object's value gets guards of its own. The MRO,
+// metaclass and name of a class are guarded where they are read. The memo of a guard program, with which a call skips
+// guards on unchanged objects, compares one version tag per class for all of these guards.
 
 // classLookup identifies something that was read of a class: a name that was looked up, or one of the facts "bases",
 // "type", "name" and so on.
@@ -59,8 +59,8 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 }
 
 // Overlooked returns the graph break for a look-up that found an outdated value of a class attribute: the frame has
-// stored a new value, but that effect has not run yet. It returns nil if there was no such look-up. The translator
-// calls it after each instruction and, if the graph breaks, discards the instruction's result.
+// recorded an effect that stores a new value, but the effect has not run yet. It returns nil if there was no such
+// look-up. The translator calls it after each instruction and, if the graph breaks, discards the instruction's result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It adds a guard if the program can assign __class__ of the class.
@@ -117,7 +117,8 @@ func (w *World) mayChange(tx Translator, class py.Object) bool {
 	return !known && (w.GuardNNModules || !py.IsSubtype(class, w.NNModule))
 }
 
-// lacks guards that a class of the MRO does not define a name. super() then finds that name in a later class.
+// lacks guards that `class`, one of the classes of an MRO, does not define `name` itself. super() then finds the name
+// in a later class of the MRO.
 func (w *World) lacks(tx Translator, class py.Object, name string) {
 	if !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
 		return

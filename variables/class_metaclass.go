@@ -7,7 +7,7 @@ import (
 )
 
 // A metaclass can define special methods in Python, which implement operations on its classes. Methods that metaMethod
-// finds are inlined. CPython never computes on such classes while translating.
+// finds are inlined. While translating, CPython never computes with a class whose metaclass defines such methods.
 
 // metaSpecials are the special methods that a C function may call on a class passed to it.
 var metaSpecials = []string{
@@ -21,8 +21,8 @@ var metaSpecials = []string{
 	"__fspath__", "__missing__", "keys",
 }
 
-// plainMetaclass reports whether CPython may compute with a class: its metaclass defines none of these methods in user
-// code. By default, the methods are metaSpecials.
+// plainMetaclass reports whether CPython may compute with a class. It may if user code of the metaclass defines none of
+// the methods in `names`, which are metaSpecials by default.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
 	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
@@ -40,9 +40,9 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 	return true
 }
 
-// computable returns an error if CPython may not compute with objs, since one of these special methods is user code. It
-// checks the metaclass of each class and the class of each enum member, in nested containers also. By default, the
-// methods are metaSpecials for a class and heldSpecials for an enum member.
+// computable returns an error if CPython may not compute with objs because user code defines one of the special methods
+// in `names`. It checks the metaclass of each class and the class of each enum member, in nested containers also. By
+// default, `names` are metaSpecials for a class and heldSpecials for an enum member.
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -156,8 +156,8 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 	return true
 }
 
-// fact guards that __module__, __qualname__ or __doc__ of a class equals value. It refuses a value that is neither a
-// str nor None.
+// fact guards that the attribute `name` of a class (__module__, __qualname__ or __doc__) equals `value`. It refuses a
+// `value` that is neither a str nor None.
 func (w *World) fact(tx Translator, class py.Object, name string, value py.Object) error {
 	key := classLookup{class: class, fact: name}
 	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
@@ -254,9 +254,9 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside adds a guard that a class is not a subclass of cls, if an abstract class is among asked. The class could
-// be registered with that abstract class later. A positive result needs no such guard, since a registration is never
-// undone.
+// staysOutside adds a guard that `class` is not a subclass of `cls`, if one of the classes in `asked` is abstract. The
+// program could register `class` with that abstract class later. A positive result needs no such guard, since a
+// registration is never undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

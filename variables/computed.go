@@ -283,7 +283,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 		}
 	}
 	letter, number := numberLetter(tx, v)
-	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // too many digits raise
+	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // an int with too many digits raises
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(v.Type))
 	}
 	example, err := s.Call(v.Type)
@@ -404,7 +404,8 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule returns the function of this name of _called/computed.py, and its result for the zero value of class.
+// computedModule returns the function of this name in _called/computed.py, and the result of that function for the
+// value class().
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
 	m, err := s.Import("godynamo._called.computed")
@@ -423,8 +424,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber reports whether an operation of an inline graph may take this computed number. It may if the number's
-// value does not affect the metadata of the result.
+// TakesNumber reports whether an operation of a graph that runs operation by operation may take this computed number.
+// The operation may take it if the number's value does not affect the metadata of the result.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {

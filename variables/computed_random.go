@@ -40,7 +40,7 @@ func (w *World) isRandom(class py.Object) bool {
 	return class == w.randomType || class == w.systemRandom
 }
 
-// drawn calls a method of a generator, found in the class under this name. It returns false for methods that are not in
+// drawn calls `method`, which `class` has under this name, on a generator. It returns false for methods that are not in
 // drawings.
 func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
@@ -159,7 +159,7 @@ func (d *draw) state(operands []VariableTracker, known []py.Object) (VariableTra
 	return NoneConst(), nil
 }
 
-// several draws a list of as many items as example has.
+// several implements a method that returns a new list. The list has as many items as the example result.
 func (d *draw) several(example py.Object, operands []VariableTracker, known []py.Object) (VariableTracker, error) {
 	n, ok := py.Answered(d.tx.Scope().Len(example))
 	if !ok || n > maxDrawn {
@@ -257,7 +257,7 @@ func (d *draw) event(class py.Object, operands []VariableTracker) (*ComputedVari
 	return v, nil
 }
 
-// items returns a list whose n items are computed: they are the items of a list that an event computed.
+// items returns a list of n computed values, which are the items of a list that an event computes.
 func (d *draw) items(list *ComputedVariable, n int, class py.Object, limit int64) (VariableTracker, error) {
 	out := make([]VariableTracker, n)
 	for i := range out {
@@ -357,8 +357,8 @@ func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	return s.Items(list), nil
 }
 
-// oneType returns the plain type that all values share, and a limit of the ints among them. It returns the zero Object
-// if the types differ or are not plain.
+// oneType returns the plain type that all values share, and a bound of the absolute values of the ints among them. It
+// returns the zero Object if the types differ or are not plain.
 func oneType(tx Translator, values []py.Object) (class py.Object, limit int64) {
 	limit = 1
 	for _, v := range values {

@@ -143,8 +143,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps a result that CPython computed from constants. A list, tuple or dict becomes a tracker of a new
-// object that the translated code made, whose items it may change.
+// immutableResult wraps a result that CPython computed from constants. A list, tuple or dict is wrapped as a new object
+// that the translated code made, so that this code may change the object.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {

@@ -50,8 +50,8 @@ func (w *World) anyNumpy(objs []py.Object) bool {
 	return false
 }
 
-// computeKnown computes an operator on known operands. kind is "binary", "unary" or "compare", and op is the number of
-// the operator within its kind.
+// computeKnown computes an operator on known operands. `kind` is "binary", "unary" or "compare", and `op` is the number
+// of the operator among those of its kind.
 func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
 	defer func() { namesTypes(tx, err, objs) }()

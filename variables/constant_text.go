@@ -433,8 +433,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping reports whether `text % v` treats v as a mapping, in which case unused items of v are no error. It does if
-// v's type implements subscription and v is neither a tuple nor a text.
+// isMapping reports whether `text % v` treats v as a mapping, in which case unused items of v are no error. It treats v
+// as a mapping if v's type implements subscription and v is neither a tuple nor a text.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:
@@ -517,7 +517,7 @@ func formatMethod(tx Translator, format py.Object, args []VariableTracker, kwarg
 	}
 	flat := s.Items(fields) // flat is (literal, key or None, conversion, spec) for each field
 	out, computed := "", false
-	// parts is the text before out, if some of that text is computed at run time.
+	// If some of the text is computed at run time, parts holds the texts that precede `out`.
 	var parts []VariableTracker
 	for i := 0; i+3 < len(flat); i += 4 {
 		out += py.GoString(flat[i])

@@ -52,8 +52,8 @@ func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 // Plain reports whether the dict is an exact dict.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
-// Swap replaces the i-th value and returns the value before, with which another call of Swap restores it. It records no
-// effect of the program.
+// Swap replaces the i-th value and returns the old one. Another call of Swap with the old value restores the dict. Swap
+// records no effect of the program.
 func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
 	before, d.values[i] = d.values[i], v
 	return before
@@ -74,8 +74,8 @@ func (d *DictVariable) Children() []VariableTracker {
 	return out
 }
 
-// entry returns the position of a key, or -1 if the dict has no such key. It returns an error of hash(key) as an
-// exception of the program.
+// entry returns the position of a key, or -1 if the dict has no such key. If hash(key) raises, entry returns the error
+// as an exception of the user's program.
 func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object, error) {
 	k, err := d.keyObject(tx, key)
 	if err != nil {
@@ -185,8 +185,8 @@ func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	return c, nil
 }
 
-// isOrdered reports whether d is an OrderedDict. An OrderedDict keeps its order apart from the hash table's, and
-// compares by its order.
+// isOrdered reports whether d is an OrderedDict. An OrderedDict stores its order separately from its hash table, and
+// two OrderedDicts are equal only if their orders are.
 func (d *DictVariable) isOrdered(tx Translator) bool {
 	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }

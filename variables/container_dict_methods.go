@@ -11,7 +11,7 @@ type dictMethod struct {
 }
 
 // dictMethods maps the name of a dict method to its implementation. It is filled in init, since the methods call
-// DictVariable.CallMethod again.
+// DictVariable.CallMethod, which reads the map.
 var dictMethods map[string]dictMethod
 
 // orderedMethods maps the names of methods that OrderedDict overrides or adds to their implementations.
@@ -155,7 +155,7 @@ func fromKeys(tx Translator, class py.Object, args []VariableTracker) (VariableT
 	return d, nil
 }
 
-// lastArgument returns the argument `last` of a method of OrderedDict.
+// lastArgument returns the value of the argument `last` of popitem or move_to_end of an OrderedDict.
 func lastArgument(tx Translator, args []VariableTracker, at int, kwargs []Kw) (bool, error) {
 	if len(kwargs) > 0 {
 		kw := kwargs[0]

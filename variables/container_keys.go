@@ -22,7 +22,7 @@ type userKey struct {
 	instance *ObjectVariable
 }
 
-// keyObject returns the stand-in of v as a key. It returns an exception of hash(v) as exc.Observed.
+// keyObject returns the stand-in of v as a key. It returns an exception that hash(v) raises as an exc.Observed.
 func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -124,8 +124,8 @@ func sameInt(a, b py.Object) bool {
 	return ok && ok2 && x == y
 }
 
-// plainHash reports whether a class hashes and compares as base, the builtin type that it extends. A zero class means
-// base itself.
+// plainHash reports whether instances of `class` hash and compare as instances of `base` do, the builtin type that
+// `class` extends. A zero `class` means `base` itself.
 func plainHash(tx Translator, class, base py.Object) bool {
 	if class.IsNull() || class == base {
 		return true
@@ -148,8 +148,8 @@ func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, er
 	return f.Fn, nil
 }
 
-// identity returns the stand-in of a value that compares by identity. Comparing the value with the other members adds
-// guards that they are distinct objects.
+// identity returns the stand-in of a value that compares by identity. It adds guards that the value and each other
+// member of the same kind are distinct objects.
 func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
 	if o, ok := tx.World().identities[v]; ok {
 		return o, nil

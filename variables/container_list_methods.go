@@ -18,8 +18,8 @@ type array interface {
 	changed()
 }
 
-// rearranging describes a method that rearranges items. args has a letter for each argument: 'x' for an item, '*' for
-// an iterable of items, 'k' for a known index, 'o' for an optional known index. item is true if the method returns an
+// rearranging describes a method that rearranges items. `args` has a letter for each argument: 'x' for an item, '*' for
+// an iterable of items, 'k' for a known index, 'o' for an optional known index. `item` is true if the method returns an
 // item.
 type rearranging struct {
 	args string
@@ -129,7 +129,7 @@ func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (Varia
 		return NoneConst(), true
 	case name == "pop" && len(args) == 0 && n > 0:
 		v := (*row)[n-1]
-		// Another slice may share the array. Without spare capacity, the next append copies the array and does not
+		// Another Go slice may share the array. Without spare capacity, the next append copies the array and does not
 		// overwrite the other slice's item.
 		*row = (*row)[: n-1 : n-1]
 		return v, true

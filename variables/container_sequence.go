@@ -308,8 +308,7 @@ func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
 // Kind implements VariableTracker.
 func (*RangeVariable) Kind() string { return "RangeVariable" }
 
-// maxUnroll bounds the number of items of a range, of a repeated sequence or of an iterator that are tracked one by
-// one.
+// maxUnroll bounds how many items of a range, a repeated sequence or an iterator are tracked one by one.
 const maxUnroll = 100_000
 
 // unrolls reports whether n items, repeated k times, are at most maxUnroll items. It divides, since n*k may overflow.

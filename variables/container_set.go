@@ -124,8 +124,8 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 }
 
 // Items implements Sequence and returns the items in CPython's iteration order. It breaks the graph if a set of several
-// items contains one that may hash by its address, since the order is then unknown. The order of a set that existed
-// before the frame ran depends on that set's history, so it is guarded.
+// items contains an item whose hash may depend on its address, since the order is then unknown. The order of a set that
+// existed before the frame ran depends on that set's history, so it is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
 	if err != nil {
@@ -246,7 +246,7 @@ func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, erro
 	return set, observed(err)
 }
 
-// settleOrder finds an order of adding the items that produces the set's iteration order.
+// settleOrder finds an order of the items such that adding them in this order produces the set's iteration order.
 func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// setMethods describes the methods of set. takes is 'i' for one item, '0' for no argument, '1' for one iterable, and
-// 's' for any number of iterables. changes is true if the method changes the set. result names what the method returns:
-// "none", a "set", or a plain "value".
+// setMethods describes the methods of set. `takes` is 'i' for one item, '0' for no argument, '1' for one iterable, and
+// 's' for any number of iterables. `changes` is true if the method changes the set. `result` names what the method
+// returns: "none", a "set", or a plain "value".
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
@@ -187,7 +187,8 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if err := s.refresh(tx, s.real, nil); err != nil {
 		return nil, err
 	}
-	// At run time, origin has the same table, so its method pop removes the same item. Later calls of pop also do.
+	// At run time, origin has the same table, so origin.pop() removes the same item. The same holds for later calls of
+	// pop.
 	if !s.origin.IsNull() {
 		return v, methodEffect(tx, s, "pop", nil)
 	}

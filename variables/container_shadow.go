@@ -274,7 +274,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		switch v.(type) {
 		case *ShadowVariable, *ConstantVariable, *TupleVariable:
 		case *ListVariable, *DequeVariable, *SetVariable, *DictVariable:
-			if inplace && v == a && !left { // the operator changes this container
+			if inplace && v == a && !left { // the operator changes this object
 				return nil, false, nil
 			}
 		default: // v's methods may take precedence

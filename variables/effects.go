@@ -95,8 +95,9 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 	})
 }
 
-// lettingGo refuses to drop a value whose deallocation may run code (World.Replaceable). It adds a guard that a value
-// which a later call reads from the same place can also be dropped without running code.
+// lettingGo is called when the program drops the value `old`. It refuses a value whose deallocation may run code
+// (World.Replaceable). If `old` existed before the frame ran, lettingGo may add a guard that a later call can also drop
+// the value that it reads from the same source without running code.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

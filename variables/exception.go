@@ -14,7 +14,8 @@ import (
 // attributes therefore work as for any object.
 //
 // An exception raised while translating lacks the traceback that CPython would add, so it must not leave the frame. If
-// the exception is needed as a real object, the translation restarts and lets CPython raise it at the step RaisedAt.
+// the exception is needed as a real object, the translation restarts and lets CPython raise it at the step RaisedAt (a
+// step is the translation of one instruction).
 type exceptionState struct {
 	args     []VariableTracker
 	opaque   bool // whether args are unknown, so that only CPython has the exact text

@@ -156,8 +156,8 @@ func subset(tx Translator, o *ObjectVariable, members []VariableTracker) (Variab
 }
 
 // ReraiseGroup implements PREP_RERAISE_STAR. It returns the exception to raise after the `except*` clauses, or nil for
-// none. left are the exceptions that the clauses raised or did not handle. If there are several, it breaks the graph
-// and CPython combines them.
+// none. `left` holds the exceptions that the clauses raised or did not handle. If there are several, ReraiseGroup
+// breaks the graph, and CPython combines them.
 func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker) (VariableTracker, error) {
 	var found []VariableTracker
 	for _, e := range left {

@@ -16,7 +16,7 @@ func Sizes(ns ...int) []Size {
 	return out
 }
 
-// Constants returns constant sizes as ints; ok is false if one of them is no constant.
+// Constants returns constant sizes as ints; ok is false if one of them is not a constant.
 func Constants(sizes []Size) (ns []int, ok bool) {
 	ns = make([]int, len(sizes))
 	for i, s := range sizes {
@@ -29,8 +29,8 @@ func Constants(sizes []Size) (ns []int, ok bool) {
 	return ns, true
 }
 
-// constant returns a constant size as an int. The rule fails for any other size, since this operand selects what is
-// computed.
+// constant returns a constant size as an int. For any other size, the rule has no answer, since this operand determines
+// what is computed.
 func (c *call) constant(s Size) int {
 	n, ok := s.Const()
 	if !ok {
@@ -51,8 +51,8 @@ func (c *call) fixed(s Size) int {
 	return int(n)
 }
 
-// decide reports whether a condition holds. If the facts do not decide it, the sizes of the call that is translated do,
-// and the condition is recorded.
+// decide reports whether a condition holds. If the known facts do not decide it, the sizes of the call that is
+// translated do, and the condition is recorded.
 func (c *call) decide(cond sym.Cond) bool {
 	holds, ok := c.Env.Decide(cond, c.Why)
 	if !ok {
@@ -88,13 +88,13 @@ func (c *call) add(a Size, n int) Size { return c.Env.Add(a, sym.Const(int64(n))
 
 func (c *call) times(a Size, n int) Size { return c.Env.Mul(a, sym.Const(int64(n))) }
 
-// quotient returns a // b, rounded down. It must be known that b is not 0.
+// quotient returns a // b, rounded down. The known facts must show that b is not 0.
 func (c *call) quotient(a, b Size) Size { return c.Env.FloorDiv(a, b) }
 
 // divides reports whether b, which is not 0, divides a.
 func (c *call) divides(b, a Size) bool { return c.decide(sym.Zero(c.Env.Mod(a, b))) }
 
-// numel is the number of elements.
+// numel returns the number of elements of a tensor with this shape.
 func (c *call) numel(shape []Size) Size {
 	n := one
 	for _, s := range shape {

@@ -55,7 +55,7 @@ func (c *call) convert(t *Tensor, v Value) {
 	case Device:
 		t.Device = v
 	case Str:
-		if Device(v) != t.Device { // "cuda" may be any index
+		if Device(v) != t.Device { // "cuda" may stand for any index
 			c.bad = true
 		}
 	default:
@@ -63,8 +63,8 @@ func (c *call) convert(t *Tensor, v Value) {
 	}
 }
 
-// made returns a new tensor of a given shape. It reads the keyword operands dtype and device, and those that have no
-// effect on the result.
+// made returns a new tensor of a given shape. It reads the keyword operands dtype and device, whose defaults are the
+// parameters, and the keyword operands that have no effect on the result.
 func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {
@@ -73,7 +73,7 @@ func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 			t.Device = v
 		case Str:
 			t.Device = Device(v)
-			c.bad = c.bad || v != "cpu" // other devices may lack their index
+			c.bad = c.bad || v != "cpu" // the text of another device may lack the index
 		default:
 			c.bad = true
 		}

@@ -3,7 +3,7 @@ package shapes
 // Dtype is the name of a torch.dtype, such as "float32".
 type Dtype string
 
-// The dtypes that the rules support. The rules have no answer for other dtypes.
+// The dtypes that the rules support. For other dtypes, a rule has no answer.
 const (
 	torchBool       Dtype = "bool"
 	torchUint8      Dtype = "uint8"
@@ -54,7 +54,7 @@ var complexOf = map[Dtype]Dtype{torchFloat16: torchComplex32, torchBfloat16: tor
 
 var realOf = map[Dtype]Dtype{torchComplex32: torchFloat16, torchComplex64: torchFloat32, torchComplex128: torchFloat64}
 
-// promote is torch.promote_types; "" means no dtype yet.
+// promote implements torch.promote_types. The dtype "" stands for the absence of an operand.
 func promote(a, b Dtype) Dtype {
 	switch {
 	case a == "" || a == b:
@@ -76,13 +76,13 @@ func promote(a, b Dtype) Dtype {
 	case rank[a] < rank[b]:
 		return b
 	case kinds[a] == intKind:
-		return torchInt16 // of torchUint8 and torchInt8
+		return torchInt16 // promoted from torchUint8 and torchInt8
 	}
-	return torchFloat32 // of torchFloat16 and torchBfloat16
+	return torchFloat32 // promoted from torchFloat16 and torchBfloat16
 }
 
-// combine returns the dtype of the operand with the higher priority, unless the other operand's dtype is of a higher
-// kind, such as float above int. See torch.result_type.
+// combine returns the dtype of the operand with the higher priority, unless the other operand's dtype is of a
+// higher kind: see torch.result_type.
 func combine(higher, lower Dtype) Dtype {
 	switch {
 	case kinds[higher] == complexKind:
@@ -98,7 +98,7 @@ func combine(higher, lower Dtype) Dtype {
 	return higher
 }
 
-// resultType is torch.result_type of tensors and numbers.
+// resultType implements torch.result_type for tensors and numbers.
 func (c *call) resultType(operands ...Value) Dtype {
 	var dims, zero, number Dtype
 	for _, v := range operands {

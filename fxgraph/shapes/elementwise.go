@@ -23,7 +23,7 @@ func init() {
 }
 
 // Elementwise reports whether an operation, given by its printed name, has the same result for a batch as for each
-// tensor of the batch alone. It holds for operands of equal rank.
+// tensor of the batch alone. The answer is valid for operands of equal rank.
 func Elementwise(method bool, name string) bool {
 	if method {
 		name = "." + name

@@ -38,9 +38,9 @@ func getitem(c *call) Value {
 			takes++
 		case *Tensor:
 			if kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
-				return c.fail() // a mask, or an index tensor without dimensions
+				return c.fail() // a mask, or a tensor without dimensions, which torch treats as an int
 			}
-			if tensors != nil && last != i-1 { // the dimensions in between would move to the end
+			if tensors != nil && last != i-1 { // torch would move the dimensions of the index tensors to the front
 				return c.fail()
 			}
 			takes++
@@ -73,7 +73,7 @@ func getitem(c *call) Value {
 			out = append(out, c.sliced(v, t.Shape[at]))
 			at++
 		case *Tensor:
-			if tensors != nil { // all index tensors go where the first is
+			if tensors != nil { // the dimensions of all index tensors go where the first one is
 				out, tensors = append(out, c.broadcast(tensors...)...), nil
 			}
 			at++
@@ -124,7 +124,7 @@ func (c *call) sliced(s Slice, size Size) Size {
 	return c.quotient(c.add(n, step-1), sym.Const(int64(step)))
 }
 
-// gather yields a tensor with the index's shape.
+// gather is the rule of torch.gather. The result has the shape of the index.
 func gather(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")
@@ -137,7 +137,7 @@ func gather(c *call) Value {
 	return t.with(index.Shape)
 }
 
-// indexSelect selects along one dimension by a vector of indices.
+// indexSelect is the rule of torch.index_select, which selects along one dimension by a vector of indices.
 func indexSelect(c *call) Value {
 	c.only(3)
 	t, index := c.tensor(0, "input"), c.tensor(2, "index")

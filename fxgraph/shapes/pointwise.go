@@ -13,7 +13,7 @@ func (c *call) broadcast(shapes ...[]Size) []Size {
 	for _, s := range shapes {
 		for i, size := range s {
 			at := &out[n-len(s)+i]
-			switch { // a constant 1 needs no condition; other sizes are compared with each other before 1
+			switch { // a constant 1 needs no condition; for other sizes, equality is asked first
 			case size.Is(1):
 			case at.Is(1):
 				*at = size
@@ -47,8 +47,8 @@ func (c *call) pointwise(d Dtype, operands ...Value) *Tensor {
 	return &Tensor{c.broadcast(shapes...), d, c.device(operands...)}
 }
 
-// same returns a rule for operations whose result has the shape, dtype and device of the first operand. `names` are the
-// other operands, which have no effect on the result.
+// same returns a rule whose result has the shape, dtype and device of the first operand. The other operands, whose
+// names are given, have no effect on the result.
 func same(names ...string) rule {
 	return func(c *call) Value {
 		c.only(1 + len(names))
@@ -58,7 +58,7 @@ func same(names ...string) rule {
 	}
 }
 
-// alone works like same, but accepts the other operands only by keyword.
+// alone is like same, but the rule accepts all operands except the first only by keyword.
 func alone(names ...string) rule {
 	inner := same(names...)
 	return func(c *call) Value {
@@ -74,7 +74,7 @@ func triangle(c *call) Value {
 	return c.tensor(0, "input")
 }
 
-// activation is sameFloat for operations whose other operands are not tensors.
+// activation is like sameFloat, but the rule has no answer if another positional operand is a tensor.
 func activation(names ...string) rule {
 	inner := sameFloat(names...)
 	return func(c *call) Value {
@@ -87,7 +87,7 @@ func activation(names ...string) rule {
 	}
 }
 
-// tensors restricts a rule to tensor operands: numbers are not accepted.
+// tensors returns a rule that has no answer if a positional operand is not a tensor, and else that of inner.
 func tensors(inner rule) rule {
 	return func(c *call) Value {
 		for _, v := range c.args {
@@ -99,7 +99,7 @@ func tensors(inner rule) rule {
 	}
 }
 
-// sameFloat is same for floating-point and complex tensors.
+// sameFloat is like same, but the rule accepts only floating-point and complex tensors.
 func sameFloat(names ...string) rule {
 	return func(c *call) Value {
 		t := c.tensor(0, "input")
@@ -121,7 +121,8 @@ func floatUnary(c *call) Value {
 	return t.as(c.DefaultDtype)
 }
 
-// binary is a rule whose result has the result type of two operands. names are further keyword operands.
+// binary returns the rule of an elementwise operation on two operands. The dtype of the result is their
+// torch.result_type. Further operands with these names have no effect on the result.
 func binary(names ...string) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -131,7 +132,7 @@ func binary(names ...string) rule {
 	}
 }
 
-// arithmetic is binary for operations that are undefined on two bools (subtraction, remainders).
+// arithmetic is like binary, for operations that are undefined on two bools (subtraction, remainders).
 func arithmetic(names ...string) rule {
 	inner := binary(names...)
 	return func(c *call) Value {
@@ -143,7 +144,7 @@ func arithmetic(names ...string) rule {
 	}
 }
 
-// power is arithmetic with a second operand named exponent.
+// power is the rule of torch.pow, whose second operand is named exponent.
 func power(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "exponent")
@@ -154,7 +155,7 @@ func power(c *call) Value {
 	return c.pointwise(d, a, b)
 }
 
-// trueDivide yields floating point, unless a rounding mode is given.
+// trueDivide is the rule of torch.div. The result is floating-point, unless a rounding mode is given.
 func trueDivide(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -165,7 +166,7 @@ func trueDivide(c *call) Value {
 	return c.pointwise(d, a, b)
 }
 
-// comparison yields bools.
+// comparison is the rule of elementwise comparisons, which yield bools.
 func comparison(c *call) Value {
 	c.only(2)
 	a, b := c.at(0, "input"), c.at(1, "other")
@@ -173,7 +174,7 @@ func comparison(c *call) Value {
 	return c.pointwise(torchBool, a, b)
 }
 
-// bitwise yields the result type of integers and bools.
+// bitwise is the rule of bitwise operations on integers and bools.
 func bitwise(c *call) Value {
 	v := binary()(c).(*Tensor)
 	if v.Dtype.floating() {
@@ -182,7 +183,7 @@ func bitwise(c *call) Value {
 	return v
 }
 
-// absolute yields real numbers.
+// absolute is the rule of torch.abs. The absolute values of complex numbers are real.
 func absolute(c *call) Value {
 	c.only(1)
 	t := c.tensor(0, "input")
@@ -192,13 +193,13 @@ func absolute(c *call) Value {
 	return t
 }
 
-// test yields a bool for each element.
+// test is the rule of elementwise tests, such as torch.isnan, which yield bools.
 func test(c *call) Value {
 	c.only(1)
 	return c.tensor(0, "input").as(torchBool)
 }
 
-// where selects elements from two operands by a condition.
+// where is the rule of torch.where, which selects elements from two operands by a condition.
 func where(c *call) Value {
 	return c.chosen(c.tensor(0, "condition"), c.at(1, "input"), c.at(2, "other"))
 }
@@ -216,7 +217,7 @@ func (c *call) chosen(cond *Tensor, a, b Value) Value {
 	return c.pointwise(c.resultType(a, b), cond, a, b)
 }
 
-// clamp limits elements to a range.
+// clamp is the rule of torch.clamp, which limits elements to a range.
 func clamp(c *call) Value {
 	c.only(3)
 	operands := []Value{c.tensor(0, "input")}
@@ -228,7 +229,7 @@ func clamp(c *call) Value {
 	return c.pointwise(c.resultType(operands...), operands...)
 }
 
-// maskedFill keeps the dtype of its first operand.
+// maskedFill is the rule of torch.masked_fill. The result has the dtype of the first operand.
 func maskedFill(c *call) Value {
 	c.only(3)
 	t, mask := c.tensor(0, "input"), c.tensor(1, "mask")
@@ -237,7 +238,7 @@ func maskedFill(c *call) Value {
 	return t.with(c.broadcast(t.Shape, mask.Shape))
 }
 
-// inPlaceFirst returns the first operand itself.
+// inPlaceFirst is the rule of in-place operations, which return their first operand itself.
 func inPlaceFirst(c *call) Value {
 	t, ok := c.args[0].(*Tensor)
 	if !ok {

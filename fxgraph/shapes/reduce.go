@@ -85,7 +85,7 @@ func truthDtype(_ *call, t *Tensor) Dtype {
 
 func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
 
-// nonEmpty restricts a reduction to tensors with elements.
+// nonEmpty returns a rule that has no answer for a tensor without elements, and else that of inner.
 func nonEmpty(inner rule) rule {
 	return func(c *call) Value {
 		if t, ok := c.at(0, "input").(*Tensor); !ok || c.eq(c.numel(t.Shape), Size{}) {
@@ -103,8 +103,8 @@ func argReduction(c *call) Value {
 	return nonEmpty(reduction(indexDtype))(c)
 }
 
-// single is the rule of torch.max and torch.min. With a dim, the result is (values, indices). For one tensor alone, it
-// is one value. For two tensors, the operation is elementwise.
+// single is the rule of torch.max and torch.min. With a dim, the result is (values, indices). For one tensor without a
+// dim, it is one value. For two tensors, it is the elementwise maximum or minimum.
 func single(c *call) Value {
 	if len(c.args) == 1 && len(c.kwargs) == 0 {
 		return nonEmpty(reduction(ownDtype))(c)
@@ -127,7 +127,7 @@ func single(c *call) Value {
 	return List{v, v.as(torchInt64)}
 }
 
-// topk yields (values, indices) of the k largest elements along a dimension.
+// topk is the rule of torch.topk, which yields (values, indices) of the k largest elements along a dimension.
 func topk(c *call) Value {
 	c.only(5)
 	t := c.tensor(0, "input")
@@ -141,7 +141,7 @@ func topk(c *call) Value {
 	return List{v, v.as(torchInt64)}
 }
 
-// cumulative keeps the shape. Sums of integers are torchInt64.
+// cumulative is the rule of torch.cumsum and similar functions, which keep the shape. Sums of integers are torchInt64.
 func cumulative(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "input")
@@ -149,7 +149,7 @@ func cumulative(c *call) Value {
 	return t.as(sumDtype(c, t))
 }
 
-// softmax keeps the shape. The dtype may be given.
+// softmax is the rule of softmax functions, which keep the shape. The dtype may be given.
 func softmax(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
@@ -174,7 +174,7 @@ func norm(c *call) Value {
 	return &Tensor{shape, d, t.Device}
 }
 
-// sorted yields (values, indices) along a dimension.
+// sorted is the rule of torch.sort, which yields (values, indices) along a dimension.
 func sorted(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

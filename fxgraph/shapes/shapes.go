@@ -1,6 +1,6 @@
-// Package shapes infers an operation's result by rule: its sizes, dtype and device follow from those of its
-// operands. It is consulted before torch's FakeTensor, which runs a dispatcher in Python for each operation
-// (121 µs, MEASUREMENTS.md).
+// Package shapes infers the sizes, dtype and device of an operation's result from those of the operands. It has a rule
+// for each operation that it supports. It is consulted before torch's FakeTensor, which runs a dispatcher in Python for
+// each operation (121 µs, MEASUREMENTS.md).
 //
 // A rule has an answer only for the operands it supports. Strides, requires_grad and unusual operands are left to
 // FakeTensor. If an operation would raise, there is no answer. The rules follow the documentation of torch's
@@ -24,10 +24,10 @@ type Size = sym.Size
 // Unknown.
 type Value interface{}
 
-// Device is a device's text, with the index if it has one: "cpu", "cuda:0".
+// Device is the text of a device, with the index if the device has one, such as "cpu" or "cuda:0".
 type Device string
 
-// Tensor is a dense strided tensor. Shape never changes after creation: results may share it.
+// Tensor is a dense strided tensor. Shape never changes after creation, since several Tensors may share it.
 type Tensor struct {
 	Shape  []Size
 	Dtype  Dtype
@@ -55,7 +55,7 @@ type (
 	Unknown struct{}
 )
 
-// Kwarg is a keyword operand.
+// Kwarg is an operand that is passed by keyword.
 type Kwarg struct {
 	Name  string
 	Value Value
@@ -65,8 +65,8 @@ type Kwarg struct {
 type Context struct {
 	DefaultDtype Dtype
 	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
-	Env          *sym.Env // owns the symbols in operands, and records the conditions on which results depend
-	Why          any      // recorded with each condition: the place of the operation
+	Env          *sym.Env // owner of the symbols in operands; records the conditions on which results depend
+	Why          any      // the place of the operation, which is recorded with each condition
 }
 
 // call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.

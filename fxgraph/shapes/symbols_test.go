@@ -40,7 +40,7 @@ func (x *symbolic) lift(v Value) Value {
 	return v
 }
 
-// at returns a value with the symbols' values in place of the symbols. ok is false if a size cannot be computed.
+// at returns v with each symbol replaced by its value. ok is false if a size cannot be computed.
 func (x *symbolic) at(v Value, values []int64) (out Value, ok bool) {
 	read := func(s sym.Symbol) (int64, bool) { return values[s], true }
 	switch v := v.(type) {
@@ -79,8 +79,8 @@ func (x *symbolic) admits(values []int64) bool {
 	return true
 }
 
-// vary returns other values for the symbols. Symbols with equal hints often stay equal, since the sizes of an
-// operation's operands must match.
+// vary returns random values of the symbols. Symbols with equal hints often get equal values, since the sizes of an
+// operation's operands must fit.
 func (x *symbolic) vary(random *rand.Rand) []int64 {
 	moved := map[int64]int64{}
 	out := make([]int64, len(x.hints))
@@ -110,7 +110,7 @@ func (e example) with(env *sym.Env, args []Value, kwargs []Kwarg) (Value, bool) 
 	return Function(x, e.name, args, kwargs)
 }
 
-// A result on symbols is the rule's result at all sizes that meet the recorded conditions.
+// A result that a rule computes from symbols must be its result for all sizes that meet the recorded conditions.
 func TestResultsOnSymbolsHoldAtOtherSizes(t *testing.T) {
 	random := rand.New(rand.NewSource(1))
 	answered, withSymbols, compared, others := 0, 0, 0, 0

@@ -1,6 +1,6 @@
 package shapes
 
-// functions and methods are the rules, by the name that graphs print.
+// functions and methods map the names that graphs print to rules.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
 // inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device.
@@ -26,8 +26,8 @@ func method(r rule, names ...string) {
 	}
 }
 
-// changes registers names that end in "_" as functions, as methods and in torch._C._nn. The operations return their
-// first operand.
+// changes registers in-place operations, whose names end in "_", as functions of torch and torch._C._nn and as methods.
+// These operations return their first operand.
 func changes(names ...string) {
 	for _, name := range names {
 		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
@@ -114,7 +114,7 @@ func init() {
 		inPlace["operator."+name] = true
 	}
 	inPlace["operator.setitem"] = true
-	inPlace["torch.batch_norm"] = true // changes its running statistics
+	inPlace["torch.batch_norm"] = true // changes the operands that hold its running statistics
 	inPlace["torch.instance_norm"] = true
 	inPlace["torch.embedding_renorm_"] = true
 

@@ -260,7 +260,8 @@ func (c *call) parts(t *Tensor, d int, sizes []Size) Value {
 	return out
 }
 
-// pieces cuts a size into equal pieces and a rest. An empty dimension is one piece of size 0.
+// pieces returns the sizes of the pieces into which a dimension is cut. All have the size `piece`, except that the last
+// may be smaller. An empty dimension is one piece of size 0.
 func pieces(size, piece int) []Size {
 	var out []int
 	for at := 0; at < size; at += piece {
@@ -279,7 +280,7 @@ func chunk(c *call) Value {
 	if c.bad || n <= 0 || len(t.Shape) == 0 || c.eq(t.Shape[d], Size{}) {
 		return c.fail()
 	}
-	if c.divides(sym.Const(int64(n)), t.Shape[d]) { // equal chunks, of any size
+	if c.divides(sym.Const(int64(n)), t.Shape[d]) { // the chunks are equal, so their size may be a symbol
 		sizes := make([]Size, n)
 		for i := range sizes {
 			sizes[i] = c.quotient(t.Shape[d], sym.Const(int64(n)))
@@ -290,8 +291,8 @@ func chunk(c *call) Value {
 	return c.parts(t, d, pieces(size, (size+n-1)/n))
 }
 
-// split cuts by one size or by a list of sizes. name is the operand's name, which differs between function and
-// method.
+// split returns the rule of torch.split and x.split, which cut a tensor by one size or by a list of sizes. name is the
+// name of that operand, which differs between the function and the method.
 func split(name string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -367,7 +368,8 @@ func cat(c *call) Value {
 	return &Tensor{out, c.resultType(list...), c.oneDeviceOf(list)}
 }
 
-// repeatInterleave repeats each slice along a dimension a number of times.
+// repeatInterleave is the rule of torch.repeat_interleave, which repeats each slice along a dimension a number of
+// times.
 func repeatInterleave(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")

@@ -126,7 +126,7 @@ func adaptive(n int) rule {
 	}
 }
 
-// pad pads dimensions, starting with the last.
+// pad is the rule of F.pad, which pads dimensions, starting with the last.
 func pad(c *call) Value {
 	c.only(4)
 	x, by := c.tensor(0, "input"), c.sizes(c.at(1, "pad"))
@@ -168,8 +168,8 @@ func im2col(c *call) Value {
 	return x.with(append(append([]Size{}, x.Shape[:lead]...), c.times(x.Shape[lead], kernel[0]*kernel[1]), count))
 }
 
-// upsample enlarges n dimensions to a size or by factors. corners is set if the operation has align_corners, an
-// operand between the size and the factors.
+// upsample returns the rule of an operation that resizes n dimensions to a size or by factors. corners is set if the
+// operation has align_corners, an operand between the size and the factors.
 func upsample(n int, corners bool) rule {
 	return func(c *call) Value {
 		x, factors := c.tensor(0, "input"), 2

@@ -96,8 +96,7 @@ func (env *Env) Mul(a, b Size) Size {
 	return env.whole(env.collect(terms, c))
 }
 
-// whole rewrites b * (a // b) to a - a % b wherever the product is in a term. If a % b is known to be 0, the division
-// is then exact.
+// whole rewrites b * (a // b) in the terms of s to a - a % b. If the facts show that b divides a, this is just a.
 func (env *Env) whole(s Size) Size {
 	if s.t == nil || s.t == unknown || env.depth > maxDepth {
 		return s
@@ -181,7 +180,7 @@ func (env *Env) split(a, b Size) (q, r Size) {
 		q, c = env.Add(q, Const(x)), y
 	}
 	r = env.intern(rest, c)
-	// If b is a sum, a may be a constant multiple of b, plus a constant.
+	// b is a sum of several terms: a may be a constant multiple of b plus a constant.
 	if b.t != nil && len(b.t.terms) > 1 && len(rest) == len(a.t.terms) && a.t.terms[0].coef%b.t.terms[0].coef == 0 {
 		k := a.t.terms[0].coef / b.t.terms[0].coef
 		if d := env.addScaled(a, -k, b); d.t == nil {
@@ -191,7 +190,7 @@ func (env *Env) split(a, b Size) (q, r Size) {
 	return q, r
 }
 
-// FloorDiv returns a // b, rounded down as in Python. It returns Unknown unless b is known not to be 0.
+// FloorDiv returns a // b, rounded down as in Python. It returns Unknown if b may be 0.
 func (env *Env) FloorDiv(a, b Size) Size {
 	q, r, b, ok := env.prepare(a, b)
 	if !ok {
@@ -223,7 +222,7 @@ func (env *Env) FloorDiv(a, b Size) Size {
 	return env.Add(q, env.operand(opFloorDiv, r, b))
 }
 
-// Mod returns a % b with the sign of b, as in Python. It returns Unknown unless b is known not to be 0.
+// Mod returns a % b, which has the sign of b, as in Python. It returns Unknown if b may be 0.
 func (env *Env) Mod(a, b Size) Size {
 	if n, ok := b.Const(); ok && n < 0 {
 		return env.Neg(env.Mod(env.Neg(a), env.Neg(b)))
@@ -240,7 +239,7 @@ func (env *Env) Mod(a, b Size) Size {
 		for i, t := range terms {
 			_, terms[i].coef, _ = floorDivMod(t.coef, b.c)
 		}
-		r = env.intern(terms, r.c) // no coefficient is a multiple of b, since split removed such terms
+		r = env.intern(terms, r.c) // no coefficient is a multiple of b, since split has moved such terms to q
 		if n, ok := env.residueModulo(r, b.c); ok {
 			return Const(n)
 		}
@@ -251,8 +250,8 @@ func (env *Env) Mod(a, b Size) Size {
 	return env.operand(opMod, r, b)
 }
 
-// prepare brings a division into its normal form, in which a // b is q + r // divisor. ok is false if b may be 0, if
-// the result is Unknown, or if calls are nested too deeply.
+// prepare splits a division: a // b is q + r // divisor. The divisor is b or, for a negative constant b, -b. ok is
+// false if b may be 0, if calls are nested too deeply, or if q or r is Unknown.
 func (env *Env) prepare(a, b Size) (q, r, divisor Size, ok bool) {
 	if a.IsUnknown() || b.IsUnknown() || env.depth > maxDepth {
 		return a, a, b, false

@@ -21,14 +21,14 @@ func (a Answer) not() Answer {
 	return Undecided
 }
 
-// Ask reports whether c follows from the facts (True), contradicts them (False), or neither can be proved. It adds no
-// fact and reads no hint. Its work is bounded: it looks once at each fact.
+// Ask reports whether c follows from the facts (True), contradicts them (False), or neither can be proved (Undecided).
+// It adds no fact and reads no hint. Its work is bounded: it looks once at each fact.
 func (env *Env) Ask(c Cond) Answer {
 	if c.e.IsUnknown() {
 		return Undecided
 	}
 	got := env.askForm(c.rel, c.e)
-	if got == Undecided { // the facts may be about the simplified form instead
+	if got == Undecided { // a fact may be stored for the simplified expression only
 		if e := env.Simplify(c.e); e != c.e {
 			got = env.askForm(c.rel, e)
 		}
@@ -122,7 +122,7 @@ func (env *Env) factor(e Size) (common, rest Size, ok bool) {
 	if e.t == nil || e.c != 0 || len(e.t.terms) == 1 && len(e.t.terms[0].m.atoms) == 1 {
 		return e, e, false
 	}
-	if len(e.t.terms) == 1 { // a product is 0 if one factor is 0; the callers have already used its bounds
+	if len(e.t.terms) == 1 { // a product is 0 if one factor is; its sign was read from the intervals
 		atoms := e.t.terms[0].m.atoms
 		common = env.intern([]term{{1, env.mono(atoms[:1])}}, 0)
 		return common, env.intern([]term{{e.t.terms[0].coef, env.mono(atoms[1:])}}, 0), true
@@ -158,8 +158,8 @@ func (env *Env) factor(e Size) (common, rest Size, ok bool) {
 	return common, env.collect(terms, c), true
 }
 
-// bounds returns the values that e may have: those of simpleBounds, narrowed by each fact once. A fact f >= n bounds
-// e = k*f + (e - k*f) for the k that cancels a term.
+// bounds returns the values that e may have: those of simpleBounds, narrowed by each fact once. A fact f >= n bounds e,
+// which is k*f + (e - k*f), for each k that cancels a term of e in e - k*f.
 func (env *Env) bounds(e Size) interval {
 	v := env.simpleBounds(e)
 	if e.t == nil || env.depth > maxDepth {
@@ -213,7 +213,7 @@ func (env *Env) choiceBounds(e Size, coef int64, x *atom) interval {
 	}
 	va, vb := env.bounds(a), env.bounds(b)
 	v := interval{min(va.lo, vb.lo), max(va.hi, vb.hi)}
-	// The larger one is at least both, the smaller one at most both.
+	// A maximum is at least both arguments, and a minimum is at most both.
 	if (x.op == opMax) == (coef > 0) {
 		v.lo = max(v.lo, va.lo, vb.lo)
 	} else {
@@ -236,8 +236,8 @@ func (env *Env) remainderBounds(e Size, coef int64, x *atom) interval {
 	return interval{a.lo, b.hi}
 }
 
-// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0. It bounds b*e, in which b*(a // b)
-// is a - a % b, and divides these bounds by b.
+// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0, by b*(a // b) = a - a % b: the
+// bounds of b*e, divided by b.
 func (env *Env) quotientBounds(e Size, coef int64, x *atom) interval {
 	b := x.b.c
 	rest := env.addScaled(e, -coef, env.fromAtom(x)) // without the quotient

@@ -53,7 +53,7 @@ func (env *Env) Not(c Cond) Cond {
 	return NotNegative(env.Sub(env.Neg(c.e), Const(1)))
 }
 
-// holds reports whether the condition is true of the value n of its expression.
+// holds reports whether c holds if its expression has the value n.
 func (c Cond) holds(n int64) bool {
 	switch c.rel {
 	case relZero:
@@ -65,7 +65,7 @@ func (c Cond) holds(n int64) bool {
 }
 
 // EvalCond reports whether c holds for the given values of the symbols. ok is false if Env.Eval cannot compute the
-// condition's expression.
+// expression of c.
 func (env *Env) EvalCond(c Cond, value func(Symbol) (int64, bool)) (holds, ok bool) {
 	n, ok := env.Eval(c.e, value)
 	return ok && c.holds(n), ok

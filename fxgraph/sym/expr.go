@@ -19,15 +19,15 @@ const (
 // unknown has no terms.
 type poly struct {
 	id    int
-	terms []term // sorted by the id of their mono
+	terms []term // by the id of their mono
 
-	// Facts about the value. They are kept for the sign that makes the first coefficient positive.
+	// Facts about the value. Of a poly and its negation, the one with a positive first coefficient stores them.
 	known    interval
 	not      []int64 // excluded values
 	mod, rem int64   // the value is rem modulo mod; 1 as modulus means that no residue is known
 
 	simple     Size // the result of Env.Simplify
-	simplified int  // Env.generation when simple was computed, plus one
+	simplified int  // one more than Env.generation when `simple` was computed
 }
 
 type term struct {
@@ -51,7 +51,7 @@ const (
 	opMin
 )
 
-// atom is an indivisible factor of the normal form. Atoms that are no symbols are interned.
+// atom is an indivisible factor of the normal form. Atoms that are not symbols are interned.
 type atom struct {
 	id   int
 	op   operation

@@ -2,19 +2,19 @@ package sym
 
 import "slices"
 
-// Record is a condition on which a translation depends. Env.Records returns these conditions in the order of asking.
+// Record is a condition on which a translation depends.
 type Record struct {
 	Cond Cond
-	Why  any // the caller's reason: the place that asked for the condition
+	Why  any // the caller's reason, such as the place in the user's code that needed the condition
 }
 
-// Mark is a state of an Env to which Undo returns.
+// Mark is a state of an Env to which Undo can return.
 type Mark struct{ trail, recorded, facts int }
 
 // Mark returns the present state.
 func (env *Env) Mark() Mark { return Mark{len(env.trail), len(env.recorded), len(env.facts)} }
 
-// Undo forgets all facts and records since the mark. Symbols and expressions stay valid.
+// Undo removes all facts and records that were added since the mark. Symbols and expressions stay valid.
 func (env *Env) Undo(m Mark) {
 	for i := len(env.trail) - 1; i >= m.trail; i-- {
 		env.trail[i]()
@@ -27,12 +27,12 @@ func (env *Env) Undo(m Mark) {
 	env.facts = env.facts[:m.facts]
 }
 
-// Records returns the conditions that Decide recorded. The slice belongs to the Env.
+// Records returns the conditions that Decide recorded, oldest first. The slice belongs to the Env.
 func (env *Env) Records() []Record { return env.recorded }
 
-// Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. The
-// condition, or its opposite, is then recorded and becomes a fact. ok is false if a hint is also missing, as for values
-// known only at run time, and for Unknown.
+// Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. In this
+// case, Decide records c or its opposite and makes it a fact. ok is false if the hints do not decide c either, for
+// example because c depends on Unknown or on a value that is known only at run time.
 func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	switch env.Ask(c) {
 	case True:
@@ -52,8 +52,8 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	return holds, true
 }
 
-// Assume makes c a fact without recording it. Use it for a condition that is guaranteed in another way, such as by
-// torch._check. A fact that contradicts the others makes later answers arbitrary.
+// Assume makes c a fact without recording it. It is for conditions that other code guarantees, such as torch._check. A
+// fact that contradicts the others makes later answers arbitrary.
 func (env *Env) Assume(c Cond) {
 	e := env.Simplify(c.e)
 	if e.IsUnknown() || e.t == nil {
@@ -134,13 +134,13 @@ func (env *Env) assumeBounds(e Size, v interval) {
 		env.assumeZero(env.Simplify(env.Sub(Size{t: p}, Const(v.lo))))
 		return
 	}
-	// The bounds also hold for the sum divided by its greatest common divisor.
+	// The sum divided by the greatest common divisor of its coefficients is bounded as well.
 	if g := content(p); g > 1 {
 		env.assumeBounds(env.quotient(p, g), divided(v, g))
 	}
 }
 
-// content is the greatest common divisor of p's coefficients.
+// content returns the greatest common divisor of p's coefficients.
 func content(p *poly) int64 {
 	g := int64(0)
 	for _, t := range p.terms {
@@ -230,7 +230,7 @@ func (env *Env) setResidue(s Size, mod, rem int64) {
 		return
 	}
 	env.trail = append(env.trail, func() { p.mod, p.rem = oldMod, oldRem })
-	env.generation++ // older expressions may contain s % mod, which is a constant now
+	env.generation++ // in expressions that were built before, s % mod is now a constant
 	if x := (Size{t: p}).atom(); x != nil {
 		oldMod, oldRem := x.mod, x.rem
 		x.mod, x.rem = p.mod, p.rem
@@ -238,8 +238,8 @@ func (env *Env) setResidue(s Size, mod, rem int64) {
 	}
 }
 
-// joinResidues returns the residue of a value that is r1 modulo m1 and r2 modulo m2, where one modulus divides the
-// other or both have no common divisor. ok is false in all other cases.
+// joinResidues returns mod and rem such that a value that is r1 modulo m1 and r2 modulo m2 is rem modulo mod. It
+// handles small moduli that have no common divisor, and moduli of which one divides the other. For others, ok is false.
 func joinResidues(m1, r1, m2, r2 int64) (mod, rem int64, ok bool) {
 	if m1 < m2 {
 		m1, r1, m2, r2 = m2, r2, m1, r1
@@ -324,7 +324,7 @@ func (env *Env) substitute(x *atom, value Size) {
 	}
 }
 
-// Simplify returns s, rewritten by the known equalities.
+// Simplify rewrites s by the equalities that are known.
 func (env *Env) Simplify(s Size) Size {
 	if s.t == nil || s.t == unknown || env.generation == 0 {
 		return s
@@ -335,7 +335,7 @@ func (env *Env) Simplify(s Size) Size {
 	return env.Add(s.t.simple, Const(s.c))
 }
 
-// rewrite returns p, rewritten by the known equalities.
+// rewrite is Simplify for the sum p.
 func (env *Env) rewrite(p *poly) Size {
 	if env.depth > maxDepth {
 		return Size{t: p}
@@ -350,7 +350,7 @@ func (env *Env) rewrite(p *poly) Size {
 		}
 		out = env.Add(out, product)
 	}
-	if out.IsUnknown() { // the result exceeds the bounds of a normal form, so p stays
+	if out.IsUnknown() { // the result exceeds the bounds of a normal form, so p stays as it is
 		return Size{t: p}
 	}
 	return out

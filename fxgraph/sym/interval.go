@@ -193,7 +193,7 @@ func (env *Env) monoBounds(m *mono) interval {
 	return v
 }
 
-// simpleBounds returns the values that s may have, from the bounds of its terms and the facts about this sum.
+// simpleBounds returns the values that s may have, according to its terms and to the facts about this very sum.
 func (env *Env) simpleBounds(s Size) interval {
 	v := interval{s.c, s.c}
 	if s.t == nil {

@@ -1,9 +1,10 @@
-// Package sym computes with sizes that are unknown while translating. It represents them as integer expressions over
-// symbols, records facts about them, and decides whether a condition follows from the facts.
+// Package sym computes with sizes that are unknown while translating. Such a size is an integer expression over
+// symbols. The package stores facts about sizes and answers whether a condition follows from the facts.
 //
-// All values are mathematical integers. A conclusion is drawn only if it is proved, and every proof is bounded: it uses
-// interval and residue arithmetic, and the difference to a known fact, but no search. The package is pure Go and has no
-// notion of tensors or Python. An Env belongs to one translation and to one goroutine.
+// All values are mathematical integers. A conclusion is drawn only if it is proved. The work for a proof is bounded: it
+// uses interval and residue arithmetic and the differences between an expression and the known facts, but no search.
+// The package is pure Go and has no notion of tensors or Python. An Env belongs to one translation and to one
+// goroutine.
 package sym
 
 import "math"
@@ -12,7 +13,7 @@ import "math"
 type Symbol int32
 
 // Size is an integer: a constant, or an expression over the symbols of one Env. The zero value is the constant 0. Two
-// Sizes are equal in Go if their normal forms are the same; Env.Ask also sees what follows from facts.
+// Sizes are equal in Go if their normal forms are the same; Env.Ask also finds equalities that follow from facts.
 type Size struct {
 	t *poly // nil: a constant
 	c int64 // added to t
@@ -36,7 +37,7 @@ func (s Size) IsUnknown() bool { return s.t == unknown }
 // Is reports whether s is the constant n.
 func (s Size) Is(n int64) bool { return s.t == nil && s.c == n }
 
-// Symbol returns the symbol that s is; ok is false for any other Size.
+// Symbol returns the symbol of a Size that consists of one symbol. ok is false for any other Size.
 func (s Size) Symbol() (sym Symbol, ok bool) {
 	if a := s.atom(); a != nil && s.c == 0 && a.op == opSymbol {
 		return a.sym, true
@@ -44,7 +45,7 @@ func (s Size) Symbol() (sym Symbol, ok bool) {
 	return 0, false
 }
 
-// atom returns the atom x if the terms of s are just 1 * x, else nil.
+// atom returns x if the terms of s are just 1 * x.
 func (s Size) atom() *atom {
 	if s.t == nil || len(s.t.terms) != 1 || s.t.terms[0].coef != 1 || len(s.t.terms[0].m.atoms) != 1 {
 		return nil
@@ -71,7 +72,7 @@ type Env struct {
 	key   []byte
 	natom int
 
-	facts      []*poly // polys with recorded bounds, excluded values or residues
+	facts      []*poly // the polys with recorded bounds, excluded values or residues
 	recorded   []Record
 	trail      []func() // functions that undo the facts, newest last
 	generation int      // number of substitutions; a result of Simplify is valid for one generation

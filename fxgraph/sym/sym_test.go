@@ -51,8 +51,8 @@ func (p *program) pick() Size {
 	return p.sizes[p.random.Intn(len(p.sizes))]
 }
 
-// grow makes an expression and checks that it has the value that the operation has, for all values of the symbols
-// under which the facts hold.
+// grow makes an expression by a random operation on two others. It checks the value of the expression for all values of
+// the symbols under which the facts hold.
 func (p *program) grow(t *testing.T) {
 	a, b := p.pick(), p.pick()
 	operations := []struct {
@@ -96,8 +96,8 @@ func (p *program) cond() Cond {
 	return makers[p.random.Intn(len(makers))](a, b)
 }
 
-// truth reports whether c holds always, or never, under the facts. It tries all values. known is false if a value
-// leaves int64.
+// truth tries all values of the symbols under which the facts hold. It returns whether c holds for all of them, and
+// whether it holds for none of them. known is false if a computation overflows int64.
 func (p *program) truth(c Cond) (always, never, known bool) {
 	always, never = true, true
 	for _, values := range p.values {
@@ -111,7 +111,7 @@ func (p *program) truth(c Cond) (always, never, known bool) {
 	return always, never, true
 }
 
-// learn makes c or its opposite a fact, unless the facts would then exclude all values.
+// learn makes c, or its opposite, a fact, if some values remain.
 func (p *program) learn(t *testing.T, c Cond) {
 	always, never, known := p.truth(c)
 	if !known || always || never {
@@ -209,7 +209,7 @@ func TestUndoForgets(t *testing.T) {
 		require.Len(t, p.Records(), records)
 		for i, c := range conds {
 			got := p.Ask(c)
-			if answers[i] != Undecided { // more may be decided now, as an Undo has expressions simplified again
+			if answers[i] != Undecided { // more may be decided now, since expressions are simplified again after Undo
 				require.Equal(t, answers[i], got, "seed %d: %s", seed, p.CondText(c))
 			}
 			always, never, known := p.truth(c)
@@ -219,7 +219,7 @@ func TestUndoForgets(t *testing.T) {
 	}
 }
 
-// The conditions that shape rules and models ask are decided without a hint.
+// TestConclusions asks what shape rules and models ask. Env.Ask must answer without hints.
 func TestConclusions(t *testing.T) {
 	env := NewEnv()
 	size := func(name string, lo int64) Size {
@@ -304,7 +304,7 @@ func TestDecideRecordsWhatHintsDecide(t *testing.T) {
 	require.Len(t, env.Records(), 2)
 }
 
-// BenchmarkDecoder asks the conditions of the views, broadcasts and matrix products in a decoder of 24 layers.
+// BenchmarkDecoder asks what the views, broadcasts and matrix products of a decoder with 24 layers ask.
 func BenchmarkDecoder(b *testing.B) {
 	for b.Loop() {
 		env := NewEnv()

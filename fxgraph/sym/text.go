@@ -60,7 +60,7 @@ func (env *Env) atomText(x *atom) string {
 	return "(" + env.operandText(x.a) + sign + env.operandText(x.b) + ")"
 }
 
-// operandText is Text, in parentheses unless it is an atom or a non-negative constant.
+// operandText returns the text of s, in parentheses unless s is an atom or a non-negative constant.
 func (env *Env) operandText(s Size) string {
 	text := env.Text(s)
 	if s.t == nil && s.c >= 0 || s.atom() != nil && s.c == 0 {

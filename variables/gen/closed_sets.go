@@ -12,7 +12,7 @@ var wordRow = regexp.MustCompile(`^    "([a-z]+(?:_[a-z]+)*)",  # (.+)$`)
 
 type word struct{ word, meaning string }
 
-// words returns the rows of the Literal type of this name in the text of a Python file, in order.
+// words returns the rows of the Literal type of this name, in order. `python` is the text of a Python file.
 func words(python, name string) ([]word, error) {
 	_, rest, ok := strings.Cut(python, "\n"+name+" = Literal[\n")
 	body, _, closed := strings.Cut(rest, "\n]\n")

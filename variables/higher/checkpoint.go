@@ -33,7 +33,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	// If the backend decomposes operators, the graph that it traces contains the second run as well.
+	// A backend that decomposes operators traces a graph that contains the second run as well.
 	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}
@@ -89,8 +89,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 	return named, nil
 }
 
-// changeable returns the arguments that the program may change before the second run. places holds the place of each:
-// an index or a keyword.
+// changeable returns the arguments that the program may change before the second run. For each of these arguments,
+// `places` holds its position or its keyword.
 func (h *higher) changeable(args []variables.VariableTracker,
 	named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object

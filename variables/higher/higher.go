@@ -6,7 +6,7 @@
 // time. The operation's target (python/godynamo/_translator/higher.py) passes torch a function that runs that graph.
 // Tensors that the function reads from outside are operands of the operation, so autograd and every backend see them.
 //
-// Package variables calls this package through variables.HigherCalls, since it cannot import it.
+// Package variables cannot import this package, so it calls this package through variables.HigherCalls.
 package higher
 
 import (
@@ -105,8 +105,8 @@ func (h *higher) refused(what string) error {
 	return exc.Break(exc.CallUnsupported, "%s %s", h.name, what)
 }
 
-// function captures f as a graph, for a call with these arguments. For the i-th leaf of the arguments, if it is a
-// tensor t, sample returns the sample tensor on which f is called.
+// function captures f as a graph, for a call with these arguments. If the i-th leaf of the arguments is a tensor t, f
+// is called on the tensor that sample(i, t) returns.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -328,8 +328,8 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like adds to the graph a call that makes a sample tensor from t. `how` is the name of the function in
-// _translator/higher that makes the sample tensor.
+// like adds to the graph a call that makes a sample tensor from t, and returns that tensor. `how` is the name of the
+// function in _translator/higher that is called.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)

@@ -362,8 +362,8 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 	return out
 }
 
-// distinct reports whether no tensor is more than one operand. If the form passes slices twice, a tensor may be two
-// operands.
+// distinct reports whether each tensor occurs only once among operands. If the form passes slices twice, a tensor may
+// occur twice.
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {

@@ -218,8 +218,8 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	return h.call(f, "transformation", []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
 }
 
-// call adds an operation that takes f to the graph. maker is the name of the function of _translator/higher that makes
-// the operation.
+// call adds to the graph an operation that takes f, and returns the results of the operation. `maker` is the name of
+// the function of _translator/higher that makes the operation.
 func (h *higher) call(f *function, maker string, parts []py.Object, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	made, tensors, err := h.made(f, maker, parts, args, kwargs)
@@ -257,7 +257,7 @@ func (h *higher) add(f *function, target py.Object,
 		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
-// option returns the transform's i-th argument, or its keyword argument `name`. It returns absent if neither was
+// option returns the transform's i-th argument, or its keyword argument `name`. It returns `absent` if neither was
 // passed.
 func (v *TransformVariable) option(i int, name string, absent variables.VariableTracker) variables.VariableTracker {
 	if len(v.args) > i {
@@ -287,7 +287,7 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 
 // differentiated returns the indices of the leaves of the arguments that require gradients inside torch.func.grad and
 // similar transforms. These transforms differentiate in any grad mode. The captured metadata is valid only if grad mode
-// is on, so it breaks the graph otherwise.
+// is on, so differentiated breaks the graph otherwise.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
