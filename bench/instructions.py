@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-WARM_UP = 400  # until CPython has specialized both sides and the guards' memo is filled
+WARM_UP = 400  # until CPython has specialized the eager and the optimized call, and the guards' memo is filled
 
 
 def relu(a: Any, b: Any) -> Any:
@@ -37,7 +37,7 @@ WORKLOADS = {"relu": relu, "identity": identity}
 
 
 def optimized(function: Any, example: Any) -> Any:
-    """Optimize the function, with an entry that guards two tensors of exact type and torch's state."""
+    """Optimize the function, with an entry that guards the exact types of two tensors, and torch's state."""
     import types
 
     import godynamo
@@ -82,7 +82,7 @@ def child(name: str, calls: int) -> None:
     sides = ((eager_loop, function), (fast_loop, fast))
     for loop, f in sides:
         loop(f, WARM_UP)
-    # The first dump is without calls: it has the cost of switching the counting on and off, which is in every dump.
+    # The first dump contains no calls, only the cost of switching the counting on and off. Every dump has this cost.
     for loop, f, n in ((eager_loop, function, 0), *((loop, f, calls) for loop, f in sides)):
         control("--instr=on")
         loop(f, n)

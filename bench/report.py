@@ -50,7 +50,7 @@ def lookup(result: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
 
 
 def judged(result: Mapping[str, Any]) -> list[tuple[Goal, float | None, bool | None]]:
-    """Return each goal with its figure and whether it is met; both are None if the result has no such figure."""
+    """Return (goal, figure, whether it is met) for each goal; the last two are None if the result lacks the figure."""
     rows: list[tuple[Goal, float | None, bool | None]] = []
     for goal in GOALS:
         value = lookup(result, goal.path)

@@ -48,7 +48,7 @@ def core_sources() -> list[str]:
 
 
 def core_headers() -> list[str]:
-    """Return the headers. All C files are rebuilt if one of them changes, since setuptools does not track includes."""
+    """Return the headers. If a header changes, all C files are rebuilt, since setuptools does not track includes."""
     return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.h"))
 
 
@@ -95,7 +95,7 @@ def go_version(go: str) -> tuple[int, ...]:
 
 
 def glibc_needed(folder: Path) -> tuple[int, int]:
-    """Return the glibc version that the ELF files below a folder need, at least (2, 17), current wheels' oldest one."""
+    """Return the glibc version that the ELF files below a folder need, but at least (2, 17), the oldest of wheels."""
     versions = [(2, 17)]
     for path in folder.rglob("*"):
         if path.is_file() and (content := path.read_bytes()).startswith(b"\x7fELF"):

@@ -1,4 +1,4 @@
-"""`make demo`: runs the seed's toy example under godynamo with a backend that prints its graphs.
+"""`make demo`: runs toy_example, from seed document S002, under godynamo with a backend that prints its graphs.
 
 Prints each captured graph as a table, the guard text of every entry, and the numbers of hits and misses. Compares 100
 calls with eager mode, bit by bit. Exits with 1 if a result or the number of graphs is wrong.
@@ -35,7 +35,7 @@ def my_compiler(gm: torch.fx.GraphModule, example_inputs: list[torch.Tensor]) ->
 
 
 def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Run the seed's toy_example in CPython."""
+    """Run the seed document's toy_example in CPython."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1
@@ -44,7 +44,7 @@ def eager_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 @godynamo.optimize(my_compiler)
 def toy_example(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    """Run the seed's toy_example, unchanged except for the decorator and the types."""
+    """Run the seed document's toy_example, unchanged except for the decorator and the types."""
     x = a / (torch.abs(a) + 1)
     if b.sum() < 0:
         b = b * -1

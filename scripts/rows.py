@@ -174,7 +174,7 @@ def unknown_rows(rows: Iterable[Row], tests: Iterable[RowTest]) -> list[str]:
 
 
 def totals(verdicts: Iterable[Verdict]) -> dict[str, dict[str, int]]:
-    """Return the counts of each status per seed, and under "all"."""
+    """Return the counts of each status per seed document (S002, ...), and under "all"."""
     counts: dict[str, dict[str, int]] = {}
     for verdict in verdicts:
         for group in (verdict.row.seed, "all"):

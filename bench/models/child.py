@@ -10,7 +10,7 @@ torch.compiler.is_compiling() (transformers.mamba).
 With --backend only correctness is reported. The backend "callable" is a function that runs its GraphModule, and its
 results must also be equal bit by bit. torch's own backends compute in another order: a model is then close if the
 differences are within same.LIMITS, as a share of the largest element. A larger difference counts as "torch's" if
-torch.compile with the same backend has the same one.
+torch.compile with the same backend shows the same difference.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
 
 
 def theirs(result: dict[str, Any], module: Any, args: Any, kwargs: Any) -> Callable[[Any], Any]:
-    """Count the graphs of torch.compile; return a function that compiles a module with it."""
+    """Count the graphs of torch.compile; return a function that compiles a module with torch.compile."""
     from torch import _dynamo
 
     explanation = _dynamo.explain(module)(*args, **kwargs)

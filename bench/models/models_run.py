@@ -109,7 +109,7 @@ def more_graphs(r: dict[str, Any]) -> bool:
 
 
 def told(results: list[dict[str, Any]], what: str) -> str:
-    """Report how many models are faster, and which are slower or have an interval that contains 1."""
+    """Return a line: how many models are faster, and which are slower or have an interval that contains 1."""
     pairs = [(r["name"], r["ratios"][what]) for r in results if what in r["ratios"]]
     slower = [name for name, (_, low, _) in pairs if low > 1]
     level = [name for name, (_, low, high) in pairs if low <= 1 <= high]
@@ -118,7 +118,7 @@ def told(results: list[dict[str, Any]], what: str) -> str:
 
 
 def names(models: list[str]) -> str:
-    """Return the names in brackets."""
+    """Return the names of models in brackets, "" for an empty list."""
     return f" ({', '.join(models)})" if models else ""
 
 

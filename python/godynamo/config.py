@@ -29,7 +29,7 @@ cache_size_limit: int
 cache_evict: bool
 #: True: effects (prints, mutations) are replayed after the graph; False: they break the graph
 queue_effects: bool
-#: "used": guard only the tensor metadata that a translation has read; "full": guard all metadata, as the seed does
+#: "used": guard only the tensor metadata that a translation has read; "full": guard all metadata, read or not
 tensor_guards: str
 #: True: if a backend raises, log the exception and run the captured graph eagerly
 suppress_errors: bool

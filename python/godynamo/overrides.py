@@ -43,8 +43,8 @@ def get_overloaded_types_and_args(relevant_args: Iterable[Any]) -> tuple[tuple[t
     """Return the distinct types with ``__torch_function__`` among the arguments, and the first argument of each type.
 
     The types are in the order of the arguments. The arguments are in order from left to right, except that an argument
-    of a subclass comes before arguments of its base classes. Types whose handler is disabled do not count: it is then
-    ``torch._C._disabled_torch_function_impl``, as for nn.Parameter.
+    of a subclass comes before arguments of its base classes. Types whose handler is disabled do not count. A disabled
+    handler is ``torch._C._disabled_torch_function_impl``, as for nn.Parameter.
     """
     types: list[type] = []
     args: list[Any] = []

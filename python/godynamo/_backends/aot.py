@@ -31,7 +31,10 @@ class _Traces(BaseException):
 
 
 class _Counter:
-    """Replaces AOTAutograd's counter of traces for good. Each trace calls next() first, which raises if refused."""
+    """Replaces AOTAutograd's counter of traces for good. AOTAutograd calls next() before each trace.
+
+    next() raises _Traces on the threads in ``refusing``.
+    """
 
     def __init__(self, counter: Any) -> None:
         self.counter = counter
@@ -66,7 +69,8 @@ class FirstRun:
     """A compiled graph whose operators must not be decomposed, from a backend that may trace only at the first run.
 
     If the backend starts to trace, nothing of the graph has run yet. The captured graph then runs in place of the
-    compiled one, now and later, and ``found`` records "takes_apart" for the next translations with this backend.
+    compiled one, now and later. ``found``, the set of facts about the backend, receives "takes_apart" for the next
+    translations with this backend.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ def compile_fx(
     """Pass a captured graph to a backend, check the result and return the callable that runs the graph.
 
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first; Ref(i) is the node of row i.
-    several: the outputs' rows whose values are sequences; the backend sees the sequences' elements (graph_outputs).
+    several: those outputs' rows whose values are sequences; the backend sees the sequences' elements (graph_outputs).
     whole: the graph is correct only if its operators are not decomposed (aot.FirstRun).
 
     Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
@@ -97,7 +97,8 @@ def _compiled(
             return _as_captured(rows, backend_name, example_inputs)
         raise
     finally:
-        # The count may have changed because of another thread. Then the backend gets a few unnecessary graph breaks.
+        # The count of traces may have changed because of another thread. Then programs with this backend get a few
+        # unnecessary graph breaks.
         if options is not None and aot.count() != traced:
             options.found.add("takes_apart")
     if guessed and aot.count() != traced:
@@ -232,7 +233,7 @@ class _HeldBack(logging.Filter):
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Run the graph forward and backward on copies; return whether it raises, so that no backend is at fault."""
+    """Return whether the graph raises when it runs forward and backward on copies: then no backend is at fault."""
     gm = build_graph_module(rows, example_inputs)
     if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # Python operations must run only once
         return False
@@ -307,7 +308,10 @@ _PATIENCE = 0.5
 
 @contextlib.contextmanager
 def _nothing_lost() -> Iterator[None]:
-    """End the translation if a signal or a thread raises in a torch finalizer, where CPython would only report it."""
+    """Let a signal's or another thread's exception in a torch finalizer end the translation.
+
+    CPython would only report such an exception.
+    """
     theirs, thread = sys.unraisablehook, threading.get_ident()
 
     def ours(found: Any) -> None:

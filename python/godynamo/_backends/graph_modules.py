@@ -45,7 +45,7 @@ class _Builder:
         self.nodes.append(node)
 
     def operand(self, x: Any) -> Any:
-        """Return an operand in FX's form."""
+        """Return a row's operand as an operand of an FX node: each Ref is replaced by its node."""
         if isinstance(x, Ref):
             return self.nodes[x.index]
         if type(x) is tuple or type(x) is list:
@@ -117,7 +117,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any,
 
 @functools.lru_cache(maxsize=1)
 def _plain_call() -> tuple[Any, Any] | None:
-    """Return FX's class that calls a GraphModule, and a subclass that prints no report; None if torch has none."""
+    """Return FX's class that calls a GraphModule, and a subclass that prints no report; None if torch lacks it."""
     from torch.fx import graph_module
 
     fx: Any = getattr(graph_module, "_WrappedCall", None)
@@ -152,7 +152,7 @@ def _forget_source(filename: str) -> None:
 
 
 class _ExampleValues:
-    """Fake values of a graph's nodes. The first request computes all of them; without one they cost nothing."""
+    """Fake values of a graph's nodes. The first request computes all of them; without a request they cost nothing."""
 
     def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
         self._gm = weakref.ref(gm)

@@ -22,7 +22,8 @@ from . import python_ops
 from .rows import Ref
 
 Row = Sequence[Any]
-#: How to build one of the program's outputs from the flat outputs: a flat output's index, or (type, parts); None: None.
+#: How to build one of the program's outputs from the flat outputs: the index of a flat output; (type, parts); or None,
+#: for the output None.
 Part = Any
 
 
@@ -60,7 +61,7 @@ class _Flat:
         self.refs: list[Ref] = []
         self._places: dict[int, int] = {}
         self._elements: dict[tuple[int, int], int] = {}
-        self._same: dict[int, int] = {}  # row that reads an element -> first row that reads this element
+        self._same: dict[int, int] = {}  # row that reads an element -> first row that reads the same one
         for i, row in enumerate(rows):
             if row[0] == "call_function" and len(row[3]) == 2 and isinstance(row[3][0], Ref):
                 of, key = row[3][0].index, row[3][1]

@@ -129,7 +129,7 @@ def _eager(gm: Any, _example_inputs: Sequence[Any]) -> Any:
 
 
 def by_name(name: str, mode: str | None, options: Mapping[str, Any] | None, dynamic: bool | None) -> Backend:
-    """Return the backend for a name. It is looked up now, so that optimize() raises for an unknown name."""
+    """Return the backend for a name. The name is looked up at once, so that optimize() raises if it is unknown."""
     backend = Named(name, mode, dict(options or {}), dynamic)
     backend.resolve()
     return backend
@@ -162,7 +162,7 @@ class Named:
 
     @property
     def of_torch(self) -> bool:
-        """Whether this is a torch backend that does not run the graph's operators unchanged."""
+        """Whether this is one of torch's backends that may replace the graph's operators."""
         name = self._key[0]
         return name not in _RUN_OPERATORS and name not in _own and name not in _entry_points()
 

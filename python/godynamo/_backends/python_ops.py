@@ -62,7 +62,7 @@ def load_global(namespace: dict[str, Any], name: str) -> Any:
 
 
 def load_global_of(namespace: dict[str, Any], name: str) -> Any:
-    """Do the same as ``load_global``, for a function of another module."""
+    """Do the same as ``load_global``, for the globals of a function that was inlined from another module."""
     return load_global(namespace, name)
 
 
@@ -154,7 +154,7 @@ def CastFromPython(value: Any, *, types: str) -> Any:
 
 
 def import_name_of(name: str, namespace: dict[str, Any], local: None, fromlist: Any, level: int) -> Any:
-    """Do the same as ``import_name``, for a function of another module."""
+    """Do the same as ``import_name``, for a function that was inlined from another module."""
     return __import__(name, namespace, local, fromlist, level)
 
 

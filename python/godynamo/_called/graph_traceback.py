@@ -105,7 +105,7 @@ def _file(entry: TracebackType) -> str:
 
 
 def _node_of(entry: TracebackType) -> tuple[str, str] | None:
-    """Return the name and stack_trace of the node that a frame is running ("" if the node has lost it), or None."""
+    """Return the name and stack_trace of the node that a frame is running, or None. A lost stack_trace is ""."""
     frame = entry.tb_frame
     if frame.f_code is torch.fx.Interpreter.run_node.__code__:
         node = frame.f_locals.get("n")
@@ -159,7 +159,7 @@ def _chain(operations: Operations, name: str, stack_trace: str) -> Chain | None:
 
 
 def _text(chain: Chain) -> str:
-    """Return user frames as text, in the form of stack_trace."""
+    """Return user frames as text, formatted like the stack_trace of a node."""
     return "\n".join(f'  File "{c.co_filename}", line {line}, in {c.co_name}' for c, _, _, line, *_ in chain).strip()
 
 

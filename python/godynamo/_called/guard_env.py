@@ -37,7 +37,7 @@ class Failed(LookupError):
     """A value that a text names cannot be read, so the condition that names it does not hold."""
 
 
-# ---- helpers of the text -------------------------------------------------------------------------------------------
+# ---- functions that guard texts call --------------------------------------------------------------------------------
 
 
 def type_lookup(cls: type, name: str) -> Any:
@@ -366,7 +366,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Return views of tensors. Some of the tensors require gradients later, which the views' own fields do not show."""
+    """Return views of tensors. Some bases require gradients only later, which the views' own fields do not show."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)

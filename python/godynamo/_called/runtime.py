@@ -59,9 +59,9 @@ def translated(info: dict[str, Any]) -> None:
 
     ``info`` is the record, with these keys: status ("ok", "skipped", or "later" if only the next call can be
     translated), reason, code (the code object of the frame), function (the transformed one, or None), owner (whose
-    entries these are), kind, entries (the number of earlier ones), failures (why the earlier entries did not serve the
-    call, or None), seconds, breaks, info (a dict about the entry, or None). A break is (code, reason, hint,
-    ((function, file, line), ...)), innermost frame first.
+    entries these are), kind (an index of _KINDS in _observe/trace.py), entries (the number of earlier ones), failures
+    (why the earlier entries did not serve the call, or None), seconds, breaks, info (a dict about the entry, or None).
+    A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
     code = users_code(info)
@@ -165,7 +165,7 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 
 def is_user_error(error: BaseException) -> bool:
-    """Return whether an exception that ended a translation is raised to the user: a backend's failure, Ctrl-C."""
+    """Return whether the user sees an exception that ended a translation, such as a backend's failure or Ctrl-C."""
     return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 

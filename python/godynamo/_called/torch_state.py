@@ -200,7 +200,10 @@ def restore(state: State) -> None:
 
 
 def restoring(state: State) -> Callable[[], None]:
-    """Return a function that restores a snapshot. Graphs whose final state is not their initial one begin with it."""
+    """Return a function that restores a snapshot, for graphs of backends that trace with AOTAutograd.
+
+    A graph that would end in other modes than it began in starts and ends with a call of this function.
+    """
 
     def put_modes_back() -> None:
         restore(state)

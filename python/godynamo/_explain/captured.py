@@ -1,9 +1,9 @@
 """Computes how much of a program was captured, from what CPython ran and what the translations cover.
 
 The census (_explain/census.py) has what CPython ran. The account of a translation (bytecode/translate/account.go) has
-the user's instructions that the translation executed symbolically. An instruction counts once as captured and once as
-run by CPython, however often it runs. Instructions that exist only for the interpreter (RESUME, CACHE, PRECALL,
-EXTENDED_ARG) are not counted.
+the user's instructions that the translation executed symbolically. An instruction counts at most once as captured, and
+at most once as run by CPython. Instructions that exist only for the interpreter (RESUME, CACHE, PRECALL, EXTENDED_ARG)
+are not counted.
 """
 
 from __future__ import annotations
@@ -88,8 +88,9 @@ class KeptOut:
     ``callee`` is the qualified name of the callable that the breaking instruction called, or the name of the
     instruction if it is no call, or the frame's function if CPython ran the whole frame. ``callee_file`` and
     ``callee_line`` are "" and 0 for C code. ``code``, ``reason`` and ``hint`` are listed in docs/graph_breaks.md.
-    ``function``, ``file`` and ``line`` are the place in the user's code. ``count`` is how often this occurred.
-    ``bytecodes`` and ``torch_calls`` are the numbers of instructions and torch calls that CPython ran for this reason.
+    ``function``, ``file`` and ``line`` are the place in the user's code. ``count`` is the number of times that
+    this occurred. ``bytecodes`` and ``torch_calls`` are the numbers of instructions and torch calls that CPython ran
+    for this reason.
     """
 
     callee: str
@@ -136,7 +137,7 @@ class _Piece:
         native = account["native"]
         self.native: tuple[CodeType, int] | None = native[:2] if native else None
         self.units = range(*native[2:]) if native else range(0)
-        self.library: tuple[CodeType, int] | None = None  # place of a torch call, if the piece has only library code
+        self.library: tuple[CodeType, int] | None = None  # a torch call with only library frames on its stack
         self.python: tuple[tuple[CodeType, int, int, str], ...] = account["python"]
         breaks = record["info"]["breaks"]
         self.break_row = breaks[-1] if breaks else None
@@ -256,7 +257,7 @@ class Summary:
     def _native(
         self, code: CodeType, piece: _Piece, counts: list[tuple[int, int, int]], called: tuple[CodeType, int] | None
     ) -> None:
-        """Count a break's native instruction. A library's torch call counts where user code called the library."""
+        """Count the instruction left to CPython at a break. A library's torch call counts where user code called it."""
         ran = [row for row in counts if row[0] in piece.units and row[1]]
         if piece.native is None or not ran:
             return
@@ -295,7 +296,7 @@ class Summary:
                 cause.row.count += 1
 
     def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
-        """Return the cause for the Python operations of a line. Its callee is one written in Python, if possible."""
+        """Return the cause for the Python operations of a line. As its callee, one written in Python is preferred."""
         where = code.co_name, code.co_filename, line
         cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
         if callee[0] and not cause.row.callee_file:

@@ -8,7 +8,7 @@ from .explain import cache_entries
 
 
 def decompile(fn: Any) -> str:
-    """Return the transformed code of an optimized callable's entries as Python source. It need not be executable.
+    """Return the transformed code of an optimized callable's entries as Python source, which need not be executable.
 
     >>> print(godynamo.decompile(f))  # doctest: +SKIP
     # f, file.py:3: 1 of 1, 2 hits

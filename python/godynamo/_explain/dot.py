@@ -86,7 +86,7 @@ def break_lines(reason: BreakReason, piece: Piece | None = None) -> list[str]:
 
 
 def label(node: Node) -> str:
-    """Return the text of a node's box: its name, and its target if that differs. An input has its name in user code."""
+    """Return the text of a node's box: its name, and its target if different. For an input: its name in user code."""
     if node.op in ("placeholder", "get_attr"):
         path = _MODULE_STEPS.split(node.name)
         return _cut(".".join(path[1:]) if len(path) > 1 else guard_words.on_stack(node.name.removeprefix("l_")), 40)

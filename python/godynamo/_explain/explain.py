@@ -90,7 +90,7 @@ def explain_call(
 
 
 def _as_it_is(gm: Any, _example_inputs: list[Any]) -> Any:
-    """Run the graph as captured. Replaces any backend that takes whole graphs: they all have the same graph breaks."""
+    """Run the graph as captured. Used for any backend that takes whole graphs: all lead to the same graph breaks."""
     return gm.forward
 
 
@@ -146,7 +146,7 @@ def cache_entries(fn: Any) -> list[Any]:
 
     An entry is a ``_C.GuardedCode``. Its attributes are ``orig_code`` (the user's code object), ``code`` and
     ``function`` (the transformed ones), ``text``, ``parts`` and ``part_lines`` (its guards), ``hits``, ``valid``,
-    ``check(*slots)``, ``failure(slots)`` and ``info``. This is a dict with ``ops``, ``graphs``, ``graph`` (text),
+    ``check(*slots)``, ``failure(slots)`` and ``info``. ``info`` is a dict with ``ops``, ``graphs``, ``graph`` (text),
     ``guards``, ``breaks`` ((code, reason, hint, user stack), ...), ``inlined``, ``resumes``, ``python_ops``,
     ``reused_layers``, ``nothing_to_capture`` and ``skipped``.
 

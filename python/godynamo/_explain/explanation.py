@@ -160,7 +160,7 @@ class Piece:
     split_frame: int = 0  #: index of the piece's own frame in that break's user stack
     #: indices of the pieces that follow the break; each is the first translation of its piece
     goes_on: list[int] = field(default_factory=list)
-    #: index of the piece's first translation, if this is another translation of it, for other values
+    #: if this is a later translation of a piece, for other values: the index of the piece's first translation
     again: int | None = None
     not_run: int = 0  #: number of following pieces that the call did not reach, such as the other arm of a branch
     calls: list[int] = field(default_factory=list)  #: indices of pieces that CPython ran inside the break's call

@@ -10,7 +10,7 @@ from . import guard_words, source_lines
 
 Line = tuple[str, int]  #: file, line from 1
 
-#: kinds of the parts of a text that no kind of guard made, by the beginning of the part
+#: beginning of a condition without a recorded kind of guard -> the word that is shown as the condition's kind
 _WITHOUT_KIND = {
     "___guarded_code.valid": "VALID",
     "___loads(": "LOADS",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _CHAR = 6.4  # width of a character of the nodes' font, in pixels; text is not measured
 _HEIGHT = 22.0
 _PAD, _TITLE, _BETWEEN = 14.0, 24.0, 34.0
-_INDENT = 46.0  # indent of pieces that a break's call ran
+_INDENT = 46.0  # indent of pieces that ran inside the call at a break
 _LANE = 13.0  # distance between vertical lines at the side
 _LINE = 15.0
 
@@ -82,7 +82,7 @@ class _Picture:
         return [min(d, 6) for d in depth]
 
     def _new(self, i: int) -> list[int]:
-        """Return a piece's continuations. A later translation's are only those that the first translation lacks."""
+        """Return the pieces that follow a piece, without those that follow the first translation of the same piece."""
         again = self.pieces[i].again
         known = self.pieces[again].goes_on if again is not None else []
         return [j for j in self.pieces[i].goes_on if j not in known]

@@ -32,7 +32,7 @@ _MODULE_FILE = os.path.join("torch", "nn", "modules", "module.py")
 
 @dataclass(frozen=True)
 class Frame:
-    """The user's function that a frame runs. If the frame runs torch's wrapper of a module's forward, it is forward."""
+    """The user's function that a frame runs. In a frame of torch's wrapper of a module's forward, this is forward."""
 
     name: str
     file: str

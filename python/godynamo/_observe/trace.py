@@ -183,7 +183,7 @@ def begin(function: Any, code: types.CodeType) -> int | None:
 
 @_safe
 def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> None:
-    """Write a translation. ``told`` is a record of runtime.translated(); pyhook/trace.go makes ``more``."""
+    """Write a translation. ``told`` is a record of runtime.translated(); ``more``: fields from pyhook/trace.go."""
     begun, when, stack, parent = _begun.now
     _begun.now = None
     if begun != number:

@@ -26,7 +26,8 @@ class _Decline:
     __godynamo_polyfill__ = "decline"
 
 
-#: returned by ``_next`` of an exhausted iterator; also the default for ``next()``, since no user value is this class
+#: returned by ``_next`` of an exhausted iterator; stand-ins also pass it to ``next()`` as the default, since no user
+#: value is this class
 END: Any = _End
 #: returned by a stand-in that leaves the call to CPython
 DECLINE: Any = _Decline

@@ -9,12 +9,12 @@ from ._base import DECLINE, END, StandIn, computed, stands_for
 
 __godynamo_polyfill__ = "module"
 
-MOST = 20_000  # maximum number of rows worth unrolling
+MOST = 20_000  # maximum number of result tuples (rows) worth unrolling
 
 
 @computed
 def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
-    """Return all rows of positions, or None if there are more than MOST."""
+    """Return for each result tuple the positions of its items in the pools; None if there are more than MOST tuples."""
     arguments = [range(n) for n in sizes]
     rows = itertools.product(*arguments) if kind == "product" else getattr(itertools, kind)(*arguments, r)
     known = tuple(itertools.islice(rows, MOST + 1))
@@ -22,7 +22,7 @@ def positions(kind: str, sizes: tuple[int, ...], r: int) -> Any:
 
 
 class rows(StandIn):
-    """An iterator over rows. The i-th item of a row is at a known position in pools[i], or in the only pool."""
+    """An iterator over result tuples. A tuple's i-th item is at a known position in pools[i], or in the only pool."""
 
     def __init__(self, pools: Any, places: Any, arguments: Any) -> None:
         self.pools = pools

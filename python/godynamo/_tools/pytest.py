@@ -28,7 +28,8 @@ Row = tuple[str, str, str, tuple[tuple[str, str, int], ...]]
 
 _PROPERTY = "godynamo"
 
-#: After translations have taken an eighth of the CPU time, a function with tensors is translated at this call.
+#: Once translations have taken an eighth of the CPU time, a function with tensors is translated only at its call
+#: with this number.
 _TENSOR_CALLS = 16
 
 

@@ -135,7 +135,7 @@ def _concerns(function: dict[str, Any]) -> bool:
 
 
 def _merged(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Merge the rows of a break that several functions have by inlining one function; sort by frequency."""
+    """Merge the rows of each break in a function that several functions have inlined; sort by frequency."""
     found: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:
         key = row["code"], row["reason"], row["file"], row["line"]

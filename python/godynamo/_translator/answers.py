@@ -34,8 +34,10 @@ def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
 
 
 def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
-    """Return a guard predicate that a class is still not a subclass of ``cls``. The predicate calls issubclass() only
-    after ``register`` has been called on an abstract class."""
+    """Return a guard predicate: the class passed to it is still not a subclass of ``cls``.
+
+    The predicate calls issubclass() only after ``register`` has been called on an abstract class.
+    """
     token = abc.get_cache_token()
     asked = _weakly(cls)
 

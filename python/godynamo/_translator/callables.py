@@ -166,8 +166,7 @@ _PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.
 
 _cache: dict[Any, Classified] = {}
 
-#: The same for torch's closures, such as functions that a decorator has returned. They may die, and their entries then
-#: disappear.
+#: Kinds of torch's closures, such as functions that a decorator has returned. When a closure dies, its kind is dropped.
 _cache_of_made: IdentityMap[Any, Classified] = IdentityMap()
 
 
@@ -297,7 +296,7 @@ _NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "nu
 
 def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:
     """Return the result kind of ``Tensor.name(*args, **kwargs)``: "tensor", "self", "inline" (a Python method), ...
-    ``argkinds`` is as for result_kind, without self."""
+    ``argkinds`` are the letters for the positional arguments without self, as in kinds._TAKES."""
     if name in _NOT_METHODS:
         return "unknown"
     fn = getattr(torch.Tensor, name, None)
@@ -310,7 +309,7 @@ def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str =
 
 
 def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) -> str:
-    """Return the result kind of a call of a torch function with ``nargs`` positional arguments of these kinds."""
+    """Return the result kind of a call of a torch function; ``argkinds`` are letters as in kinds._TAKES."""
     name = callable_name(fn)
     if name.endswith("_") and not name.endswith("__"):
         return "self"

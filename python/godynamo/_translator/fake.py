@@ -20,14 +20,14 @@ from . import torch_function, vague
 
 
 class _Unseen:
-    """In place of the value of a node that has not run."""
+    """Stands for the value of a node that has not run."""
 
 
 _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """In place of a result whose metadata depend on data or can only be guessed, and of all values computed from it."""
+    """Stands for a result whose metadata depend on data or can only be guessed, and for values computed from it."""
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: index of the operation with this result
@@ -162,14 +162,17 @@ class Session:
         return len({*storages}) == len(storages) and seen.isdisjoint(storages)
 
     def value(self, index: int) -> Any:
-        """Return the fake value of a node that has run. If its metadata are unknown, raise the reason's exception."""
+        """Return the fake value of a node that has run. Raise the recorded exception if its metadata are unknown."""
         found = self._values[index]
         if isinstance(found, _Unknown):
             raise found.error()
         return found
 
     def root(self, index: int) -> int:
-        """Return the operation whose unknown metadata make this node's unknown or keep the node from running, or -1."""
+        """Return the index of the operation whose unknown metadata make this node's metadata unknown.
+
+        Instead, the operation may have kept this node from running. Returns -1 if there is no such operation.
+        """
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
         return found.root if isinstance(found, _Unknown) else stuck

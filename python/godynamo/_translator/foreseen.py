@@ -15,7 +15,7 @@ from ..utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
 
-#: ways in which code reads the last operation's tensor; for "size", the tensor's metadata are compared
+#: way in which code reads the last operation's tensor -> function that does it; for "size", guards compare metadata
 _ASK: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "int": int,
@@ -26,7 +26,7 @@ _ASK: dict[str, Callable[[Any], Any]] = {
 }
 
 
-#: how often values in a frame may change; after that they are not foreseen any more
+#: maximum number of changes of a frame's foreseen values; beyond it, the frame's values are no longer foreseen
 _MAX_CHANGES = 3
 
 #: code of a frame -> question (which value is read, see foresee) -> all values so far
@@ -39,7 +39,7 @@ def forget() -> None:
 
 
 def _settled(code: CodeType, question: str, told: Any) -> bool:
-    """Record a value. Return whether it is worth a guard, which it is not if the frame's values change too often."""
+    """Record a value; return whether it is worth a guard. It is not if the frame's values change too often."""
     asked = _answers.setdefault(code, {})
     known = asked.setdefault(question, set())
     if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:

@@ -122,7 +122,10 @@ def transformation(
     options: tuple[Any, ...],
     named: dict[str, Any],
 ) -> Callable[..., Any]:
-    """Return the operation ``(outside, *tensors)`` that computes maker(f, *options, **named)(*args, **kwargs)."""
+    """Return the operation ``(outside, *tensors)`` that computes maker(f, *options, **named)(*args, **kwargs).
+
+    ``body`` is the template of f.
+    """
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return maker(body(outside), *options, **named)(*args(tensors), **kwargs(tensors))
@@ -131,7 +134,7 @@ def transformation(
 
 
 def direct(name: str, body: Template, args: Template, kwargs: Template, taker: Any) -> Callable[..., Any]:
-    """Return the operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs)."""
+    """Return the operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs). ``body`` makes f."""
 
     def run(outside: Operands, /, *tensors: Any) -> Any:
         return taker(body(outside), *args(tensors), **kwargs(tensors))
@@ -167,8 +170,8 @@ def checkpointed(
     A checkpoint calls its function again in backward, when the program may have changed something that the function
     reads: a module's training flag, a closure variable, a list argument. So the second call must run the program's own
     function, as in eager mode. ``supply(fn, *values)`` passes this function to the checkpoint, with the arguments at
-    ``places``, which the program can change. It is called after the graph, in the same thread. If the graph raises, the
-    checkpoint's function has died and gets nothing.
+    ``places``, which the program can change. The transformed code calls ``supply`` after the graph, in the same thread.
+    If the graph raises, the checkpoint's function has died and gets nothing.
     """
     waiting = threading.local()
 

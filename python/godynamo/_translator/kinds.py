@@ -1,4 +1,4 @@
-"""Derives the result kinds of torch's functions and methods from torch's operator schemas. Lists pure Python calls.
+"""Derives the result kinds of torch's functions and methods from torch's operator schemas. Lists pure calls.
 
 A result kind is one of the words in ResultKind. ``go generate ./variables`` makes Go's constants from the rows of
 ResultKind; variables/torch_results.go parses "tensors:N".
@@ -301,8 +301,10 @@ def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argki
 
 @functools.cache
 def method_kind(name: str, nargs: int = -1, kwnames: Kwnames = (), argkinds: str = "") -> str:
-    """Return the result kind of ``Tensor.name``. ``nargs`` does not count self; -1 means any call. ``argkinds`` is as
-    for result_kind_call, also without self."""
+    """Return the result kind of ``Tensor.name``. ``nargs`` and ``argkinds`` do not include self.
+
+    If ``nargs`` is -1, the kind is that of any call. ``argkinds`` are letters as in _TAKES, "" if unknown.
+    """
     if (name == "size" and nargs == 1) or (name == "stride" and nargs == 1):
         return "int"
     if name == "type" and nargs >= 1:

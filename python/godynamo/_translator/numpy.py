@@ -60,7 +60,7 @@ ARRAY: type = np.ndarray if np is not None else type(None)
 
 
 def shared(array: Any) -> tuple[torch.Tensor, Callable[[Any], bool]] | None:
-    """Return (torch.from_numpy(array), a guard predicate for its layout); None if from_numpy would raise or warn."""
+    """Return (torch.from_numpy(array), a guard predicate on the layout of array); None if this would raise or warn."""
     if not array.flags.writeable:
         return None
     try:

@@ -59,7 +59,7 @@ def recipe(value: Any) -> tuple[Any, ...]:
 def called(value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a method on a copy; return (result, the changed copy).
 
-    If the method raises, its exception propagates; but if it has changed the copy before, the result is None.
+    If the method raises before it changes the copy, its exception propagates; if it raises later, the result is None.
     """
     after = copied(value)
     try:

@@ -57,7 +57,7 @@ def plain_example(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
-    """Return an operation's result as a tensor of the subclass. The result may already be one, if it is an operand."""
+    """Return an operation's result as a tensor of ``cls``. A result that is an operand may already be one."""
     return result if isinstance(result, cls) else result.as_subclass(cls)
 
 
@@ -73,8 +73,8 @@ def converted(result: Any, cls: type) -> Any:
 def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
     """Convert a result of a graph of plain tensors to the object that the program sees.
 
-    If the result is a graph input, this is the object in ``real`` that the input replaces. Any other result becomes a
-    tensor of the subclass ``cls``, if that is given.
+    If the result is a graph input, return the object in ``real`` that the input replaces. Any other result becomes a
+    tensor of the subclass ``cls``, unless ``cls`` is None.
     """
     for plain_input, given in zip(inputs, real, strict=True):
         if result is plain_input:

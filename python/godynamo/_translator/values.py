@@ -1,4 +1,4 @@
-"""Guard predicates that compare values by contents and type, without running __eq__ of user classes; some values."""
+"""Guard predicates that compare values by contents and type, without running __eq__ of user classes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
-"""Gives hidden C functions of torch names that FX can print and pickle. FX writes a C function as ``torch.<name>``. But
-torch.split, torch.broadcast_tensors, ... are Python wrappers of C functions, and torch does not export unique_dim."""
+"""Provides names, which FX can print and pickle, for hidden C functions of torch.
+
+FX writes a C function as ``torch.<name>``. But torch.split, torch.broadcast_tensors, ... are Python wrappers of C
+functions, and torch does not export unique_dim.
+"""
 
 from __future__ import annotations
 

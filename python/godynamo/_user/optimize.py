@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     BackendFunction = Callable[[torch.fx.GraphModule, list[torch.Tensor]], Callable[..., Any]]
 
     class MarkedBackend(Protocol):
-        """A backend with a marked class. To a type checker, any other single callable is the function to optimize."""
+        """A backend whose class sets ``__godynamo_backend__``.
+
+        To type checkers, any other callable that is the only argument is the function to optimize.
+        """
 
         __godynamo_backend__: bool
 
@@ -198,7 +201,7 @@ class Optimizer:
         return self._trampoline(fn, fn)
 
     def _trampoline(self, target: Callable[..., Any], wrapped: Any) -> Any:
-        """Optimize a callable without Python code (a partial, a builtin): a Python function that calls it."""
+        """Return an optimized function that calls ``target``, which has no Python code (a partial, a builtin)."""
 
         def call(*args: Any, **kwargs: Any) -> Any:
             return target(*args, **kwargs)

@@ -46,7 +46,7 @@ def unregister(obj: Any) -> None:
 
 
 def kind_of(obj: Any) -> Classified:
-    """Return the kind registered for an object, with our functions or torch.compiler's functions; otherwise OWN."""
+    """Return the kind that our functions or torch.compiler's functions have registered for an object; otherwise OWN."""
     row = _kinds.get(id(obj))
     if row is not None and row[0]() is obj:
         return row[1]

@@ -120,7 +120,7 @@ def _warm_up(
     before: Callable[[Any], None],
     tell: Callable[[str], None],
 ) -> None:
-    """Run a tiny function with each new engine, since its first use loads modules, which no workload must pay for."""
+    """Run a tiny function with each new engine: its first use loads modules, which must not count for a workload."""
     import torch
 
     for engine in engines:

@@ -78,8 +78,8 @@ def in_turn(
 class Ratio:
     """One side's time relative to another's: the median of the rounds' ratios and its interval.
 
-    The interval contains the true median in at least 95 of 100 runs. It is computed from order statistics, which assume
-    of the noise only that rounds are independent.
+    The interval contains the true median in at least 95 of 100 runs. It is computed from order statistics, whose only
+    assumption about the noise is that rounds are independent.
     """
 
     median: float
