@@ -38,6 +38,8 @@ var (
 )
 
 // sourceCases lists each class of Source with its name, its family and the loads that yield the value again.
+// Row: S002-79
+// Row: S002-80
 var sourceCases = []struct {
 	source Source
 	name   string
