@@ -31,6 +31,7 @@ typedef struct {
     int others; /* when the translation began, another thread ran Python (it may have ended since) */
     int held; /* this miss holds signals back until the entry or the user's own code runs */
     int interrupted; /* the exception to raise came from outside (interrupt.h) */
+    int marked; /* this miss has set cache->in_progress */
 } miss;
 
 static void
@@ -38,6 +39,17 @@ end_hold(miss *m)
 {
     gd_release_signals(m->held);
     m->held = 0;
+}
+
+/* Ends the mark that this code is in translation. The mark outlasts the translation until its result is in the cache:
+ * Python code may run between, and with it a thread that would translate the same code again. */
+static void
+end_mark(miss *m)
+{
+    if (m->marked) {
+        m->marked = 0;
+        m->cache->in_progress = 0;
+    }
 }
 
 /* Decides how a call raises the pending exception, which none of the frame's operations raised. Returns how the call
@@ -124,9 +136,6 @@ refusal(PyThreadState *tstate, const miss *m)
     if (m->cache->passes >= GD_MAX_PASSES) {
         return GD_COUNT_given_up;
     }
-    if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
-        return GD_COUNT_in_progress;
-    }
     if (m->kind == GD_FRAME_HOOK && gd_watched_call(extra)) {
         return GD_COUNT_watched;
     }
@@ -141,6 +150,10 @@ refusal(PyThreadState *tstate, const miss *m)
     }
     if (gd_runtime.stance == GD_STANCE_EAGER_THEN_COMPILE && m->cache->misses == 1 && m->kind != GD_FRAME_RESUME) {
         return GD_COUNT_run_only;
+    }
+    /* The last check: those before may run Python, and with it a thread that begins this translation. */
+    if (m->cache->in_progress == gd_runtime.fork_generation + 1) {
+        return GD_COUNT_in_progress;
     }
     return -1;
 }
@@ -309,7 +322,6 @@ translate(const miss *m, gd_reply *reply)
 static void
 translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
 {
-    m->cache->in_progress = gd_runtime.fork_generation + 1;
     gd_thread.translating++;
     PyObject *torch_callback = gd_torch_quiet();
     uint64_t begun = gd_heat_clock();
@@ -321,7 +333,6 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
     gd_heat_spent(begun);
     gd_torch_resume(torch_callback);
     gd_thread.translating--;
-    m->cache->in_progress = 0;
     PyObject *interruption = gd_take_interruption();
     gd_leave_modes();
     if (gd_thread.no_memory) { /* an allocation failed, so the reply may be wrong */
@@ -365,7 +376,9 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
 static int
 run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {
-    if (gd_frame_cache_add(m->cache, entry) < 0) {
+    int added = gd_frame_cache_add(m->cache, entry);
+    end_mark(m);
+    if (added < 0) {
         gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
         return GD_RUN_ORIGINAL;
     }
@@ -398,20 +411,40 @@ run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **resu
     return how;
 }
 
+/* Runs an entry that has come to hold since the call looked for one: another thread has added it meanwhile. Returns -1
+ * if there is none, and how the call is finished otherwise. */
 static int
-serve(PyThreadState *tstate, miss *m, PyObject **result)
+run_entry_of_another_thread(PyThreadState *tstate, miss *m, PyObject **result)
+{
+    for (uint32_t i = 0; i < m->cache->nentries; i++) {
+        gd_GuardedCode *entry = (gd_GuardedCode *)Py_NewRef(m->cache->entries[i]);
+        PyObject **regs = entry->valid ? new_regs(m, entry) : NULL;
+        int how = -1;
+        if (regs != NULL && gd_guard_eval(entry, regs) < 0) {
+            end_mark(m);
+            end_hold(m);
+            how = gd_entry_run(tstate, (gd_GuardedCode *)Py_NewRef(entry), m->root, regs, result);
+        }
+        if (how < 0) {
+            PyErr_Clear(); /* of new_regs, or of a guard */
+        }
+        PyMem_Free(regs);
+        Py_DECREF(entry);
+        if (how >= 0) {
+            return how;
+        }
+    }
+    return -1;
+}
+
+/* Serves a miss that may be translated, while its FrameCache is marked as in translation. */
+static int
+serve_marked(PyThreadState *tstate, miss *m, PyObject **result)
 {
     gd_FrameCache *cache = m->cache;
-    GD_COUNT(misses);
-    cache->misses++;
-    int reason = refusal(tstate, m);
-    if (reason >= 0) {
-        gd_runtime.counters[reason]++;
-        /* the caller that disabled translation is the reason, not the frame's own code */
-        if (reason != GD_COUNT_disabled) {
-            gd_census_left(cache->code, reason);
-        }
-        return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
+    int served = run_entry_of_another_thread(tstate, m, result);
+    if (served >= 0) {
+        return served;
     }
     if (gd_runtime.stance == GD_STANCE_FAIL_ON_RECOMPILE || (gd_runtime.error_on_recompile && cache->nentries > 0)) {
         return refused(m, 0, result);
@@ -485,11 +518,33 @@ serve(PyThreadState *tstate, miss *m, PyObject **result)
     return how;
 }
 
+static int
+serve(PyThreadState *tstate, miss *m, PyObject **result)
+{
+    gd_FrameCache *cache = m->cache;
+    GD_COUNT(misses);
+    cache->misses++;
+    int reason = refusal(tstate, m);
+    if (reason >= 0) {
+        gd_runtime.counters[reason]++;
+        /* the caller that disabled translation is the reason, not the frame's own code */
+        if (reason != GD_COUNT_disabled) {
+            gd_census_left(cache->code, reason);
+        }
+        return reason == GD_COUNT_skipped || reason == GD_COUNT_given_up ? GD_RUN_ORIGINAL_LEFT : GD_RUN_ORIGINAL;
+    }
+    cache->in_progress = gd_runtime.fork_generation + 1;
+    m->marked = 1;
+    int how = serve_marked(tstate, m, result);
+    end_mark(m);
+    return how;
+}
+
 int
 gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
               int kind, PyObject *const *slots, PyObject **result)
 {
-    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals(), 0};
+    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals(), 0, 0};
     int how = serve(tstate, &m, result);
     end_hold(&m);
     return how;
