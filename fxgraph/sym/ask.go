@@ -246,19 +246,7 @@ func (env *Env) quotientBounds(e Size, coef int64, x *atom) interval {
 	if rest.IsUnknown() || scaled.IsUnknown() || b <= 0 {
 		return everything
 	}
-	v := env.simpleBounds(scaled).add(interval{0, b - 1}.scale(-coef))
-	out := everything
-	if v.lo != minusInf {
-		q, r, _ := floorDivMod(v.lo, b)
-		if r != 0 {
-			q++
-		}
-		out.lo = q
-	}
-	if v.hi != plusInf {
-		out.hi, _, _ = floorDivMod(v.hi, b)
-	}
-	return out
+	return divided(env.simpleBounds(scaled).add(interval{0, b - 1}.scale(-coef)), b)
 }
 
 // ---- residues ----

@@ -122,7 +122,6 @@ def test_a_translation_that_raises_ends_the_wait(collections):
     assert kept
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="os.fork is not there on this system")
 @pytest.mark.parametrize("from_thread", [False, True])
 def test_a_child_forked_during_a_translation_collects(from_thread):
     """A child runs full collections as before, whether the backend's own thread or another one forks it."""
