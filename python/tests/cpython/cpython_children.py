@@ -80,8 +80,16 @@ def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: f
     return how
 
 
+def _crowding() -> float:
+    """Return how much longer a process takes because of others: the load of each core, at least 1."""
+    return max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1))
+
+
 def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
-    """Wait for the end; return True if the child was killed because it wrote nothing for ``timeout`` seconds."""
+    """Wait for the end; return True if the child was killed because it wrote nothing for ``timeout`` seconds.
+
+    The seconds are those of an idle machine: at a load of 8 on two cores, test_list's test_repr_large takes 130.
+    """
     size, since = -1, time.monotonic()
     while True:
         try:
@@ -92,7 +100,7 @@ def _wait(child: subprocess.Popen[Any], results: Path, timeout: float) -> bool:
         now = results.stat().st_size if results.exists() else 0
         if now != size:
             size, since = now, time.monotonic()
-        elif time.monotonic() - since > (timeout if now > 0 else max(timeout, START_UP)):
+        elif time.monotonic() - since > (timeout if now > 0 else max(timeout, START_UP)) * _crowding():
             os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it hung
             time.sleep(1)
             os.killpg(child.pid, signal.SIGKILL)
