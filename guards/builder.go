@@ -300,6 +300,27 @@ func (b *GuardBuilder) TensorMatch(g Guard) error {
 	return nil
 }
 
+// ShapeEnv records a SHAPE_ENV guard. It is checked after all tensors. A value inside an nn.Module that is not
+// guarded counts as a constant.
+func (b *GuardBuilder) ShapeEnv(g Guard) error {
+	m := b.manager
+	if g.Args.Cond == nil {
+		return fmt.Errorf("guards: SHAPE_ENV on %q without a condition", g.Name)
+	}
+	g.Args.Cond, _ = g.Args.Cond.rewritten(func(inst SizeInst) (SizeInst, bool) {
+		if inst.Src != nil && m.unguarded(inst.Src.GuardSource()) {
+			return SizeInst{Op: SizeConst, N: inst.Hint}, true
+		}
+		return inst, true
+	})
+	text, err := g.Args.Cond.text(m.printer)
+	if err != nil {
+		return err
+	}
+	m.conditions = append(m.conditions, &part{guard: g, text: text})
+	return nil
+}
+
 // GlobalState records a GLOBAL_STATE guard. The final check always compares torch's global state.
 func (b *GuardBuilder) GlobalState(g Guard) error {
 	b.manager.stateLine = g.Line

@@ -171,6 +171,10 @@ var kindCases = []kindCase{
 		[]string{"___object(1000, 'is_even')(x)"},
 		func(w *world) Value { w.calls = func(v Value) bool { return v == two }; return two },
 		func(w *world) Value { w.calls = func(v Value) bool { return v == two }; return none }},
+	{"SHAPE_ENV", func(w *world, x Source) []Guard {
+		return []Guard{TypeMatch(x, w.konst(intType, "")), ShapeEnv(compare(load(x, 2), SizeGE, constant(2)))}
+	},
+		[]string{"___check_type_id(x, 1000)", "x >= 2"}, value(two), value(integer("1"))},
 	{"GLOBAL_STATE", func(w *world, x Source) []Guard { return one(GlobalState()) },
 		[]string{"___check_global_state()"}, value(none), func(w *world) Value { w.newState = true; return none }},
 }

@@ -23,14 +23,16 @@ type Options struct {
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
 //
 // Parts are in the order in which they are checked: first `___guarded_code.valid`, then the others by ascending
-// rank, and last the check of the tensors and of torch's global state. A part comes after the parts on the
-// places from which its value is read. The order depends only on the set of guards, not on the order in which
-// the guards were made.
+// rank, then the check of the tensors and of torch's global state, and last the conditions on sizes. A part comes
+// after the parts on the places from which its value is read. The order depends only on the set of guards, not on
+// the order in which the guards were made.
 type CheckFunctionManager struct {
 	numSlots   int
 	printer    *printer
+	unguarded  func(GuardSource) bool // whether guards on places of a family are left out
 	parts      []*part
 	tensors    []Guard
+	conditions []*part // on sizes and ints
 	needsState bool
 	places     uint8           // number of QUIET_* guards (see QuietAt), at most maxPlaces
 	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
@@ -59,14 +61,15 @@ const validText = "___guarded_code.valid"
 // values the transformed function takes as parameters after the slots, in order. It returns an error for a
 // malformed guard.
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
+	unguarded := func(family GuardSource) bool {
+		return family == SourcePolyfill || !opts.GuardNNModules && family.IsNNModule()
+	}
 	all := sortedGuards(set.Guards())
-	all = slices.DeleteFunc(all, func(g Guard) bool {
-		return g.Source == SourcePolyfill || (!opts.GuardNNModules && g.IsNNModule())
-	})
+	all = slices.DeleteFunc(all, func(g Guard) bool { return unguarded(g.Source) })
 	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads),
 		func(s Source) bool { return s.GuardSource() == SourcePolyfill })
-	m := &CheckFunctionManager{numSlots: numSlots, printer: newPrinter(all, append(slices.Clone(values), opts.Reads...),
-		opts.SlotNames)}
+	m := &CheckFunctionManager{numSlots: numSlots, unguarded: unguarded,
+		printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
 	m.countQuiet(all)
 	for _, g := range all {
@@ -188,6 +191,9 @@ func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 	for _, g := range all {
 		visit(g.Origin)
 		visit(g.Args.Other)
+		for s := range g.Args.Cond.sources {
+			visit(s)
+		}
 		if base, ok := g.Origin.(*LocalSource); ok && g.CreateFn == CreateCellEmpty {
 			p.cells[base.Local] = true
 		}
@@ -208,13 +214,15 @@ func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
 // stays.
 func (m *CheckFunctionManager) dropDuplicates() {
 	seen := map[string]bool{}
-	m.parts = slices.DeleteFunc(m.parts, func(p *part) bool {
+	twice := func(p *part) bool {
 		if seen[p.text] {
 			return true
 		}
 		seen[p.text] = true
 		return false
-	})
+	}
+	m.parts = slices.DeleteFunc(m.parts, twice)
+	m.conditions = slices.DeleteFunc(m.conditions, twice)
 }
 
 // compile orders the parts and writes the nodes.
@@ -236,6 +244,13 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 	if err := e.values(values, m.printer); err != nil {
 		return nil, err
 	}
+	for _, p := range m.conditions {
+		for s := range p.guard.Args.Cond.sources {
+			if property(s) == nil {
+				reads = append(reads, s)
+			}
+		}
+	}
 	for _, s := range reads {
 		if _, known := e.regs[s.Name()]; known {
 			continue
@@ -246,6 +261,16 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 		}
 	}
 	if err := m.final(e); err != nil {
+		return nil, err
+	}
+	for _, p := range m.conditions {
+		e.beginPart(p.text, p.guard.Line)
+		m.describe(e, &p.guard, false)
+		if err := e.condition(p.guard.Args.Cond); err != nil {
+			return nil, err
+		}
+	}
+	if err := e.sizes(values, m.printer); err != nil {
 		return nil, err
 	}
 	return e.finish()
@@ -261,6 +286,9 @@ func (m *CheckFunctionManager) unseen(opts Options) []Source {
 	}
 	var out []Source
 	for _, s := range opts.Reads {
+		if p := property(s); p != nil {
+			s = p.Base() // the check of the tensor covers its sizes
+		}
 		if !read[s.Name()] && (opts.GuardNNModules || !s.GuardSource().IsNNModule()) {
 			out = append(out, s)
 		}

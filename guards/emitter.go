@@ -175,6 +175,9 @@ func (e *emitter) values(values []Source, p *printer) error {
 	for i, v := range values {
 		want := uint32(e.program.NumSlots + 2 + i)
 		e.program.Extra = append(e.program.Extra, want)
+		if property(v) != nil {
+			continue // read after the tensors: see sizes
+		}
 		reg, known := e.regs[v.Name()]
 		if !known {
 			e.beginPart("___loads("+printed(v, p)+")", UserLine{})
@@ -190,12 +193,49 @@ func (e *emitter) values(values []Source, p *printer) error {
 	return nil
 }
 
-// finish checks the sizes and returns the program.
+// sizes fetches those of the values that are sizes or strides, into the registers that the function values has
+// listed.
+func (e *emitter) sizes(values []Source, p *printer) error {
+	for i, v := range values {
+		s := property(v)
+		if s == nil {
+			continue
+		}
+		e.beginPart("___loads("+printed(v, p)+")", UserLine{})
+		if err := e.size(s, e.program.Extra[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// size writes the node that fetches a size or stride into the register dst.
+func (e *emitter) size(s *TensorPropertySource, dst uint32) error {
+	tensor, ok := e.regs[s.base.Name()]
+	if !ok {
+		return fmt.Errorf("guards: %s is read, but no guard compares the tensor", s.name)
+	}
+	if s.Dim < 0 || s.Dim >= maxTensorDims {
+		return fmt.Errorf("guards: %s: no such dimension", s.name)
+	}
+	op := OpTensorSize
+	if s.Property == TensorStride {
+		op = OpTensorStride
+	}
+	e.node(Node{Op: op, Dst: dst, Src: tensor, A: uint32(s.Dim), B: uint32(e.program.NumKept)})
+	e.program.NumKept++
+	return nil
+}
+
+// finish checks the limits and returns the program.
 func (e *emitter) finish() (*Program, error) {
 	p := e.program
 	p.NumRegs = e.nextReg
 	if p.NumRegs > maxRegs {
 		return nil, errTooLarge("values", p.NumRegs)
+	}
+	if n := len(p.Nodes) - p.end(); n > maxTail {
+		return nil, errTooLarge("conditions on sizes", n)
 	}
 	if len(p.Parts) > maxParts {
 		return nil, errTooLarge("parts", len(p.Parts))
@@ -302,4 +342,8 @@ func (s *ReferentSource) fetch(e *emitter, base uint32) (uint32, error) {
 
 func (s *GlobalWeakRefSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpWeakref, base, operand{}, operand{})
+}
+
+func (s *TensorPropertySource) fetch(*emitter, uint32) (uint32, error) {
+	return 0, fmt.Errorf("guards: %s is read after the tensors are compared; only SHAPE_ENV guards it", s.name)
 }

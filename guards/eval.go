@@ -108,8 +108,20 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 	case OpTupleIterItem:
 		items, _ := e.h.TupleIter(v)
 		return at(items, int(n.A))
+	case OpTensorSize:
+		return e.dim(v, TensorSize, int(n.A))
+	case OpTensorStride:
+		return e.dim(v, TensorStride, int(n.A))
 	}
 	return nil, false
+}
+
+func (e *evaluation) dim(v Value, property TensorProperty, dim int) (Value, bool) {
+	n, ok := e.h.Dim(v, property, dim)
+	if !ok {
+		return nil, false
+	}
+	return e.h.NewInt(n), true
 }
 
 func at(items []Value, i int) (Value, bool) {
@@ -181,6 +193,8 @@ func (e *evaluation) holds(n *Node) bool {
 		return e.h.Call(e.konst(n.A), v)
 	case OpTensors:
 		return e.tensors(n)
+	case OpShapeEnv:
+		return e.sizes(e.p.Sizes[n.A : n.A+n.B])
 	}
 	return false
 }
@@ -209,4 +223,33 @@ func (e *evaluation) tensors(n *Node) bool {
 		}
 	}
 	return true
+}
+
+// sizes evaluates a condition on sizes.
+func (e *evaluation) sizes(steps []SizeStep) bool {
+	var stack []int64
+	for _, step := range steps {
+		n := len(stack)
+		if rel, ok := step.relation(); ok {
+			return rel.holds(stack[n-2], stack[n-1])
+		}
+		value, ok := step.N, true
+		switch step.Op {
+		case SizeConst:
+		case SizeLoad:
+			value, ok = e.h.Int(e.regs[step.Reg])
+		case sizeLoadSize:
+			value, ok = e.h.Dim(e.regs[step.Reg], TensorSize, int(step.Dim))
+		case sizeLoadStride:
+			value, ok = e.h.Dim(e.regs[step.Reg], TensorStride, int(step.Dim))
+		default:
+			value, ok = step.Op.apply(stack[n-2], stack[n-1])
+			stack = stack[:n-2]
+		}
+		if !ok {
+			return false
+		}
+		stack = append(stack, value)
+	}
+	return false
 }

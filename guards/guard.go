@@ -7,6 +7,7 @@
 //	GuardBuilder  one method for each kind: Guard → parts (text and operations)      builder.go
 //	CheckFunctionManager  all guards → one Program and one text                      check_function.go
 //	Program       16-byte nodes over registers; verified, then run by C              program.go, eval.go
+//	SizeCond      a condition on sizes, strides and ints                             sizes.go
 //
 // The kinds and operations are rows of kinds.table. The package is pure: it uses neither C nor Python, and
 // refers to Python objects by their index in the translation's constant pool. It never evaluates a program
@@ -115,6 +116,7 @@ type Args struct {
 	Flag      bool
 	Tensor    *TensorArgs
 	Other     Source
+	Cond      *SizeCond
 }
 
 // Guard is one assumption about one place. Two guards with the same ID are the same guard.

@@ -37,5 +37,8 @@ type Heap interface {
 	GradEnabled() bool
 	StateEqual() bool              // whether torch's global state equals the entry's
 	Tensor(v Value, spec int) bool // whether v matches Program.Tensors[spec]
+	Dim(v Value, property TensorProperty, dim int) (int64, bool)
+	Int(v Value) (int64, bool) // the value of an exact int that fits 64 bits
+	NewInt(n int64) Value
 	Call(predicate, v Value) bool
 }

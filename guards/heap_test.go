@@ -1,6 +1,9 @@
 package guards
 
-import "slices"
+import (
+	"slices"
+	"strconv"
+)
 
 // The heap that the tests run programs on: a toy version of Python's object model. Handles are pointers,
 // so that equal values can be different objects.
@@ -77,6 +80,7 @@ type world struct {
 	noGrad   bool
 	newState bool
 	calls    func(Value) bool
+	dims     map[*pyTensor][2][]int64 // sizes and strides
 }
 
 func newWorld() *world {
@@ -368,5 +372,24 @@ func (w *world) Tensor(v Value, spec int) bool {
 	example, ok := w.pool[w.program.Tensors[spec].Example.Index].(*pyTensor)
 	return ok && *t == *example
 }
+
+func (w *world) Dim(v Value, property TensorProperty, dim int) (int64, bool) {
+	t, ok := v.(*pyTensor)
+	if !ok || dim >= len(w.dims[t][property]) {
+		return 0, false
+	}
+	return w.dims[t][property][dim], true
+}
+
+func (w *world) Int(v Value) (int64, bool) {
+	lit, ok := v.(*pyLit)
+	if !ok || lit.typ != intType {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(lit.text, 10, 64)
+	return n, err == nil
+}
+
+func (w *world) NewInt(n int64) Value { return integer(strconv.FormatInt(n, 10)) }
 
 func (w *world) Call(predicate, v Value) bool { return w.calls != nil && w.calls(v) }

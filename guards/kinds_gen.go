@@ -47,6 +47,9 @@ const (
 	OpDifferent
 	OpPyCheck
 	OpTensors
+	OpTensorSize
+	OpTensorStride
+	OpShapeEnv
 	numOps
 )
 
@@ -94,6 +97,9 @@ var opTable = [numOps]opInfo{
 	OpDifferent:      {"DIFFERENT", false, operandReg, operandNone, "found %f, which was not one object with another value"},
 	OpPyCheck:        {"PY_CHECK", false, operandHeld, operandNone, "found %f, wanted: %x"},
 	OpTensors:        {"TENSORS", false, operandTensor, operandCount, "a tensor or torch's global state differs"},
+	OpTensorSize:     {"TENSOR_SIZE", true, operandInt, operandKept, "memory is out"},
+	OpTensorStride:   {"TENSOR_STRIDE", true, operandInt, operandKept, "memory is out"},
+	OpShapeEnv:       {"SHAPE_ENV", false, operandStep, operandCount, "a condition on sizes does not hold"},
 }
 
 // Kinds of guards.
@@ -130,6 +136,7 @@ const (
 	CreateNoAlias
 	CreatePyCheck
 	CreateGlobalState
+	CreateShapeEnv
 	numCreateFns
 )
 
@@ -166,6 +173,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateNoAlias:            {"NO_ALIAS", 3, (*GuardBuilder).NoAlias},
 	CreatePyCheck:            {"PY_CHECK", 8, (*GuardBuilder).PyCheck},
 	CreateGlobalState:        {"GLOBAL_STATE", 9, (*GuardBuilder).GlobalState},
+	CreateShapeEnv:           {"SHAPE_ENV", 9, (*GuardBuilder).ShapeEnv},
 }
 
 // Flags of a node.
@@ -230,3 +238,32 @@ var funcFieldNames = [numFuncFields]string{
 	ExceptionContext:   "__context__",
 	ExceptionTraceback: "__traceback__",
 }
+
+// Operations of a condition on sizes.
+const (
+	SizeConst      SizeOp = 0  // a constant
+	SizeLoad       SizeOp = 1  // an int, which must be exact and fit 64 bits
+	sizeLoadSize   SizeOp = 2  // a tensor's size
+	sizeLoadStride SizeOp = 3  // a tensor's stride
+	SizeAdd        SizeOp = 4  // +
+	SizeSub        SizeOp = 5  // -
+	SizeMul        SizeOp = 6  // *
+	SizeFloorDiv   SizeOp = 7  // //
+	SizeMod        SizeOp = 8  // %
+	SizeMax        SizeOp = 9  // max()
+	SizeMin        SizeOp = 10 // min()
+
+	numSizeOps = 11
+)
+
+// Relations of a condition on sizes. As the Op of a SizeStep they follow the operations.
+const (
+	SizeEQ SizeRel = 0 // ==
+	SizeNE SizeRel = 1 // !=
+	SizeGE SizeRel = 2 // >=
+	SizeGT SizeRel = 3 // >
+	SizeLE SizeRel = 4 // <=
+	SizeLT SizeRel = 5 // <
+
+	numSizeRels = 6
+)

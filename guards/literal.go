@@ -68,7 +68,7 @@ var keywords = nameSet(`False None True and as assert async await break class co
 
 // reserved is the set of the names that the guard text itself uses. A variable with such a name is printed
 // as L['name'] or G['name'].
-var reserved = nameSet(`G L inf nan range slice frozenset type list len Ellipsis`)
+var reserved = nameSet(`G L inf nan range slice frozenset type list len max min Ellipsis`)
 
 func nameSet(words string) map[string]bool {
 	set := map[string]bool{}

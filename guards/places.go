@@ -21,17 +21,19 @@ type place struct {
 type saying struct{ entry, before int32 }
 
 // Below lists the guards on src and on places read from src, and the reads of such places, each in the order
-// of its log. A guard that compares such a place with another place is included.
+// of its log.
+// A guard on several places is included if one of them is such a place.
 func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
 	if p.at == nil {
 		p.at = make(map[string]int32, len(gs))
 	}
 	for ; p.guards < len(gs); p.guards++ {
-		for _, s := range [2]Source{gs[p.guards].Origin, gs[p.guards].Args.Other} {
-			if s != nil {
-				at := p.place(s)
-				p.all[at].guards = p.say(p.guards, p.all[at].guards)
-			}
+		g := &gs[p.guards]
+		for _, s := range [2]Source{g.Origin, g.Args.Other} {
+			p.about(s)
+		}
+		for s := range g.Args.Cond.sources {
+			p.about(s)
 		}
 	}
 	for ; p.reads < len(reads); p.reads++ {
@@ -56,6 +58,14 @@ func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, 
 		read = append(read, reads[i])
 	}
 	return guards, read
+}
+
+// about records that the next guard of the log is about the place.
+func (p *Places) about(s Source) {
+	if s != nil {
+		at := p.place(s)
+		p.all[at].guards = p.say(p.guards, p.all[at].guards)
+	}
 }
 
 func (p *Places) say(entry int, before int32) int32 {

@@ -20,6 +20,8 @@ const (
 	operandCache
 	operandTensor
 	operandCount
+	operandStep
+	operandKept
 )
 
 type opInfo struct {
@@ -72,7 +74,8 @@ type TensorSpec struct {
 //
 // Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins
 // dict. Access nodes write the other registers, each once and before it is read. An access node that fails
-// (a missing attribute) fails like a check. The first node is VALID; a TENSORS node comes last.
+// (a missing attribute) fails like a check. The first node is VALID. A TENSORS node comes last, but for the nodes
+// that read sizes or ints (TENSOR_SIZE, TENSOR_STRIDE, SHAPE_ENV), which end the program.
 type Program struct {
 	Nodes     []Node
 	NumSlots  int
@@ -80,6 +83,8 @@ type Program struct {
 	NumCaches int
 	Consts    []ConstUse
 	Tensors   []TensorSpec
+	Sizes     []SizeStep // the steps of the SHAPE_ENV nodes
+	NumKept   int        // ints that the entry keeps, one for each TENSOR_SIZE or TENSOR_STRIDE node
 	Parts     []string
 	PartLines []UserLine
 	// Kinds has one line per guard: the number of its part, its kind, and the family and name of its place;
@@ -95,6 +100,7 @@ type Program struct {
 const (
 	maxRegs  = 1 << 22 // C has 24 bits for a register
 	maxParts = 1 << 24
+	maxTail  = 1<<16 - 1 // nodes after the TENSORS node; C counts them in 16 bits
 )
 
 // Verify checks everything C relies on. A program that fails is never installed.
@@ -116,7 +122,14 @@ func (p *Program) Verify() error {
 	if len(p.Nodes) == 0 || p.Nodes[0].Op != OpValid {
 		return fmt.Errorf("guards: a program starts with VALID")
 	}
-	v := verifier{p: p, written: make([]bool, p.NumRegs), caches: make([]bool, p.NumCaches)}
+	if p.NumKept < 0 || p.NumKept > len(p.Nodes) {
+		return fmt.Errorf("guards: %d ints kept for %d nodes", p.NumKept, len(p.Nodes))
+	}
+	v := verifier{p: p, written: make([]bool, p.NumRegs), caches: make([]bool, p.NumCaches),
+		kept: make([]bool, p.NumKept), end: p.end()}
+	if len(p.Nodes)-v.end > maxTail {
+		return fmt.Errorf("guards: %d nodes after TENSORS", len(p.Nodes)-v.end)
+	}
 	for i := 0; i < p.NumSlots+2; i++ {
 		v.written[i] = true
 	}
@@ -132,7 +145,21 @@ type verifier struct {
 	p       *Program
 	written []bool
 	caches  []bool // whether a node uses the cache already; a cache belongs to one node
+	kept    []bool // the same for kept ints
+	end     int    // index of the first node of those that end the program
 	part    uint32
+}
+
+// isLate reports whether the operation follows TENSORS.
+func (o Op) isLate() bool { return o == OpTensorSize || o == OpTensorStride || o == OpShapeEnv }
+
+// end returns the index of the first of the nodes that end the program.
+func (p *Program) end() int {
+	end := len(p.Nodes)
+	for end > 0 && p.Nodes[end-1].Op.isLate() {
+		end--
+	}
+	return end
 }
 
 func (v *verifier) node(i int, n *Node) error {
@@ -146,8 +173,11 @@ func (v *verifier) node(i int, n *Node) error {
 	if (n.Op == OpValid) != (i == 0) {
 		return fmt.Errorf("VALID stands first and only there")
 	}
-	if n.Op == OpTensors && i != len(v.p.Nodes)-1 {
-		return fmt.Errorf("TENSORS stands last")
+	if n.Op == OpTensors && i != v.end-1 {
+		return fmt.Errorf("TENSORS stands last, ahead of sizes")
+	}
+	if n.Op.isLate() && i < v.end {
+		return fmt.Errorf("sizes are read last")
 	}
 	if err := v.read(n.Src); err != nil {
 		return err
@@ -202,6 +232,17 @@ func (v *verifier) operand(n *Node, class operandClass, x uint32) error {
 			return fmt.Errorf("cache %d is absent or another node's", x)
 		}
 		v.caches[x] = true
+	case operandKept:
+		if uint64(x) >= uint64(len(v.kept)) || v.kept[x] {
+			return fmt.Errorf("kept int %d is absent or another node's", x)
+		}
+		v.kept[x] = true
+		return v.dim(n.Src, n.A)
+	case operandStep:
+		if uint64(n.A)+uint64(n.B) > uint64(len(v.p.Sizes)) {
+			return fmt.Errorf("steps %d+%d of %d", n.A, n.B, len(v.p.Sizes))
+		}
+		return v.steps(v.p.Sizes[n.A : n.A+n.B])
 	case operandTensor:
 		if uint64(n.A)+uint64(n.B) > uint64(len(v.p.Tensors)) {
 			return fmt.Errorf("tensors %d+%d of %d", n.A, n.B, len(v.p.Tensors))
@@ -213,6 +254,58 @@ func (v *verifier) operand(n *Node, class operandClass, x uint32) error {
 		}
 	}
 	return nil
+}
+
+// dim returns an error unless the TENSORS node compares the number of dimensions of the tensor in the register.
+// C checks that there are more than dim of them.
+func (v *verifier) dim(reg, dim uint32) error {
+	if dim >= maxTensorDims {
+		return fmt.Errorf("dimension %d", dim)
+	}
+	if v.end > 0 {
+		if n := v.p.Nodes[v.end-1]; n.Op == OpTensors {
+			for _, t := range v.p.Tensors[n.A : n.A+n.B] {
+				if t.Reg == reg && t.Fields&TensorNDim != 0 {
+					return nil
+				}
+			}
+		}
+	}
+	return fmt.Errorf("register %d is no tensor whose number of dimensions TENSORS compares", reg)
+}
+
+// steps checks the steps of one condition.
+func (v *verifier) steps(steps []SizeStep) error {
+	depth := 0
+	for i, s := range steps {
+		_, last := s.relation()
+		if last != (i == len(steps)-1) || s.Op >= numSizeOps && !last {
+			return fmt.Errorf("step %d: a condition ends with its only relation", i)
+		}
+		if last {
+			if depth != 2 {
+				return fmt.Errorf("a relation of %d values", depth)
+			}
+			return nil
+		}
+		if depth < s.Op.arity() {
+			return fmt.Errorf("step %d: %d values are too few", i, depth)
+		}
+		if depth += 1 - s.Op.arity(); depth > maxSizeStack {
+			return fmt.Errorf("step %d: %d values are too many", i, depth)
+		}
+		switch s.Op {
+		case SizeLoad:
+			if err := v.read(s.Reg); err != nil {
+				return err
+			}
+		case sizeLoadSize, sizeLoadStride:
+			if err := v.dim(s.Reg, uint32(s.Dim)); err != nil {
+				return err
+			}
+		}
+	}
+	return fmt.Errorf("a condition has steps")
 }
 
 func (v *verifier) extra() error {

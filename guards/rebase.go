@@ -43,6 +43,16 @@ func (r *Rebase) Guard(g Guard) (Guard, bool) {
 	if g.Origin == nil {
 		return g, true
 	}
+	if g.Args.Cond != nil {
+		cond, ok := g.Args.Cond.rewritten(func(inst SizeInst) (SizeInst, bool) {
+			inst.Src = r.Source(inst.Src)
+			return inst, inst.Src != nil
+		})
+		if !ok {
+			return g, false
+		}
+		return ShapeEnv(cond).At(g.Line), true
+	}
 	g.Origin = r.Source(g.Origin)
 	if other := g.Args.Other; other != nil {
 		g.Args.Other = r.Source(other)
@@ -111,6 +121,8 @@ func onBase(s, base Source) Source {
 		return NewTupleIteratorGetItemSource(base, s.Index)
 	case *ReferentSource:
 		return NewReferentSource(base)
+	case *TensorPropertySource:
+		return NewTensorPropertySource(base, s.Property, s.Dim)
 	}
 	return nil
 }

@@ -36,6 +36,7 @@ func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 		NewDictGetItemSource(from, Const{Text: "1"}), NewODictGetItemSource(from, Const{Text: "1"}),
 		NewIndexSource(from, 1), NewDictKeySource(from, 1),
 		NewTupleIteratorGetItemSource(from, 1), NewReferentSource(from),
+		NewTensorPropertySource(from, TensorStride, 1),
 	} {
 		moved := NewRebase(from, to).Source(s)
 		require.IsType(t, s, moved)

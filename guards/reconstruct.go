@@ -137,6 +137,13 @@ func (s *TupleIteratorGetItemSource) reconstruct(r Reconstructor) error {
 	return helper(r, "tuple_iterator_getitem", s.base, func() error { return r.LoadInt(s.Index) })
 }
 
+func (s *TensorPropertySource) reconstruct(r Reconstructor) error {
+	return baseThen(r, s.base,
+		func() error { return r.LoadAttr(s.Property.String()) },
+		func() error { return r.LoadInt(s.Dim) },
+		func() error { return r.Call(1) })
+}
+
 func (s *ReferentSource) reconstruct(r Reconstructor) error {
 	return helper(r, "referent", s.base)
 }

@@ -10,6 +10,7 @@ import (
 	"log"
 	"os"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -29,6 +30,7 @@ type table struct {
 	ops                         []opRow
 	kinds                       []kindRow
 	flags, tensorFields, fields []word
+	sizeOps, relations          []word
 }
 
 var columns = regexp.MustCompile(`\s{2,}`)
@@ -57,7 +59,8 @@ func main() {
 // parse reads the table; an error names the line.
 func parse(text string) (t table, err error) {
 	section := ""
-	words := map[string]*[]word{"[flags]": &t.flags, "[tensor fields]": &t.tensorFields, "[object fields]": &t.fields}
+	words := map[string]*[]word{"[flags]": &t.flags, "[tensor fields]": &t.tensorFields, "[object fields]": &t.fields,
+		"[size ops]": &t.sizeOps, "[size relations]": &t.relations}
 	for i, line := range strings.Split(text, "\n") {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -155,7 +158,16 @@ func goFile(t table) []byte {
 	for _, w := range t.fields {
 		p("\t%s: %q,\n", w.goName, w.text)
 	}
-	p("}\n")
+	p("}\n\n// Operations of a condition on sizes.\nconst (\n")
+	for i, w := range t.sizeOps {
+		p("\t%s SizeOp = %d // %s\n", w.goName, i, w.text)
+	}
+	p("\n\tnumSizeOps = %d\n)\n\n// Relations of a condition on sizes. As the Op of a SizeStep they follow the "+
+		"operations.\nconst (\n", len(t.sizeOps))
+	for i, w := range t.relations {
+		p("\t%s SizeRel = %d // %s\n", w.goName, i, w.text)
+	}
+	p("\n\tnumSizeRels = %d\n)\n", len(t.relations))
 	return b.Bytes()
 }
 
@@ -198,12 +210,22 @@ func cFile(t table) []byte {
 	for _, w := range t.fields {
 		p("    GD_%s,\n", w.c)
 	}
-	p("    GD_FUNC_FIELDS\n};\n\n#endif\n")
+	p("    GD_FUNC_FIELDS\n};\n\n/* Steps of a condition on sizes: X(name). The relations come last, from EQ on. */\n" +
+		"#define GD_SIZE_STEPS(X)")
+	steps := append(slices.Clone(t.sizeOps), t.relations...)
+	for _, w := range steps {
+		p(" \\\n    X(%s)", w.c)
+	}
+	p("\n\nenum {\n")
+	for _, w := range steps {
+		p("    /* %s */\n    GD_SIZE_%s,\n", w.text, w.c)
+	}
+	p("    GD_SIZE_STEP_COUNT\n};\n\n#endif\n")
 	return b.Bytes()
 }
 
 var operandClasses = []string{"-", "object", "held", "name", "literal", "int", "reg", "field", "offset", "cache",
-	"tensor", "count"}
+	"tensor", "count", "step", "kept"}
 
 func cOperand(class string) string {
 	if class == "-" {

@@ -46,7 +46,10 @@
     X(SAME, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was one object with another value, now %x") \
     X(DIFFERENT, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "found %f, which was not one object with another value") \
     X(PY_CHECK, 0, GD_OPERAND_HELD, GD_OPERAND_NONE, "found %f, wanted: %x") \
-    X(TENSORS, 0, GD_OPERAND_TENSOR, GD_OPERAND_COUNT, "a tensor or torch's global state differs")
+    X(TENSORS, 0, GD_OPERAND_TENSOR, GD_OPERAND_COUNT, "a tensor or torch's global state differs") \
+    X(TENSOR_SIZE, 1, GD_OPERAND_INT, GD_OPERAND_KEPT, "memory is out") \
+    X(TENSOR_STRIDE, 1, GD_OPERAND_INT, GD_OPERAND_KEPT, "memory is out") \
+    X(SHAPE_ENV, 0, GD_OPERAND_STEP, GD_OPERAND_COUNT, "a condition on sizes does not hold")
 
 enum {
     GD_OP_VALID = 0,
@@ -92,7 +95,10 @@ enum {
     GD_OP_DIFFERENT = 40,
     GD_OP_PY_CHECK = 41,
     GD_OP_TENSORS = 42,
-    GD_OP_COUNT = 43
+    GD_OP_TENSOR_SIZE = 43,
+    GD_OP_TENSOR_STRIDE = 44,
+    GD_OP_SHAPE_ENV = 45,
+    GD_OP_COUNT = 46
 };
 
 /* Classes of operands; see guards/kinds.table. */
@@ -109,6 +115,8 @@ enum {
     GD_OPERAND_CACHE,
     GD_OPERAND_TENSOR,
     GD_OPERAND_COUNT,
+    GD_OPERAND_STEP,
+    GD_OPERAND_KEPT,
 };
 
 /* Flags of a node. */
@@ -163,6 +171,64 @@ enum {
     GD_EXCEPTION_CONTEXT,
     GD_EXCEPTION_TRACEBACK,
     GD_FUNC_FIELDS
+};
+
+/* Steps of a condition on sizes: X(name). The relations come last, from EQ on. */
+#define GD_SIZE_STEPS(X) \
+    X(CONST) \
+    X(INT) \
+    X(SIZE) \
+    X(STRIDE) \
+    X(ADD) \
+    X(SUB) \
+    X(MUL) \
+    X(FLOORDIV) \
+    X(MOD) \
+    X(MAX) \
+    X(MIN) \
+    X(EQ) \
+    X(NE) \
+    X(GE) \
+    X(GT) \
+    X(LE) \
+    X(LT)
+
+enum {
+    /* a constant */
+    GD_SIZE_CONST,
+    /* an int, which must be exact and fit 64 bits */
+    GD_SIZE_INT,
+    /* a tensor's size */
+    GD_SIZE_SIZE,
+    /* a tensor's stride */
+    GD_SIZE_STRIDE,
+    /* + */
+    GD_SIZE_ADD,
+    /* - */
+    GD_SIZE_SUB,
+    /* * */
+    GD_SIZE_MUL,
+    /* // */
+    GD_SIZE_FLOORDIV,
+    /* % */
+    GD_SIZE_MOD,
+    /* max() */
+    GD_SIZE_MAX,
+    /* min() */
+    GD_SIZE_MIN,
+    /* == */
+    GD_SIZE_EQ,
+    /* != */
+    GD_SIZE_NE,
+    /* >= */
+    GD_SIZE_GE,
+    /* > */
+    GD_SIZE_GT,
+    /* <= */
+    GD_SIZE_LE,
+    /* < */
+    GD_SIZE_LT,
+    GD_SIZE_STEP_COUNT
 };
 
 #endif
