@@ -48,6 +48,8 @@ def base(name: str) -> str | None:
     inner: ast.expr | None = None
     if isinstance(tree, (ast.Attribute, ast.Subscript)):
         inner = tree.value
+        if is_dimension(tree):
+            inner = tree.value.func.value  # type: ignore[attr-defined]  # x, of x.size()[0]
     elif isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) and tree.args:
         inner = None if tree.func.id in ("___object", "___builtin") else tree.args[0]
     if inner is None or (isinstance(inner, ast.Name) and inner.id in ("G", "L", "___cells")):
@@ -60,6 +62,12 @@ def base(name: str) -> str | None:
     ):
         return None  # a variable of the enclosing function
     return ast.unparse(inner)
+
+
+def is_dimension(node: ast.AST) -> bool:
+    """Report whether a node reads a tensor's size or stride: ``x.size()[0]``."""
+    method = node.value.func if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Call) else None
+    return isinstance(method, ast.Attribute) and method.attr in ("size", "stride")
 
 
 def tensor(place_name: str, check: dict[str, Any]) -> str:

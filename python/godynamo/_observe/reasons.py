@@ -246,7 +246,11 @@ def _compared(tree: ast.Compare, found: str | None) -> tuple[str, str, str]:
             return inner, "keys" if helper == "___dict_keys" else "parameter names", "use the same keys"
         if (isinstance(left.func, ast.Name) and left.func.id == "len") or helper == "___tuple_iterator_len":
             return inner, "length", "use one length"
-    return guard_words.place(ast.unparse(left)), "", _value_remedy(found)
+    sizes = any(map(guard_words.is_dimension, ast.walk(tree)))
+    remedy = _FIELD_REMEDIES["sizes"] if sizes else _value_remedy(found)
+    if isinstance(tree.ops[0], ast.Eq) and isinstance(tree.comparators[0], ast.Constant):
+        return guard_words.place(ast.unparse(left)), "", remedy
+    return guard_words.place(ast.unparse(tree)), "", remedy
 
 
 def _value_remedy(found: str | None) -> str:
