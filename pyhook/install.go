@@ -346,6 +346,13 @@ func (*installer) program(s *py.Scope, a *arena, spec *C.gd_entry_spec, g *cache
 		}
 	}
 	spec.tensors, spec.ntensors = tensors, C.uint32_t(len(p.Tensors))
+	sizes := (*C.gd_size_spec)(a.alloc(len(p.Sizes), C.sizeof_gd_size_spec))
+	for k, step := range p.Sizes {
+		unsafe.Slice(sizes, len(p.Sizes))[k] = C.gd_size_spec{
+			op: C.uint8_t(step.Op), dim: C.uint8_t(step.Dim), reg: C.uint32_t(step.Reg), n: C.int64_t(step.N),
+		}
+	}
+	spec.sizes, spec.nsizes, spec.nkept = sizes, C.uint32_t(len(p.Sizes)), C.uint32_t(p.NumKept)
 	extra := (*C.uint32_t)(a.alloc(len(g.Extra), 4))
 	for k, v := range g.Extra {
 		unsafe.Slice(extra, len(g.Extra))[k] = C.uint32_t(v)

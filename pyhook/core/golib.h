@@ -18,7 +18,7 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 4
+#define GD_ABI_VERSION 5
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of nodes, run in order over an array of registers that hold borrowed references.
@@ -44,6 +44,16 @@ typedef struct {
     uint64_t static_strides; /* bit i: stride of dimension i is compared */
     PyObject *example;       /* borrowed; its metadata is read when the entry is made, and no reference is kept */
 } gd_tensor_spec;
+
+/* One step of a condition on sizes and ints (SHAPE_ENV), which computes with int64 on a stack. A condition ends with
+ * its only relation. */
+typedef struct {
+    uint8_t op;  /* GD_SIZE_*, guards/ops_gen.h */
+    uint8_t dim; /* SIZE, STRIDE: the dimension */
+    uint16_t reserved;
+    uint32_t reg; /* SIZE, STRIDE, INT: register of the tensor or the int */
+    int64_t n;    /* CONST: the constant; SIZE, STRIDE, INT: the value in the translated call, for failure texts */
+} gd_size_spec;
 
 /* How an entry keeps the objects its program names (gd_const_spec.keep). */
 enum {
@@ -131,6 +141,9 @@ typedef struct {
     PyObject *operations;
     PyObject *info; /* borrowed dict: the data that explain() shows */
     PyObject *orig_code; /* borrowed: the user's code object that this entry replaces */
+    const gd_size_spec *sizes; /* the steps of all SHAPE_ENV nodes */
+    uint32_t nsizes;
+    uint32_t nkept; /* ints the entry keeps, one for each TENSOR_SIZE and TENSOR_STRIDE node */
 } gd_entry_spec;
 
 /* ---- code objects ------------------------------------------------------------------------------------------------ */

@@ -295,6 +295,7 @@ typedef struct {
     gd_node_spec *nodes;
     gd_const_spec *consts;
     gd_tensor_spec *tensors;
+    gd_size_spec *sizes;
     uint32_t *extra;
     gd_tb_row *rows;
     PyObject *held; /* sequences whose items are borrowed */
@@ -405,6 +406,37 @@ read_tensors(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
     return 0;
 }
 
+static const char *const size_names[] = {
+#define X(name) #name,
+    GD_SIZE_STEPS(X)
+#undef X
+};
+
+static int
+read_sizes(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
+{
+    PyObject *list = sequence_of(dict, "sizes", memory);
+    if (list == NULL || (memory->sizes = array_for(list, sizeof(gd_size_spec))) == NULL) {
+        return -1;
+    }
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(list); i++) {
+        gd_size_spec *s = &memory->sizes[i];
+        const char *op;
+        long long n;
+        if (!PyArg_ParseTuple(PyTuple_GET_ITEM(list, i), "sbIL", &op, &s->dim, &s->reg, &n)) {
+            return -1;
+        }
+        s->n = n;
+        s->op = 0;
+        while (s->op < GD_SIZE_STEP_COUNT && strcmp(op, size_names[s->op]) != 0) {
+            s->op++;
+        }
+    }
+    spec->sizes = memory->sizes;
+    spec->nsizes = (uint32_t)PyTuple_GET_SIZE(list);
+    return 0;
+}
+
 static int
 read_numbers(PyObject *dict, gd_entry_spec *spec, spec_memory *memory)
 {
@@ -458,6 +490,7 @@ make_entry(PyObject *module, PyObject *dict)
         .nregs = number_of(dict, "nregs"),
         .nslots = number_of(dict, "nslots"),
         .ncaches = number_of(dict, "ncaches"),
+        .nkept = number_of(dict, "nkept"),
         .flags = number_of(dict, "flags"),
         .chains = object_of(dict, "chains"),
         .operations = object_of(dict, "operations"),
@@ -467,7 +500,8 @@ make_entry(PyObject *module, PyObject *dict)
     PyObject *entry = NULL;
     if (memory.held != NULL && !PyErr_Occurred() && read_nodes(dict, &spec, &memory) == 0
         && read_consts(dict, &spec, &memory) == 0 && read_tensors(dict, &spec, &memory) == 0
-        && read_numbers(dict, &spec, &memory) == 0 && (spec.parts = sequence_of(dict, "parts", &memory)) != NULL
+        && read_sizes(dict, &spec, &memory) == 0 && read_numbers(dict, &spec, &memory) == 0
+        && (spec.parts = sequence_of(dict, "parts", &memory)) != NULL
         && (object_of(dict, "part_lines") == NULL
             || (spec.part_lines = sequence_of(dict, "part_lines", &memory)) != NULL)) {
         entry = gd_entry_new(&spec);
@@ -475,6 +509,7 @@ make_entry(PyObject *module, PyObject *dict)
     PyMem_Free(memory.nodes);
     PyMem_Free(memory.consts);
     PyMem_Free(memory.tensors);
+    PyMem_Free(memory.sizes);
     PyMem_Free(memory.extra);
     PyMem_Free(memory.rows);
     Py_XDECREF(memory.held);

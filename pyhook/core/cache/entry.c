@@ -34,7 +34,52 @@ typedef struct {
     const gd_entry_spec *spec;
     char *written; /* per register */
     char *caches; /* per inline cache: whether a node already uses that cache */
+    char *kept; /* per kept int: whether a node already uses it */
+    uint32_t end; /* index of the first of the nodes that follow TENSORS */
 } verifier;
+
+/* Returns why the size cannot be read from the register, or NULL. The example's dimensions are checked later, by
+ * copy_sizes. */
+static const char *
+bad_size(verifier *v, uint32_t reg)
+{
+    const gd_node_spec *last = v->end > 0 ? &v->spec->nodes[v->end - 1] : NULL;
+    for (uint32_t i = 0; last != NULL && last->op == GD_OP_TENSORS && i < last->b; i++) {
+        const gd_tensor_spec *t = &v->spec->tensors[last->a + i];
+        if (t->reg == reg && t->fields & GD_TENSOR_NDIM) {
+            return NULL;
+        }
+    }
+    return "the size of a tensor whose number of dimensions TENSORS does not compare";
+}
+
+/* Returns why the steps are no condition, or NULL. */
+static const char *
+bad_steps(verifier *v, const gd_size_spec *steps, uint32_t n)
+{
+    int depth = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        const gd_size_spec *s = &steps[i];
+        if (s->op >= GD_SIZE_STEP_COUNT || (s->op >= GD_SIZE_EQ) != (i == n - 1)) {
+            return "a condition ends with its only relation";
+        }
+        depth += s->op < GD_SIZE_ADD ? 1 : -1;
+        if (depth < 1 || depth > GD_SIZE_STACK) {
+            return "too few or too many values of a condition";
+        }
+        const char *bad = NULL;
+        if (s->op == GD_SIZE_INT) {
+            bad = s->reg < v->spec->nregs && v->written[s->reg] ? NULL : "a register is read before it is written";
+        }
+        else if (s->op == GD_SIZE_SIZE || s->op == GD_SIZE_STRIDE) {
+            bad = bad_size(v, s->reg);
+        }
+        if (bad != NULL) {
+            return bad;
+        }
+    }
+    return depth == 1 && n >= 3 ? NULL : "too few or too many values of a condition";
+}
 
 /* Returns why an operand is wrong, or NULL. */
 static const char *
@@ -74,6 +119,17 @@ bad_operand(verifier *v, const gd_node_spec *n, uint8_t class, uint32_t x)
         }
         v->caches[x] = 1;
         return NULL;
+    case GD_OPERAND_KEPT:
+        if (x >= spec->nkept || v->kept[x]) {
+            return "the int is absent or another node's";
+        }
+        v->kept[x] = 1;
+        return bad_size(v, n->src);
+    case GD_OPERAND_STEP:
+        if ((uint64_t)n->a + n->b > spec->nsizes) {
+            return "no such steps";
+        }
+        return bad_steps(v, spec->sizes + n->a, n->b);
     case GD_OPERAND_TENSOR:
         if ((uint64_t)n->a + n->b > spec->ntensors) {
             return "no such tensors";
@@ -90,6 +146,24 @@ bad_operand(verifier *v, const gd_node_spec *n, uint8_t class, uint32_t x)
     }
 }
 
+/* Reports whether nodes of this operation follow TENSORS. */
+static int
+is_late(uint8_t op)
+{
+    return op == GD_OP_TENSOR_SIZE || op == GD_OP_TENSOR_STRIDE || op == GD_OP_SHAPE_ENV;
+}
+
+/* Returns the index of the first of the nodes that follow TENSORS, or would follow it if the program had it. */
+static uint32_t
+late_from(const gd_entry_spec *spec)
+{
+    uint32_t i = spec->nnodes;
+    while (i > 0 && is_late(spec->nodes[i - 1].op)) {
+        i--;
+    }
+    return i;
+}
+
 static int
 verify_node(verifier *v, uint32_t i)
 {
@@ -101,8 +175,8 @@ verify_node(verifier *v, uint32_t i)
     if ((n->op == GD_OP_VALID) != (i == 0)) {
         return malformed(i, n, "VALID stands first and only there");
     }
-    if (n->op == GD_OP_TENSORS && i != spec->nnodes - 1) {
-        return malformed(i, n, "TENSORS stands last");
+    if ((n->op == GD_OP_TENSORS && i != v->end - 1) || (is_late(n->op) && i < v->end)) {
+        return malformed(i, n, "TENSORS stands last, followed by sizes");
     }
     if ((Py_ssize_t)n->part >= PyTuple_GET_SIZE(spec->parts)) {
         return malformed(i, n, "no such part");
@@ -147,8 +221,8 @@ verify(const gd_entry_spec *spec)
 {
     int run_original = (spec->flags & GD_ENTRY_RUN_ORIGINAL) != 0;
     if (spec->nregs > GD_MAX_REGS || (uint64_t)spec->nslots + 2 > spec->nregs || spec->nnodes == 0
-        || spec->ncaches > spec->nnodes || spec->nextra > spec->nregs || spec->parts == NULL
-        || !PyTuple_CheckExact(spec->parts)
+        || spec->ncaches > spec->nnodes || spec->nkept > spec->nnodes || spec->nnodes - late_from(spec) > UINT16_MAX
+        || spec->nextra > spec->nregs || spec->parts == NULL || !PyTuple_CheckExact(spec->parts)
         || (spec->part_lines != NULL
             && (!PyTuple_CheckExact(spec->part_lines)
                 || PyTuple_GET_SIZE(spec->part_lines) != PyTuple_GET_SIZE(spec->parts)))) {
@@ -173,8 +247,9 @@ verify(const gd_entry_spec *spec)
             return -1;
         }
     }
-    verifier v = {spec, PyMem_Calloc(spec->nregs, 1), PyMem_Calloc(spec->ncaches + 1, 1)};
-    int failed = v.written == NULL || v.caches == NULL ? -1 : 0;
+    verifier v = {spec, PyMem_Calloc(spec->nregs, 1), PyMem_Calloc(spec->ncaches + 1, 1),
+                  PyMem_Calloc(spec->nkept + 1, 1), late_from(spec)};
+    int failed = v.written == NULL || v.caches == NULL || v.kept == NULL ? -1 : 0;
     if (failed) {
         PyErr_NoMemory();
     }
@@ -189,6 +264,7 @@ verify(const gd_entry_spec *spec)
     }
     PyMem_Free(v.written);
     PyMem_Free(v.caches);
+    PyMem_Free(v.kept);
     return failed;
 }
 
@@ -311,6 +387,49 @@ copy_tensors(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     return 0;
 }
 
+/* Returns 0 if the tensor in the register has the dimension and C can read it, or -1 with an exception set. */
+static int
+check_size(const gd_GuardedCode *e, uint32_t reg, uint32_t dim)
+{
+    uint32_t i = 0;
+    while (e->tensors[i].reg != reg) {
+        i++; /* bad_size has found the register */
+    }
+    if (e->tensors[i].state != NULL || dim >= e->tensors[i].ndim) {
+        PyErr_Format(PyExc_ValueError, "malformed guard program: dimension %u of a tensor of %s", (unsigned)dim,
+                     e->tensors[i].state != NULL ? "unknown layout" : "fewer dimensions");
+        return -1;
+    }
+    return 0;
+}
+
+/* Copies the steps of the conditions on sizes, and checks the dimensions that the program reads. */
+static int
+copy_sizes(gd_GuardedCode *e, const gd_entry_spec *spec)
+{
+    for (uint32_t i = 0; i < e->nnodes; i++) {
+        const gd_guard_node *n = &e->nodes[i];
+        if ((n->op == GD_OP_TENSOR_SIZE || n->op == GD_OP_TENSOR_STRIDE) && check_size(e, n->src, n->a) < 0) {
+            return -1;
+        }
+        for (uint32_t k = n->a; n->op == GD_OP_SHAPE_ENV && k < n->a + n->b; k++) {
+            const gd_size_spec *s = &spec->sizes[k];
+            int reads_tensor = s->op == GD_SIZE_SIZE || s->op == GD_SIZE_STRIDE;
+            if (reads_tensor && check_size(e, s->reg, s->dim) < 0) {
+                return -1;
+            }
+            uint32_t first = s->op == GD_SIZE_SIZE ? gd_tensor_layout.sizes : gd_tensor_layout.strides;
+            e->sizes[k] = (gd_size_step){
+                .op = s->op,
+                .at = reads_tensor ? (first + s->dim * sizeof(int64_t)) & 0xFFFFFF : 0,
+                .reg = reads_tensor || s->op == GD_SIZE_INT ? s->reg : 0,
+                .n = s->n,
+            };
+        }
+    }
+    return 0;
+}
+
 /* Records the present dict version of each object that an OBJECT_MUTATION node checks. */
 static int
 note_mutations(gd_GuardedCode *e)
@@ -370,13 +489,18 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     e->nextra = spec->nextra;
     e->nnodes = spec->nnodes;
     e->ncaches = spec->ncaches;
+    e->nkept = spec->nkept;
+    e->nlate = (uint16_t)(spec->nnodes - late_from(spec));
     e->flags = spec->flags;
     e->nodes = PyMem_Calloc(spec->nnodes, sizeof(gd_guard_node));
     e->node_parts = PyMem_Calloc(spec->nnodes, sizeof(uint32_t));
     e->caches = PyMem_Calloc(spec->ncaches + 1, sizeof(gd_inline_cache));
+    e->sizes = PyMem_Calloc(spec->nsizes + 1, sizeof(gd_size_step));
+    e->kept = PyMem_Calloc(spec->nkept + 1, sizeof(gd_kept_int));
     e->extra_regs = copy_array(spec->extra_regs, spec->nextra, sizeof(uint32_t));
     e->tb_rows = copy_array(spec->tb_rows, spec->chains != NULL ? spec->ntb_rows : 0, sizeof(gd_tb_row));
-    if (e->nodes == NULL || e->node_parts == NULL || e->caches == NULL || e->extra_regs == NULL || e->tb_rows == NULL) {
+    if (e->nodes == NULL || e->node_parts == NULL || e->caches == NULL || e->extra_regs == NULL || e->tb_rows == NULL
+        || e->sizes == NULL || e->kept == NULL) {
         PyErr_NoMemory();
         return -1;
     }
@@ -401,7 +525,8 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     e->part_lines = lines_or_nones(spec);
     e->info = Py_NewRef(spec->info != NULL ? spec->info : Py_None);
     e->orig_code = Py_NewRef(spec->orig_code != NULL ? spec->orig_code : Py_None);
-    if (e->part_lines == NULL || copy_consts(e, spec, k) < 0 || copy_tensors(e, spec, k) < 0 || note_mutations(e) < 0) {
+    if (e->part_lines == NULL || copy_consts(e, spec, k) < 0 || copy_tensors(e, spec, k) < 0 || copy_sizes(e, spec) < 0
+        || note_mutations(e) < 0) {
         return -1;
     }
     e->strong = PyList_AsTuple(k->strong);
@@ -492,6 +617,11 @@ entry_dealloc(gd_GuardedCode *e)
     PyMem_Free(e->consts);
     PyMem_Free(e->hashes);
     PyMem_Free(e->tensors);
+    for (uint32_t i = 0; e->kept != NULL && i < e->nkept; i++) {
+        Py_XDECREF(e->kept[i].object); /* an int, so the collector need not see it */
+    }
+    PyMem_Free(e->sizes);
+    PyMem_Free(e->kept);
     PyMem_Free(e->extra_regs);
     PyMem_Free(e->tb_rows);
     PyMem_Free(e->torch_state);

@@ -7,6 +7,7 @@
 #include "guards/end.h"
 #include "guards/memo.h"
 #include "guards/pure.h"
+#include "guards/sizes.h"
 #include "guards/tensor.h"
 #include "interrupt.h"
 #include "py311/guard.h"
@@ -170,7 +171,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
     }
 }
 
-/* Reports whether a check node holds. Covers all check nodes except PY_CHECK and TENSORS. */
+/* Reports whether a check node holds. Covers all check nodes except PY_CHECK, TENSORS and SHAPE_ENV. */
 ONCE_PER_OPERATION int
 holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
 {
@@ -338,7 +339,8 @@ gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
     int done = -1; /* the Python calls of nodes up to this index have been made, and the nodes held */
 restart:;
-    /* VALID is the first node and occurs only there; TENSORS can only be the last node. */
+    /* VALID is the first node and occurs only there. The last `nlate` nodes follow TENSORS, which is the last node
+     * otherwise. A memo skips none of these. */
     if (GD_UNLIKELY(!e->valid)) {
         return 0;
     }
@@ -355,6 +357,8 @@ restart:;
             memo = NULL;
         }
     }
+    n -= e->nlate;
+    const gd_guard_node *late = nodes + n;
     const gd_guard_node *tensors = n > 0 && nodes[n - 1].op == GD_OP_TENSORS ? &nodes[--n] : NULL;
     for (i = first; i < n; i++) {
         const gd_guard_node *node = &nodes[i];
@@ -401,6 +405,13 @@ restart:;
             }
             done = i; /* a program with tensors that Python checks has no memo, so i is the node's own index */
             goto restart;
+        }
+    }
+    if (GD_UNLIKELY(e->nlate > 0)) {
+        int held = gd_late_nodes_hold(e, late, e->nlate, regs);
+        if (GD_UNLIKELY(held < e->nlate)) {
+            i = (int)(late - nodes) + held;
+            goto fails;
         }
     }
     if (GD_UNLIKELY(memo == NULL && e->memo_wait > 0)) {

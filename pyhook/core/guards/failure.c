@@ -5,6 +5,7 @@
 
 #include "guards/access.h"
 #include "guards/show.h"
+#include "guards/sizes.h"
 #include "guards/tensor.h"
 #include "py311/guard.h"
 #include "torch/tensor_layout.h"
@@ -445,6 +446,92 @@ tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *
     return text;
 }
 
+/* ---- conditions on sizes ---- */
+
+/* Returns the index in the text of the operator that is outside of quotes and brackets, or -1. */
+static Py_ssize_t
+outside(PyObject *text, const char *operator)
+{
+    Py_ssize_t n = PyUnicode_GET_LENGTH(text), length = (Py_ssize_t)strlen(operator);
+    Py_UCS4 quote = 0;
+    int depth = 0;
+    for (Py_ssize_t i = 0; i < n; i++) {
+        Py_UCS4 c = PyUnicode_READ_CHAR(text, i);
+        if (quote != 0) {
+            i += c == '\\';
+            quote = c == quote ? 0 : quote;
+            continue;
+        }
+        quote = c == '\'' || c == '"' ? c : 0;
+        depth += (c == '(' || c == '[') - (c == ')' || c == ']');
+        Py_ssize_t same = 0;
+        while (depth == 0 && same < length && i + same < n
+               && PyUnicode_READ_CHAR(text, i + same) == (Py_UCS4)operator[same]) {
+            same++;
+        }
+        if (same == length) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+/* Returns the value of one side of a condition as a new str. */
+static PyObject *
+side_value(const gd_size_step *steps, uint32_t n, PyObject **regs)
+{
+    int64_t value;
+    return gd_size_value(steps, n, regs, &value) ? PyUnicode_FromFormat("%lld", (long long)value)
+                                                 : text_of("no int of 64 bits");
+}
+
+/* Appends "side is 1, was 2" to *text, and the values to *out, for one side of a condition. side: stolen. */
+static void
+add_side(PyObject **text, both *out, PyObject *side, const gd_size_step *steps, uint32_t n, PyObject **regs)
+{
+    PyObject *found = side_value(steps, n, regs), *was = side_value(steps, n, NULL);
+    int more = *text != NULL && PyUnicode_GET_LENGTH(*text) > 0;
+    if (side != NULL && found != NULL && was != NULL && *text != NULL && out->found != NULL && out->was != NULL) {
+        PyUnicode_AppendAndDel(text, PyUnicode_FromFormat("%s%U is %U, was %U", more ? "; " : "", side, found, was));
+        PyUnicode_AppendAndDel(&out->found, PyUnicode_FromFormat("%s%U", more ? " and " : "", found));
+        PyUnicode_AppendAndDel(&out->was, PyUnicode_FromFormat("%s%U", more ? " and " : "", was));
+    }
+    else {
+        Py_CLEAR(*text);
+    }
+    Py_XDECREF(side);
+    Py_XDECREF(found);
+    Py_XDECREF(was);
+}
+
+/* Describes a condition on sizes that does not hold: the value now and the former value of each side that is
+ * not a number. The returned text and *out hold new references. */
+static PyObject *
+sizes_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out)
+{
+    static const char *const operators[] = {" == ", " != ", " >= ", " > ", " <= ", " < "};
+    const gd_guard_node *node = &e->nodes[at];
+    const gd_size_step *steps = e->sizes + node->a;
+    const char *operator = operators[steps[node->b - 1].op - GD_SIZE_EQ];
+    PyObject *part = PyTuple_GET_ITEM(e->parts, e->node_parts[at]);
+    Py_ssize_t middle = outside(part, operator);
+    uint32_t right = gd_size_right_side(steps, node->b), end = node->b - 1;
+    if (middle < 0) {
+        return text_of(failure_texts[node->op]); /* a text of another form, as a test may have */
+    }
+    PyObject *text = text_of("");
+    *out = (both){text_of(""), text_of("")};
+    if (right > 1 || steps[0].op != GD_SIZE_CONST) {
+        add_side(&text, out, PyUnicode_Substring(part, 0, middle), steps, right, regs);
+    }
+    if (end - right > 1 || steps[right].op != GD_SIZE_CONST) {
+        Py_ssize_t from = middle + (Py_ssize_t)strlen(operator);
+        add_side(&text, out, PyUnicode_Substring(part, from, PyUnicode_GET_LENGTH(part)), steps + right, end - right,
+                 regs);
+    }
+    return text;
+}
+
 /* ---- the whole text ---- */
 
 /* Returns GuardFailure, a subclass of str with the details as attributes, created on first use; borrowed. */
@@ -500,6 +587,9 @@ gd_guard_failure_text(gd_GuardedCode *e, int failed_node, PyObject **regs)
     PyObject *reason;
     if (node->op == GD_OP_TENSORS) {
         reason = tensors_text(e, (uint32_t)failed_node, regs, &values, &tensor);
+    }
+    else if (node->op == GD_OP_SHAPE_ENV) {
+        reason = sizes_text(e, (uint32_t)failed_node, regs, &values);
     }
     else {
         PyObject *v = Py_XNewRef(regs[node->src]);

@@ -27,6 +27,25 @@ typedef struct {
 } gd_guard_node;
 _Static_assert(sizeof(gd_guard_node) == 16, "a node is 16 bytes");
 
+/* A gd_size_spec in the form that the evaluator runs. */
+typedef struct {
+    uint32_t op : 8;
+    uint32_t at : 24; /* SIZE, STRIDE: offset in bytes of the number from the start of the tensor's C++ object */
+    uint32_t reg;
+    int64_t n;
+} gd_size_step;
+_Static_assert(sizeof(gd_size_step) == 16, "a step is 16 bytes");
+
+/* The int that a TENSOR_SIZE or TENSOR_STRIDE node returned last. A register's reference to it is borrowed and must be
+ * used before the entry's program runs again: the frame of the entry's function takes a reference first. */
+typedef struct {
+    int64_t value;
+    PyObject *object; /* strong: an exact int, or NULL */
+} gd_kept_int;
+
+/* The most values on the stack of a condition on sizes; guards/sizes.go has the same constant. */
+#define GD_SIZE_STACK 32
+
 /* A limit on registers, below the 24 bits in which a node addresses one; guards/program.go has the same
  * constant. */
 #define GD_MAX_REGS (1u << 22)
@@ -36,6 +55,7 @@ typedef struct gd_GuardedCode {
         /* fields of the hot path */
         char valid;                 /* cleared when an object in `weakrefs` dies or reset() runs; never set again */
     uint8_t memo_wait;          /* successful runs before a memo is made; 0: no memo is made */
+    uint16_t nlate;             /* nodes after TENSORS: TENSOR_SIZE, TENSOR_STRIDE, SHAPE_ENV */
     uint32_t nslots;            /* registers 0 .. nslots-1 */
     uint32_t nregs;
     uint32_t nextra;            /* registers passed to the function after the slots, ascending */
@@ -48,6 +68,8 @@ typedef struct gd_GuardedCode {
     Py_hash_t *hashes;          /* hashes of the consts that are keys or names */
     struct gd_tensor_check *tensors; /* guards/tensor.h */
     uint32_t *extra_regs;
+    gd_size_step *sizes;        /* the steps of the SHAPE_ENV nodes */
+    gd_kept_int *kept;
     PyObject *function;         /* strong; NULL with GD_ENTRY_RUN_ORIGINAL */
     vectorcallfunc vectorcall;  /* vectorcall of `function` */
     uint64_t hits;
@@ -59,7 +81,7 @@ typedef struct gd_GuardedCode {
     PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t *node_parts; /* per node: the index of its part */
-    uint32_t ntb_rows, nconsts, ntensors, ncaches;
+    uint32_t ntb_rows, nconsts, ntensors, ncaches, nkept;
     /* per register: how many memos ended because its object changed; NULL until the first memo */
     uint8_t *memo_stale;
     void *torch_state; /* snapshot that the TENSORS node compares; torch/torch_state.c */

@@ -409,7 +409,7 @@ watch_node(learner *l, const gd_guard_node *n)
         return as_object(src == OBJECT && is_frozen(v, 0));
     case GD_OP_LENGTH:
         return watch_length(l, v);
-    default:
+    default: /* among them TENSORS and the nodes that follow it: eval.c runs them with a memo as well */
         return UNKNOWN;
     }
 }
@@ -527,6 +527,9 @@ mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
         }
         for (uint32_t t = 0; n->op == GD_OP_TENSORS && t < n->b; t++) {
             used[e->tensors[n->a + t].reg] = 1;
+        }
+        for (uint32_t s = 0; n->op == GD_OP_SHAPE_ENV && s < n->b; s++) {
+            used[e->sizes[n->a + s].reg] = 1; /* 0 for a step that reads none */
         }
     }
 }

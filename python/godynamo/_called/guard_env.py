@@ -489,6 +489,7 @@ def environment(
         "___cell_empty": cell_empty,
         "___ends_in_code": _C.ends_in_code_at,
         "___ends": _C.ends_in_code,
+        "___int64": int64,
         "L": held,
         "G": scope,
         "inf": math.inf,
@@ -499,6 +500,8 @@ def environment(
         "type": type,
         "list": list,
         "len": len,
+        "max": max,
+        "min": min,
         "Ellipsis": Ellipsis,
     }
 
@@ -541,24 +544,50 @@ def eval_text(
     """Evaluate the entry's text for a frame. The verdict is that of ``entry.check``, but is computed independently.
 
     `slots` is a sequence of the slots' contents, in the order of `names` or slot_names(), or a mapping from variables
-    to the contents of their slots. A condition on a value that cannot be read does not hold.
+    to the contents of their slots. A condition on a value that cannot be read does not hold. Conditions on sizes are
+    evaluated with ints of 64 bits; plain Python, which has longer ints, differs only where these do not suffice.
     """
     if not isinstance(slots, Mapping):
         slots = dict(zip(names or slot_names(entry), slots, strict=False))
-    return _holds(entry, entry.text, slots, globals)
+    return _holds(entry, entry.parts, slots, globals)
 
 
 def part_holds(entry: Any, part: str, slots: Sequence[Any], globals: dict[str, Any]) -> bool:
     """Return whether one condition of the entry's text holds for a frame, regardless of the other conditions."""
-    return _holds(entry, part, dict(zip(slot_names(entry), slots, strict=False)), globals)
+    return _holds(entry, [part], dict(zip(slot_names(entry), slots, strict=False)), globals)
 
 
-def _holds(entry: Any, text: str, slots: Mapping[str, Any], globals: dict[str, Any] | None) -> bool:
+def int64(value: Any) -> int:
+    """Return the value; raise Failed unless it is an exact int of 64 bits."""
+    if type(value) is not int or not -(2**63) <= value < 2**63:
+        raise Failed("no int of 64 bits")
+    return value
+
+
+def _in_64_bits(part: str) -> str:
+    """Return a condition on sizes that fails where a value is no int of 64 bits, as it does in C."""
+    import ast
+
+    def checked(node: Any) -> Any:
+        if isinstance(node, ast.BinOp):
+            node = ast.BinOp(checked(node.left), node.op, checked(node.right))
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+            node = ast.Call(node.func, [checked(arg) for arg in node.args], [])
+        return ast.Call(ast.Name("___int64", ast.Load()), [node], [])
+
+    tree = ast.parse(part, mode="eval").body
+    assert isinstance(tree, ast.Compare)
+    return ast.unparse(ast.Compare(checked(tree.left), tree.ops, [checked(tree.comparators[0])]))
+
+
+def _holds(entry: Any, parts: Sequence[str], slots: Mapping[str, Any], globals: dict[str, Any] | None) -> bool:
+    on_sizes = {entry.parts[node[4]] for node in entry.nodes() if node[0] == "SHAPE_ENV"}
+    text = " and ".join(_in_64_bits(part) if part in on_sizes else part for part in parts)
     scope = globals if globals is not None else {}
     env = environment(entry, slots, scope)
     lookup = _Names(env, _variables(entry, slots), scope)
     code = compile(text, "<guards>", "eval")
     try:
         return bool(eval(code, {"__builtins__": {}}, lookup))
-    except (Failed, AttributeError, LookupError, NameError, TypeError, ValueError):
+    except (Failed, AttributeError, ArithmeticError, LookupError, NameError, TypeError, ValueError):
         return False

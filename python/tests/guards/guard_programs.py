@@ -34,7 +34,9 @@ class Program:
         self.tensors: list[tuple[Any, ...]] = []
         self.tensor_names: list[str] = []
         self.parts: list[str] = []
-        self.ncaches = 0
+        self.ncaches = self.nkept = 0
+        self.sizes: list[tuple[Any, ...]] = []
+        self.late: list[tuple[str, tuple[Any, ...]]] = []  # part and node of what follows TENSORS
         self.extra: list[int] = []
         self.more: dict[str, Any] = {}
         self._part("___guarded_code.valid")
@@ -147,16 +149,34 @@ class Program:
         self.tensors.append((p.reg, fields, sizes, strides, example))
         self.tensor_names.append(p.text)
 
+    def condition(self, text: str, *steps: tuple[Any, ...]) -> None:
+        """Check a condition on sizes. A step is (name, dimension, register, number), or shorter."""
+        self.late.append((text, ("SHAPE_ENV", 0, len(self.sizes), len(steps))))
+        self.sizes += [(*step, *(0, 0, 0)[len(step) - 1 :]) for step in steps]
+
+    def size(self, p: Place, dim: int, what: str = "size") -> Place:
+        """Fetch a tensor's size or stride, after the tensors have been checked."""
+        text, reg = f"{p.text}.{what}()[{dim}]", self.nregs
+        self.late.append((f"___loads({text})", (f"TENSOR_{what.upper()}", p.reg, dim, self.nkept, 0, reg)))
+        self.nregs += 1
+        self.nkept += 1
+        return Place(text, reg)
+
     # ---- the entry
 
     def spec(self) -> dict[str, Any]:
         if self.tensors:
             self._part(f"___check_tensors({', '.join(self.tensor_names)})")
             self._node("TENSORS", 0, 0, len(self.tensors), STATE)
+        for text, node in self.late:
+            self._part(text)
+            self._node(*node)
         return {
             "nslots": self.nslots,
             "nregs": self.nregs,
             "ncaches": self.ncaches,
+            "nkept": self.nkept,
+            "sizes": self.sizes,
             "nodes": self.nodes,
             "consts": self.consts,
             "tensors": self.tensors,

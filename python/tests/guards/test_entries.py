@@ -400,17 +400,23 @@ def test_random_programs_are_refused_or_run_without_a_crash():
     2)), None,
                weakref.ref(Thing), torch.nn.Linear(1, 1), (lambda: rng).__closure__[0]]  # fmt: skip
     made = held = 0
+    operations = [op for op in _C.GUARD_OPS if op not in ("VALID", "TENSORS")]
+    steps = ["CONST", "INT", "ADD", "FLOORDIV", "MOD", "MAX"]
+    relations = ["EQ", "GE"]
     for _ in range(20_000):
         nodes = [("VALID", 0, 0, 0, 0, 0, 0)]
         reg = 4
         for i in range(rng.randrange(1, 6)):
-            op = rng.choice(_C.GUARD_OPS[1:-1])
+            op = rng.choice(operations)
             nodes.append(
                 (op, rng.randrange(2), reg, rng.randrange(reg), 0, rng.randrange(8), rng.choice([i, i, 8, 16, 24]))
             )
             reg += 1
         consts = ["a", ("a",), 1, ("x", 2), None, Thing, bool, "n"]
         program = {"nslots": 2, "nregs": reg, "ncaches": len(nodes), "nodes": nodes, "parts": ("p",), "function": f}
+        program["sizes"] = [
+            (rng.choice(relations if i % 3 == 2 else steps), 0, rng.randrange(reg), i) for i in range(8)
+        ]
         program["consts"] = [(c, WEAK if c is Thing else STRONG) for c in consts]
         # Only access nodes may write registers: most random programs read one that was never written.
         try:

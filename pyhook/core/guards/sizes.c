@@ -1,0 +1,197 @@
+/* Conditions on sizes and ints, and sizes as Python ints. */
+#include "guards/sizes.h"
+
+#include "torch/tensor_layout.h"
+
+/* Reads a tensor's size or stride from its C++ object. The TENSORS node has checked that the tensor is dense and
+ * has the dimension. */
+static inline int64_t
+number_at(PyObject *tensor, size_t at)
+{
+    return *(const int64_t *)(gd_tensor_impl(tensor) + at);
+}
+
+/* Stores the value of an exact int and returns 1. Returns 0 for any other object, or if it does not fit. */
+static inline int
+int_value(PyObject *v, int64_t *value)
+{
+    int overflow;
+    if (!PyLong_CheckExact(v)) {
+        return 0;
+    }
+    *value = PyLong_AsLongLongAndOverflow(v, &overflow);
+    return !overflow;
+}
+
+/* Stores a // b, as Python computes it, and returns 1. Returns 0 if there is no such int64. */
+static inline int
+floor_divide(int64_t a, int64_t b, int64_t *out)
+{
+    if (b == 0 || (b == -1 && a == INT64_MIN)) {
+        return 0;
+    }
+    *out = a / b - (a % b != 0 && (a < 0) != (b < 0));
+    return 1;
+}
+
+/* Stores a % b, as Python computes it, and returns 1. Returns 0 for a zero divisor. */
+static inline int
+modulo(int64_t a, int64_t b, int64_t *out)
+{
+    if (b == 0) {
+        return 0;
+    }
+    int64_t rest = b == -1 ? 0 : a % b;
+    *out = rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    return 1;
+}
+
+static inline int
+apply(int op, int64_t a, int64_t b, int64_t *out)
+{
+    switch (op) {
+    case GD_SIZE_ADD:
+        return !__builtin_add_overflow(a, b, out);
+    case GD_SIZE_SUB:
+        return !__builtin_sub_overflow(a, b, out);
+    case GD_SIZE_MUL:
+        return !__builtin_mul_overflow(a, b, out);
+    case GD_SIZE_FLOORDIV:
+        return floor_divide(a, b, out);
+    case GD_SIZE_MOD:
+        return modulo(a, b, out);
+    case GD_SIZE_MAX:
+        *out = a > b ? a : b;
+        return 1;
+    case GD_SIZE_MIN:
+        *out = a < b ? a : b;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Stores what a load or a constant yields (see gd_size_value) and returns 1. Returns 0 if an int does not fit. */
+static inline int
+operand(const gd_size_step *s, PyObject **regs, int64_t *value)
+{
+    if (s->op == GD_SIZE_CONST || regs == NULL) {
+        *value = s->n;
+        return 1;
+    }
+    if (GD_UNLIKELY(s->op == GD_SIZE_INT)) {
+        return int_value(regs[s->reg], value);
+    }
+    *value = number_at(regs[s->reg], s->at);
+    return 1;
+}
+
+/* Runs n steps on an empty stack. gd_entry_new has verified that the stack is large enough and never empty.
+ * Returns 0 if a step has no value. */
+static inline __attribute__((always_inline)) int
+run(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *stack)
+{
+    int64_t *top = stack; /* the place of the next value */
+    for (const gd_size_step *s = steps, *end = s + n; s < end; s++) {
+        if (GD_LIKELY(s->op < GD_SIZE_ADD)) {
+            if (!operand(s, regs, top++)) {
+                return 0;
+            }
+        }
+        else {
+            top--;
+            if (GD_UNLIKELY(!apply((int)s->op, top[-1], top[0], &top[-1]))) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
+/* For each relation, the outcomes of a comparison for which it holds: bit 0 for less, 1 for equal, 2 for greater. */
+static const uint8_t holds_for[] = {
+    [GD_SIZE_EQ] = 2, [GD_SIZE_NE] = 5, [GD_SIZE_GE] = 6, [GD_SIZE_GT] = 4, [GD_SIZE_LE] = 3, [GD_SIZE_LT] = 1,
+};
+
+static inline int
+related(const gd_size_step *relation, int64_t left, int64_t right)
+{
+    return holds_for[relation->op] >> (1 + (left > right) - (left < right)) & 1;
+}
+
+static __attribute__((noinline)) int
+long_condition_holds(const gd_size_step *steps, uint32_t n, PyObject **regs)
+{
+    int64_t stack[GD_SIZE_STACK];
+    return run(steps, n - 1, regs, stack) && related(steps + n - 1, stack[0], stack[1]);
+}
+
+static inline int
+condition_holds(const gd_size_step *steps, uint32_t n, PyObject **regs)
+{
+    if (GD_UNLIKELY(n > 3)) {
+        return long_condition_holds(steps, n, regs);
+    }
+    int64_t left, right; /* most conditions compare two operands */
+    return operand(steps, regs, &left) && operand(steps + 1, regs, &right) && related(steps + 2, left, right);
+}
+
+/* Returns a Python int, borrowed from the entry, or NULL if memory is out. */
+static PyObject *
+kept_int(gd_kept_int *kept, int64_t value)
+{
+    if (GD_LIKELY(kept->object != NULL && kept->value == value)) {
+        return kept->object;
+    }
+    PyObject *made = PyLong_FromLongLong(value);
+    if (made == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    kept->value = value;
+    Py_XSETREF(kept->object, made);
+    return made;
+}
+
+int
+gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObject **regs)
+{
+    for (int i = 0; i < n; i++) {
+        const gd_guard_node *node = &nodes[i];
+        if (GD_LIKELY(node->op == GD_OP_SHAPE_ENV)) {
+            if (GD_UNLIKELY(!condition_holds(e->sizes + node->a, node->b, regs))) {
+                return i;
+            }
+            continue;
+        }
+        size_t first = node->op == GD_OP_TENSOR_SIZE ? gd_tensor_layout.sizes : gd_tensor_layout.strides;
+        int64_t value = number_at(regs[node->src], first + node->a * sizeof(int64_t));
+        PyObject *made = kept_int(&e->kept[node->b], value);
+        if (GD_UNLIKELY(made == NULL)) {
+            return i;
+        }
+        regs[node->dst] = made;
+    }
+    return n;
+}
+
+int
+gd_size_value(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *value)
+{
+    int64_t stack[GD_SIZE_STACK];
+    if (n == 0 || !run(steps, n, regs, stack)) {
+        return 0;
+    }
+    *value = stack[0];
+    return 1;
+}
+
+uint32_t
+gd_size_right_side(const gd_size_step *steps, uint32_t n)
+{
+    uint32_t i = n - 1;
+    for (int missing = 1; missing > 0; i--) {
+        missing += steps[i - 1].op < GD_SIZE_ADD ? -1 : 1;
+    }
+    return i;
+}
