@@ -80,18 +80,60 @@ def guards(rounds: int) -> dict[str, Any]:
         ("two tensors", _two_tensors, pair, "full"),
         ("thirty tensors", workloads._thirty, thirty, "full"),
     ]
-    results: dict[str, Any] = {}
+    entries: list[tuple[str, Any, tuple[torch.Tensor, ...]]] = []
     for name, function, slots, mode in cases:
         with godynamo.config.patch(tensor_guards=mode):
             f = godynamo.optimize(function, backend="eager")
             f(*slots)
         (entry,) = godynamo.cache_entries(f)
-        taken = [_C.guard_time(entry, slots, function.__globals__, 50_000) for _ in range(max(3, min(rounds // 2, 30)))]
-        text = godynamo.guards(f)[0].text
+        entries.append((f"{name}, {mode}", entry, slots))
+    tables = (torch.randn(10, 8, generator=generator), torch.randn(10, 8, generator=generator))
+    entries.append(("two tensors, any sizes", _with_conditions(tables[0], 0), tables))
+    entries.append(("two tensors, ten conditions on sizes", _with_conditions(tables[0], 10), tables))
+    results: dict[str, Any] = {}
+    for name, entry, slots in entries:
+        taken = [_C.guard_time(entry, slots, None, 50_000) for _ in range(max(3, min(rounds // 2, 30)))]
         if any(failures for _, failures in taken):
-            raise AssertionError(f"guards fail on the arguments they were made for: {text}")
-        results[f"{name}, {mode}"] = {"ns": min(ns for ns, _ in taken), "text": text}
+            raise AssertionError(f"guards fail on the arguments they were made for: {entry.text}")
+        results[name] = {"ns": min(ns for ns, _ in taken), "text": entry.text}
     return results
+
+
+def _with_conditions(example: Any, count: int) -> Any:
+    """Make an entry that checks two tensors of two dimensions, and up to ten conditions on their sizes."""
+    from godynamo import _C
+
+    def size(tensor: int, dim: int) -> tuple[str, int, int, int]:
+        return "SIZE", dim, tensor, example.shape[dim]
+
+    def number(n: int) -> tuple[str, int, int, int]:
+        return "CONST", 0, 0, n
+
+    def op(name: str) -> tuple[str, int, int, int]:
+        return name, 0, 0, 0
+
+    conditions: list[tuple[str, list[tuple[str, int, int, int]]]] = [
+        (f"{'ab'[t]}.size()[{d}] >= {n}", [size(t, d), number(n), op("GE")])
+        for t in (0, 1) for d in (0, 1) for n in (1, 2)
+    ]  # fmt: skip
+    conditions += [
+        ("a.size()[0] == b.size()[0]", [size(0, 0), size(1, 0), op("EQ")]),
+        ("a.size()[1] % 8 == 0", [size(0, 1), number(8), op("MOD"), number(0), op("EQ")]),
+    ]
+    state, type_to_dimensions = 2, 63
+    steps: list[tuple[str, int, int, int]] = []
+    nodes = [("VALID", 0, 0, 0, 0, 0, 0), ("TENSORS", state, 0, 0, 1, 0, 2)]
+    parts = ["___guarded_code.valid", "___check_tensors(a, b)"]
+    for text, of in conditions[:count]:
+        nodes.append(("SHAPE_ENV", 0, 0, 0, len(parts), len(steps), len(of)))
+        parts.append(text)
+        steps += of
+    return _C.make_entry(
+        {
+            "function": _two_tensors, "orig_code": _two_tensors.__code__, "nslots": 2, "nregs": 4, "nodes": nodes,
+            "parts": parts, "sizes": steps, "tensors": [(i, type_to_dimensions, 0, 0, example) for i in (0, 1)],
+        }
+    )  # fmt: skip
 
 
 def _two_tensors(a: Any, b: Any) -> Any:
