@@ -265,8 +265,20 @@ func joinResidues(m1, r1, m2, r2 int64) (mod, rem int64, ok bool) {
 	return 0, 0, false
 }
 
-// solve returns an atom that e == 0 determines, and the expression that it equals. It prefers the newest symbol, then
-// the newest other atom. It returns nil if there is none.
+// preferred ranks the atoms that an equality may replace. A symbol without a hint comes first, so that no expression
+// loses its hint; then other symbols, then other atoms.
+func (env *Env) preferred(x *atom) int {
+	switch {
+	case x.op != opSymbol:
+		return 0
+	case env.symbols[x.sym].Hinted:
+		return 1
+	}
+	return 2
+}
+
+// solve returns an atom that e == 0 determines, and the expression that it equals. It prefers the newest of the atoms
+// that `preferred` ranks highest. It returns nil if there is none.
 func (env *Env) solve(e Size) (x *atom, value Size) {
 	var coef int64
 	for i, t := range e.t.terms {
@@ -278,7 +290,7 @@ func (env *Env) solve(e Size) (x *atom, value Size) {
 		if y.occursIn(rest) {
 			continue
 		}
-		if x == nil || y.op == opSymbol && x.op != opSymbol || (y.op == opSymbol) == (x.op == opSymbol) && y.id > x.id {
+		if x == nil || env.preferred(y) > env.preferred(x) || env.preferred(y) == env.preferred(x) && y.id > x.id {
 			x, coef, value = y, t.coef, rest
 		}
 	}

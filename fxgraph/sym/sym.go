@@ -94,6 +94,9 @@ func (env *Env) NewSymbol(info Info) Size {
 	return env.fromAtom(a)
 }
 
+// Symbol returns a symbol as a Size.
+func (env *Env) Symbol(s Symbol) Size { return env.fromAtom(env.leaves[s]) }
+
 // Len returns the number of symbols.
 func (env *Env) Len() int { return len(env.symbols) }
 
