@@ -69,6 +69,30 @@ func (c *call) gt(a, b Size) bool { return c.decide(c.Env.Gt(a, b)) }
 
 func (c *call) positive(s Size) bool { return c.gt(s, Size{}) }
 
+// required reports whether a size that the operation rejects if it is negative is not negative. For a value known only
+// at run time, the result exists only if it is not, so this becomes a fact.
+func (c *call) required(s Size) bool {
+	holds, ok := c.Env.Decide(sym.NotNegative(s), c.Why)
+	if !ok && c.Fresh && !s.IsUnknown() {
+		c.Env.Assume(sym.NotNegative(s))
+		return true
+	}
+	c.bad = c.bad || !ok
+	return holds
+}
+
+// requireEqual is required for two sizes that the operation rejects if they differ.
+func (c *call) requireEqual(a, b Size) bool {
+	cond := c.Env.Eq(a, b)
+	holds, ok := c.Env.Decide(cond, c.Why)
+	if !ok && c.Fresh && !a.IsUnknown() && !b.IsUnknown() {
+		c.Env.Assume(cond)
+		return true
+	}
+	c.bad = c.bad || !ok
+	return holds
+}
+
 func (c *call) notNegative(s Size) bool { return c.decide(sym.NotNegative(s)) }
 
 // equal reports whether two shapes have the same sizes.

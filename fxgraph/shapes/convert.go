@@ -86,7 +86,7 @@ func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 		c.bad = true
 	}
 	for _, s := range shape {
-		if !c.notNegative(s) {
+		if !c.required(s) {
 			c.bad = true
 		}
 	}

@@ -3,7 +3,7 @@ package shapes
 import "github.com/godynamo/godynamo/fxgraph/sym"
 
 // getitem is the rule of x[index] for a tensor x and ints, slices, None, Ellipsis, and adjacent tensors or lists of
-// integers. It also selects an item from a list of results.
+// integers or one mask. It also selects an item from a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
@@ -22,7 +22,7 @@ func getitem(c *call) Value {
 	if !ok {
 		index = List{c.at(1, "")}
 	}
-	takes, ellipses, tensors, last := 0, 0, [][]Size(nil), 0
+	takes, ellipses, tensors, last, masked := 0, 0, [][]Size(nil), 0, false
 	index = append(List(nil), index...)
 	for i, v := range index {
 		if list, ok := v.(List); ok {
@@ -37,8 +37,13 @@ func getitem(c *call) Value {
 		case Int, Slice:
 			takes++
 		case *Tensor:
-			if kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
-				return c.fail() // a mask, or a tensor without dimensions, which torch treats as an int
+			if v.Dtype == torchBool && len(v.Shape) > 0 && v.Device == t.Device && !masked && tensors == nil {
+				masked = true
+				takes += len(v.Shape)
+				continue
+			}
+			if masked || kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
+				return c.fail() // a second mask, or a tensor without dimensions, which torch treats as an int
 			}
 			if tensors != nil && last != i-1 { // torch would move the dimensions of the index tensors to the front
 				return c.fail()
@@ -73,6 +78,15 @@ func getitem(c *call) Value {
 			out = append(out, c.sliced(v, t.Shape[at]))
 			at++
 		case *Tensor:
+			if masked {
+				n := len(v.Shape)
+				if !c.equal(v.Shape, t.Shape[at:at+n]) {
+					return c.fail()
+				}
+				out = append(out, c.fresh(c.numel(v.Shape)))
+				at += n
+				continue
+			}
 			if tensors != nil { // the dimensions of all index tensors go where the first one is
 				out, tensors = append(out, c.broadcast(tensors...)...), nil
 			}

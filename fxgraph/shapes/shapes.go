@@ -66,6 +66,7 @@ type Context struct {
 	DefaultDtype Dtype
 	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
 	Env          *sym.Env // owner of the symbols in operands; records the conditions on which results depend
+	Fresh        bool     // sizes that depend on data may be new symbols
 	Why          any      // the place of the operation, which is recorded with each condition
 }
 
@@ -282,6 +283,25 @@ func (c *call) pair(v Value, n, fallback int) []int {
 	default:
 		given = c.ints(v)
 	}
+	if len(given) != n && len(given) != 1 {
+		c.bad = true
+		return out
+	}
+	for i := range out {
+		out[i] = given[i%len(given)]
+	}
+	return out
+}
+
+// pairSizes returns one size for each of n dimensions, from an int or a list of 1 or n ints.
+func (c *call) pairSizes(v Value, n int) []Size {
+	given := []Size{}
+	if i, ok := v.(Int); ok {
+		given = append(given, i.Size)
+	} else {
+		given = c.sizes(v)
+	}
+	out := make([]Size, n)
 	if len(given) != n && len(given) != 1 {
 		c.bad = true
 		return out

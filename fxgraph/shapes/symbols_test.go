@@ -103,7 +103,7 @@ func (x *symbolic) vary(random *rand.Rand) []int64 {
 }
 
 func (e example) with(env *sym.Env, args []Value, kwargs []Kwarg) (Value, bool) {
-	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: env}
+	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: env, Fresh: true}
 	if e.method {
 		return Method(x, e.name, args, kwargs)
 	}
@@ -130,6 +130,9 @@ func TestResultsOnSymbolsHoldAtOtherSizes(t *testing.T) {
 			continue
 		}
 		withSymbols++
+		if x.env.Len() > len(x.hints) {
+			continue // sizes that depend on data
+		}
 		found, ok := x.at(v, x.hints)
 		require.True(t, ok, e.text)
 		require.Equal(t, e.expected, text(found), "line %d: %s", e.line, e.text)

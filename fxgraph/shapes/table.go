@@ -93,7 +93,7 @@ func init() {
 	function(comparison, "operator.eq", "operator.ne", "operator.lt", "operator.le", "operator.gt", "operator.ge")
 	both(bitwise, "bitwise_and", "bitwise_or", "bitwise_xor")
 	function(bitwise, "operator.and_", "operator.or_", "operator.xor")
-	function(where, "torch.where")
+	function(whereTrue, "torch.where")
 	method(whereMethod, "where")
 	both(clamp, "clamp", "clip")
 	both(maskedFill, "masked_fill")
@@ -166,6 +166,11 @@ func init() {
 	both(indexSelect, "index_select")
 	function(cat, "torch.cat", "torch.concat")
 	function(stack, "torch.stack")
+
+	// Sizes that depend on data.
+	both(nonzero, "nonzero")
+	both(maskedSelect, "masked_select")
+	function(unique2, "torch._unique2")
 
 	// Reductions.
 	both(reduction(sumDtype), "sum")

@@ -85,7 +85,7 @@ func repeat(c *call) Value {
 	}
 	out := append([]Size{}, times...)
 	for i := range out {
-		c.bad = c.bad || !c.notNegative(out[i])
+		c.bad = c.bad || !c.required(out[i])
 		if i >= ahead {
 			out[i] = c.Env.Mul(out[i], t.Shape[i-ahead])
 		}
@@ -310,9 +310,9 @@ func split(name string) rule {
 		sizes, sum := c.sizes(by), Size{}
 		for _, s := range sizes {
 			sum = c.Env.Add(sum, s)
-			c.bad = c.bad || !c.notNegative(s)
+			c.bad = c.bad || !c.required(s)
 		}
-		if c.bad || !c.eq(sum, t.Shape[d]) {
+		if c.bad || !c.requireEqual(sum, t.Shape[d]) {
 			return c.fail()
 		}
 		return c.parts(t, d, sizes)
@@ -373,16 +373,19 @@ func cat(c *call) Value {
 func repeatInterleave(c *call) Value {
 	c.only(3)
 	t := c.tensor(0, "input")
+	if _, byTensor := c.at(1, "repeats").(*Tensor); byTensor {
+		return c.repeatedBy(t)
+	}
 	n, v := c.size(1, "repeats", -1), c.at(2, "dim")
 	if none(v) {
-		if c.bad || !c.notNegative(n) {
+		if c.bad || !c.required(n) {
 			return c.fail()
 		}
 		return t.with([]Size{c.Env.Mul(c.numel(t.Shape), n)})
 	}
 	d, ok := v.(Int)
 	at := c.dim(c.constant(d.Size), len(t.Shape))
-	if c.bad || !ok || len(t.Shape) == 0 || !c.notNegative(n) {
+	if c.bad || !ok || len(t.Shape) == 0 || !c.required(n) {
 		return c.fail()
 	}
 	return t.with(t.replaced(at, c.Env.Mul(t.Shape[at], n)))

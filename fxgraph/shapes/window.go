@@ -184,7 +184,7 @@ func upsample(n int, corners bool) rule {
 		}
 		out := append([]Size{}, x.Shape...)
 		if !none(size) {
-			copy(out[2:], Sizes(c.pair(size, n, 0)...))
+			copy(out[2:], c.pairSizes(size, n))
 			return c.made(out, x.Dtype, x.Device)
 		}
 		list, ok := by.(List)

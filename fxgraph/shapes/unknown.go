@@ -1,0 +1,106 @@
+package shapes
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/godynamo/godynamo/fxgraph/sym"
+)
+
+// Rules of operations whose sizes depend on data. Such a size is a new symbol without a hint.
+
+// fresh returns a new symbol for a size between 0 and most. The rule has no answer if the context allows no such
+// symbols.
+func (c *call) fresh(most Size) Size {
+	if !c.Fresh {
+		c.bad = true
+		return Size{}
+	}
+	s := c.Env.NewSymbol(sym.Info{Name: fmt.Sprintf("u%d", c.Env.Len()), Lo: 0, Hi: math.MaxInt64})
+	c.Env.Assume(c.Env.Le(s, most))
+	return s
+}
+
+// nonzero is the rule of torch.nonzero, as one tensor or, with as_tuple=True, as one vector for each dimension.
+func nonzero(c *call) Value {
+	c.only(1)
+	t := c.tensor(0, "input")
+	tuple := c.boolean(-1, "as_tuple", false)
+	if c.bad {
+		return nil
+	}
+	u := c.fresh(c.numel(t.Shape))
+	if tuple {
+		return c.vectors(u, max(len(t.Shape), 1), t.Device)
+	}
+	return &Tensor{[]Size{u, sym.Const(int64(len(t.Shape)))}, torchInt64, t.Device}
+}
+
+func (c *call) vectors(u Size, n int, device Device) Value {
+	out := make(List, n)
+	for i := range out {
+		out[i] = &Tensor{[]Size{u}, torchInt64, device}
+	}
+	return out
+}
+
+// whereTrue is the rule of torch.where(condition) and of torch.where with three operands.
+func whereTrue(c *call) Value {
+	if len(c.args) != 1 || len(c.kwargs) > 0 {
+		return where(c)
+	}
+	t := c.tensor(0, "condition")
+	if c.bad {
+		return nil
+	}
+	return c.vectors(c.fresh(c.numel(t.Shape)), max(len(t.Shape), 1), t.Device)
+}
+
+// maskedSelect is the rule of torch.masked_select.
+func maskedSelect(c *call) Value {
+	c.only(2)
+	t, mask := c.tensor(0, "input"), c.tensor(1, "mask")
+	c.oneDevice(t, mask)
+	if c.bad || mask.Dtype != torchBool {
+		return c.fail()
+	}
+	return t.with([]Size{c.fresh(c.numel(c.broadcast(t.Shape, mask.Shape)))})
+}
+
+// unique2 is the rule of torch._unique2(input, sorted, return_inverse, return_counts), which torch.unique calls.
+func unique2(c *call) Value {
+	c.only(4)
+	t := c.tensor(0, "input")
+	c.boolean(1, "sorted", true)
+	inverse, counts := c.boolean(2, "return_inverse", false), c.boolean(3, "return_counts", false)
+	if c.bad {
+		return nil
+	}
+	u := c.fresh(c.numel(t.Shape))
+	out := List{t.with([]Size{u}), &Tensor{[]Size{{}}, torchInt64, t.Device}, &Tensor{[]Size{{}}, torchInt64, t.Device}}
+	if inverse {
+		out[1] = &Tensor{t.Shape, torchInt64, t.Device}
+	}
+	if counts {
+		out[2] = &Tensor{[]Size{u}, torchInt64, t.Device}
+	}
+	return out
+}
+
+// repeatedBy is the size of the result of repeat_interleave for a tensor of repeats.
+func (c *call) repeatedBy(t *Tensor) Value {
+	v := c.at(2, "dim")
+	c.ignore("output_size")
+	if none(v) {
+		if c.bad {
+			return nil
+		}
+		return t.with([]Size{c.fresh(sym.Const(math.MaxInt64))})
+	}
+	d, ok := v.(Int)
+	at := c.dim(c.constant(d.Size), len(t.Shape))
+	if c.bad || !ok || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	return t.with(t.replaced(at, c.fresh(sym.Const(math.MaxInt64))))
+}
