@@ -109,6 +109,8 @@ type Node struct {
 	State bool
 	// Item marks a node that only selects one of several results of an operation.
 	Item bool
+	// Expression marks an input that is an int, and whose target is the expression of its value, such as "2*s0".
+	Expression bool
 	// Several marks an output that is a sequence: a tuple, a list or a named tuple returned by one operation.
 	Several bool
 	// Index is the node's position in Graph.Nodes(), or -1 after the node is erased.

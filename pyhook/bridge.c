@@ -38,6 +38,11 @@ gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObje
     return gd_core->entry_check(entry, slots, nslots, globals, builtins, failed);
 }
 int
+gdb_tensor_view(PyObject *tensor, gd_tensor_view *out)
+{
+    return gd_core->tensor_view(tensor, out);
+}
+int
 gdb_interrupted(void)
 {
     return gd_core->interrupted();

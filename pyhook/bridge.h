@@ -17,6 +17,7 @@ PyObject *gdb_entry_new(const gd_entry_spec *spec);
 int gdb_entry_check(PyObject *entry, PyObject *const *slots, uint32_t nslots, PyObject *globals, PyObject *builtins,
                     int32_t *failed);
 PyObject *gdb_resume_new(PyObject *owner, PyObject *function);
+int gdb_tensor_view(PyObject *tensor, gd_tensor_view *out);
 int gdb_interrupted(void);
 int gdb_mode_active(void);
 void gdb_set_core(const gd_core_api *core);

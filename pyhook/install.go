@@ -135,7 +135,8 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 		}
 		return s.Tuple(out...)
 	}
-	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), ints(o.Params), s.Str(o.Stack), ints(o.Computed))
+	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), ints(o.Params), s.Str(o.Stack), ints(o.Computed),
+		ints(o.Sizes))
 	key := s.Tuple(s.Int(int64(i.globals.ID())), s.Int(int64(i.builtins.ID())), origin)
 	if v, ok := s.DictGet(table, key); ok {
 		return v, nil
@@ -186,7 +187,7 @@ func readOrigin(s *py.Scope, function py.Object) *translate.Origin {
 		}
 		return out
 	}
-	o.Params, o.Computed = ints(parts[2]), ints(parts[4])
+	o.Params, o.Computed, o.Sizes = ints(parts[2]), ints(parts[4]), ints(parts[5])
 	return o
 }
 
@@ -297,6 +298,13 @@ func (i *installer) NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (
 		return nil, err
 	}
 	return &check{i, s.Adopt(entry)}, nil
+}
+
+// ReadsSizes implements translate.Installer.
+func (*installer) ReadsSizes(tensor py.Object) bool {
+	view := (*C.gd_tensor_view)(C.calloc(1, C.sizeof_gd_tensor_view))
+	defer C.free(unsafe.Pointer(view))
+	return C.gdb_tensor_view((*C.PyObject)(tensor.Ptr()), view) != 0
 }
 
 // check evaluates an entry's guards without running a function.

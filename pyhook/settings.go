@@ -48,11 +48,18 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.GuardNNModules = flag(config, "guard_nn_modules")
 	out.ReuseLayers = flag(config, "reuse_layers")
 	out.TranslateEverything = flag(config, "translate_everything")
+	dynamic, e := s.GetAttr(options, "dynamic")
+	if e != nil {
+		return nil, e
+	}
 	mode, e := s.GetAttr(config, "tensor_guards")
 	if e != nil {
 		return nil, e
 	}
-	out.FullGuards = !inline || py.GoString(mode) == "full"
+	full := py.GoString(mode) == "full"
+	out.FullGuards = !inline || full
+	out.AnySize = flag(options, "any_size")
+	out.SymbolicSizes = dynamic != py.False() && !full && !flag(options, "fixes_sizes")
 	out.MaxSteps, out.InlineDepth = 200_000, 100
 	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,
 		"inline_depth_limit": &out.InlineDepth} {

@@ -130,6 +130,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 		return PythonCall(tx, b, args, kwargs)
 	}
+	if r, ok, err := sizeCall(tx, b.name, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if r, ok, err := callStandIn(tx, b.Fn, args, kwargs); ok || err != nil {
 		return r, err
 	}
@@ -169,6 +172,9 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 			if len(args) == 1 && len(kwargs) == 0 && (b.name == "int" || b.name == "float") {
 				if v, ok, err := tx.Output().Foresee(tx, t, b.name); ok || err != nil {
 					return NewConstant(v, nil), err
+				}
+				if v, ok, err := t.runTimeValue(tx, "__"+b.name+"__"); ok || err != nil {
+					return v, err
 				}
 			}
 			return nil, unsupported(exc.TensorToPython, "%s of a tensor", b.name)
@@ -260,12 +266,18 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 }
 
 func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
-	n, err := Len(tx, a[0])
+	v, err := Realize(tx, a[0])
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := a[0].(*TensorVariable); ok {
-		t.Need(tx, "shape")
+	if t, ok := v.(*TensorVariable); ok {
+		if size, err := t.first(tx); size != nil || err != nil {
+			return size, err
+		}
+	}
+	n, err := Len(tx, v)
+	if err != nil {
+		return nil, err
 	}
 	return IntConst(tx, n), nil
 }

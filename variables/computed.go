@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"math"
 	"strings"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -94,6 +95,8 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 		t = x.Type
 	case *ConstantVariable:
 		t = x.Value.Type()
+	case *SymNodeVariable:
+		return 'i', true
 	default:
 		return 0, false
 	}
@@ -232,6 +235,9 @@ var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "st
 // computedCall calls a builtin on a computed number. It returns false for other values and other builtins.
 func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
+	if v, ok, err := roundedAtRunTime(tx, fn, name, args, kwargs); ok || err != nil {
+		return v, ok, err
+	}
 	gives, known := computedBuiltins[name]
 	if !known || len(args) != 1 || len(kwargs) > 0 {
 		return nil, false, nil
@@ -267,6 +273,37 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 		r.limit = x.limit
 	}
 	return r, true, err
+}
+
+// roundings are the functions that round a float to an int.
+var roundings = map[string]bool{"int": true, "round": true, "math.floor": true, "math.ceil": true, "math.trunc": true}
+
+// roundedAtRunTime rounds a computed float to an int. The call raises for an infinity or a NaN, so it is captured only
+// where code runs in program order and no handler of the program is active. It returns false for other calls.
+func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, bool, error) {
+	if !roundings[name] || len(args) != 1 || len(kwargs) > 0 || tx.Output().WholeGraph() || tx.InsideTry() ||
+		tx.World().FixesSizes > 0 {
+		return nil, false, nil
+	}
+	x, ok := args[0].(*ComputedVariable)
+	if !ok || x.Type != tx.World().Builtin("float") {
+		return nil, false, nil
+	}
+	tx.Output().Const(fn)
+	slot, err := tx.Output().Compute(tx, []VariableTracker{x}, false, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := e.Load(x); err != nil {
+			return err
+		}
+		e.Call(1, nil)
+		return nil
+	})
+	if err != nil {
+		return nil, true, err
+	}
+	return tx.Output().AtRunTime(nil, slot, math.MinInt64, math.MaxInt64), true, nil
 }
 
 // computedFormat implements format(v, spec) after the given conversion ("", "str" or "repr"). It breaks the graph if

@@ -111,7 +111,7 @@ func AsConstant(tx Translator, v VariableTracker) (py.Object, bool) {
 func constants(tx Translator, vs []VariableTracker) ([]py.Object, bool) {
 	out := make([]py.Object, len(vs))
 	for i, v := range vs {
-		v, err := Realize(tx, v)
+		v, err := Argument(tx, v)
 		if err != nil {
 			return nil, false
 		}

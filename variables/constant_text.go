@@ -212,6 +212,15 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 
 // Format implements format(v, spec) after the given conversion ("", "str", "repr" or "ascii").
 func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
+	if x := asSymNode(tx, v); x != nil && !tx.World().FixesOpaque {
+		c, err := x.computed(tx)
+		if err != nil {
+			return nil, err
+		}
+		if r, err := Format(tx, c, conversion, spec); err == nil {
+			return r, nil
+		}
+	}
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err

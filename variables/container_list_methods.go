@@ -499,6 +499,11 @@ func (t *TupleVariable) CallMethod(tx Translator, name string, args []VariableTr
 	if (name == "index" || name == "count") && len(kwargs) == 0 {
 		return sequenceSearch(tx, t, t.items, name, args)
 	}
+	if name == "numel" && t.class == tx.World().SizeType && len(args)+len(kwargs) == 0 {
+		if n, ok := numelOf(tx, t.items); ok {
+			return n, nil
+		}
+	}
 	if !t.class.IsNull() && t.class != tx.World().SizeType {
 		fn, err := t.GetAttr(tx, name)
 		if err != nil {

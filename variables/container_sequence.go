@@ -196,7 +196,7 @@ func LoadAll(e Emitter, vs []VariableTracker) error {
 func namedByTorch(tx Translator, vs []VariableTracker) error {
 	tensors, member := false, VariableTracker(nil)
 	for _, v := range vs {
-		v, err := Realize(tx, v)
+		v, err := Argument(tx, v)
 		if err != nil {
 			return err
 		}

@@ -44,10 +44,14 @@ func (l *LazyVariable) Realized() bool { return l.real != nil }
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
 // Realize returns the tracker that models v. For a lazy value, it determines the value's kind and guards the value. It
-// returns other trackers unchanged, except objects that a Python call in the graph may have changed (see current).
+// returns other trackers unchanged, except objects that a Python call in the graph may have changed (see current), and
+// sizes, whose value it fixes (see SymNodeVariable).
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {
+		if x, ok := v.(*SymNodeVariable); ok {
+			return x.Fixed(tx)
+		}
 		metAbove(tx, v)
 		return current(tx, v)
 	}

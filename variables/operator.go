@@ -15,6 +15,12 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 			return a, err
 		}
 	}
+	if r, ok, err := arithmeticOfSizes(tx, n, a, b); ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := sizeBesideTensor(tx, n, inplace, a, b); ok || err != nil {
+		return r, err
+	}
 	a, err := Realize(tx, a)
 	if err != nil {
 		return nil, err
@@ -596,6 +602,9 @@ func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Varia
 	}
 	x, known := AsConstant(tx, a)
 	y, both := AsConstant(tx, b)
+	if r, err := concatenatedSizes(tx, n, a, b); r != nil || err != nil {
+		return r, true, err
+	}
 	if !known || !both {
 		if _, isTuple, err := tupleItems(tx, a); !isTuple || err != nil {
 			return nil, false, err
@@ -800,6 +809,15 @@ var unaryNames = [...]string{"pos", "neg", "invert"}
 
 // Unary runs the operator + (0), - (1), ~ (2) or `not` (3).
 func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
+	if x := asSymNode(tx, v); x != nil {
+		if r, ok := sizeUnary(tx, op, x); ok {
+			return r, nil
+		}
+		if op == 3 {
+			t, err := x.Truth(tx)
+			return BoolConst(!t), err
+		}
+	}
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err

@@ -8,6 +8,12 @@ import (
 
 // Equal compares two values as containers do (PyObject_RichCompareBool(a, b, Py_EQ)). Identical objects are equal.
 func Equal(tx Translator, a, b VariableTracker) (bool, error) {
+	if r, ok, err := sizeComparison(tx, opcode.CMP_EQ, a, b); ok || err != nil {
+		if err != nil {
+			return false, err
+		}
+		return Truth(tx, r)
+	}
 	a, err := Realize(tx, a)
 	if err != nil {
 		return false, err
@@ -36,6 +42,12 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 		return nil, err
 	}
 	defer tx.World().Leave()
+	if r, ok, err := sizeComparison(tx, op, a, b); ok || err != nil {
+		return r, err
+	}
+	if r, ok, err := sizeComparedWithTensor(tx, op, a, b); ok || err != nil {
+		return r, err
+	}
 	a, err := Realize(tx, a)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,7 @@ import (
 
 // AsProxy returns the graph operand for v.
 func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
-	v, err := Realize(tx, v)
+	v, err := Argument(tx, v)
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +26,7 @@ func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
 
 // PythonType returns type(v).
 func PythonType(tx Translator, v VariableTracker) (py.Object, error) {
-	v, err := Realize(tx, v)
+	v, err := Argument(tx, v)
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -39,6 +39,9 @@ func PythonType(tx Translator, v VariableTracker) (py.Object, error) {
 // Truth returns bool(v) if it is known. For a tensor whose value cannot be precomputed, it returns a graph break with
 // DataDependent set.
 func Truth(tx Translator, v VariableTracker) (bool, error) {
+	if x := asSymNode(tx, v); x != nil {
+		return x.Truth(tx)
+	}
 	v, err := Realize(tx, v)
 	if err != nil {
 		return false, err
@@ -200,6 +203,9 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	}
 	var held *ObjectVariable
 	for i, a := range all {
+		if err := fixSizes(tx, a); err != nil {
+			return nil, err
+		}
 		v, err := Realize(tx, a)
 		if err != nil {
 			return nil, err
@@ -495,6 +501,9 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if s, ok := obj.(Sequence); ok {
+		if err := fixSizes(tx, key); err != nil {
+			return nil, err
+		}
 		return sequenceItem(tx, obj, s, key)
 	}
 	o, ok := AsConstant(tx, obj)
@@ -627,6 +636,9 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
 		return x == y, nil // the program has no access to markers, so neither operand is realized
+	}
+	if same, known := sizeIs(tx, a, b); known {
+		return same, nil
 	}
 	a, err := realOrNotNone(tx, a, b)
 	if err != nil || a == nil {

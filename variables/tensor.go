@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -28,7 +29,8 @@ type TensorVariable struct {
 // TensorMeta is a tensor's metadata: everything that a program may read of it except its data. Sizes and strides are
 // in elements.
 type TensorMeta struct {
-	Shape, Stride         []int
+	Shape                 []sym.Size
+	Stride                []int
 	Dtype, Device, Layout py.Object
 	RequiresGrad          bool
 }
@@ -179,7 +181,21 @@ func (t *TensorVariable) Len(tx Translator) (int, error) {
 		return 0, &exc.Observed{TypeName: "TypeError", Text: "len() of a 0-d tensor"}
 	}
 	t.Need(tx, "shape")
-	return m.Shape[0], nil
+	n, err := Specialise(tx, m.Shape[0])
+	return int(n), err
+}
+
+// first returns len(t), or nil if t is not a plain tensor or has no dimensions.
+func (t *TensorVariable) first(tx Translator) (VariableTracker, error) {
+	if handled, err := t.handled(tx); err != nil || handled {
+		return nil, err
+	}
+	m, err := t.Sizes(tx)
+	if err != nil || len(m.Shape) == 0 {
+		return nil, err
+	}
+	t.Need(tx, "shape")
+	return NewSize(tx, m.Shape[0]), nil
 }
 
 // Items implements Sequence: iterating a tensor yields x.unbind(0), as Tensor.__iter__ does.
@@ -207,10 +223,11 @@ func (t *TensorVariable) Items(tx Translator) ([]VariableTracker, error) {
 	return (&TensorSequence{Node: node, n: n}).Items(tx)
 }
 
-func intTuple(tx Translator, vs []int, class py.Object) VariableTracker {
-	items := make([]VariableTracker, len(vs))
-	for i, v := range vs {
-		items[i] = IntConst(tx, v)
+// sizeTuple returns sizes as a torch.Size, or ints as a tuple if class is zero.
+func sizeTuple(tx Translator, sizes []sym.Size, class py.Object) VariableTracker {
+	items := make([]VariableTracker, len(sizes))
+	for i, s := range sizes {
+		items[i] = NewSize(tx, s)
 	}
 	if class.IsNull() {
 		return NewTuple(items, nil)
@@ -218,12 +235,26 @@ func intTuple(tx Translator, vs []int, class py.Object) VariableTracker {
 	return NewTupleOf(items, class, nil)
 }
 
-func product(vs []int) int {
-	n := 1
-	for _, v := range vs {
-		n *= v
+// numel returns the product of sizes.
+func numel(tx Translator, sizes []sym.Size) (VariableTracker, error) {
+	n, env := sym.Const(1), tx.World().Env()
+	for _, s := range sizes {
+		n = env.Mul(n, s)
 	}
-	return n
+	if n.IsUnknown() {
+		fixed, err := SpecialiseAll(tx, sizes)
+		if err != nil {
+			return nil, err
+		}
+		n = sym.Const(1)
+		for _, k := range fixed {
+			n = env.Mul(n, sym.Const(int64(k)))
+		}
+	}
+	if n.IsUnknown() {
+		return nil, unsupported(exc.TensorMetadata, "a number of elements beyond 64 bits")
+	}
+	return NewSize(tx, n), nil
 }
 
 // metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
@@ -256,7 +287,7 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 	}
 	switch name {
 	case "shape":
-		return intTuple(tx, m.Shape, tx.World().SizeType), true, nil
+		return sizeTuple(tx, m.Shape, tx.World().SizeType), true, nil
 	case "ndim":
 		return IntConst(tx, len(m.Shape)), true, nil
 	case "dtype":

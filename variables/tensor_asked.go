@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -108,6 +109,9 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 		equal = ok && x.obj == y.obj && x.Src.Name() == y.Src.Name()
 	case *BuiltinVariable, *TorchVariable, *ClassVariable, *ModuleVariable:
 		equal = a == b
+	case *SymNodeVariable: // equal expressions have one tracker
+		y, ok := b.(*SymNodeVariable)
+		equal = ok && (x == y || tx.World().Env().Simplify(x.Size) == tx.World().Env().Simplify(y.Size))
 	default:
 		// holds if the program has changed no object passed to the frame, see World.Own
 		equal = a == b && a.Source() != nil
@@ -233,15 +237,17 @@ func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 				t.Need(tx, "requires_grad")
 			}
 		}
-		if !metas[0].equal(metas[1], asked.Meta > 0) {
+		if !metas[0].equal(tx, metas[1], asked.Meta > 0) {
 			return false
 		}
 	}
 	return true
 }
 
-func (m *TensorMeta) equal(o *TensorMeta, all bool) bool {
-	return slices.Equal(m.Shape, o.Shape) && m.Dtype == o.Dtype && m.Device == o.Device && m.Layout == o.Layout &&
+func (m *TensorMeta) equal(tx Translator, o *TensorMeta, all bool) bool {
+	env := tx.World().Env()
+	same := func(a, b sym.Size) bool { return env.Simplify(a) == env.Simplify(b) }
+	return slices.EqualFunc(m.Shape, o.Shape, same) && m.Dtype == o.Dtype && m.Device == o.Device && m.Layout == o.Layout &&
 		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
@@ -281,6 +287,8 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 		if x.Src == nil || x.Value.Kind() == py.NoneKind || x.Value.Kind() == py.BoolKind {
 			out = x
 		}
+	case *SymNodeVariable:
+		out = x
 	case *TupleVariable:
 		if x.Src != nil || x.holder != nil || !x.real.IsNull() {
 			break

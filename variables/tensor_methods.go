@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -102,6 +103,11 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
 		if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
 			return NewConstant(v, nil), err
+		}
+	}
+	if len(args)+len(kwargs) == 0 {
+		if v, ok, err := t.runTimeValue(tx, name); ok || err != nil {
+			return v, err
 		}
 	}
 	return nil, unsupported(exc.TensorToPython, "%s()", name)
@@ -245,22 +251,26 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		return IntConst(tx, len(m.Shape)), true, nil
 	case "numel", "nelement":
 		t.Need(tx, "shape")
-		return IntConst(tx, product(m.Shape)), true, nil
+		n, err := numel(tx, m.Shape)
+		return n, true, err
 	case "__len__":
+		if size, err := t.first(tx); size != nil || err != nil {
+			return size, true, err
+		}
 		n, err := t.Len(tx)
 		return IntConst(tx, n), true, err
 	}
 	vs, class := m.Shape, tx.World().SizeType
 	if name == "stride" {
-		vs, class = m.Stride, py.Object{}
+		vs, class = shapes.Sizes(m.Stride...), py.Object{}
 		t.Need(tx, "stride")
 	} else {
 		t.Need(tx, "shape")
 	}
 	if len(args) == 0 {
-		return intTuple(tx, vs, class), true, nil
+		return sizeTuple(tx, vs, class), true, nil
 	}
-	i, ok := ConstInt(tx, args[0])
+	i, ok := ConstInt(tx, MustRealize(tx, args[0]))
 	if !ok || len(args) > 1 {
 		return nil, false, nil
 	}
@@ -270,7 +280,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	if i < 0 || i >= len(vs) {
 		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range", Vague: true}
 	}
-	return IntConst(tx, vs[i]), true, nil
+	return NewSize(tx, vs[i]), true, nil
 }
 
 // GetItem implements ItemGetter.
@@ -345,7 +355,7 @@ func isDunder(name string) bool {
 // operandsOnly reports whether the operators of tensors accept all of args.
 func operandsOnly(tx Translator, args []VariableTracker) bool {
 	for _, a := range args {
-		if v, err := Realize(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+		if v, err := Argument(tx, a); err != nil || !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
 			return false
 		}
 	}

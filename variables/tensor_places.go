@@ -58,7 +58,7 @@ func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTr
 	}
 	out := make([]VariableTracker, len(args))
 	for i, a := range args {
-		v, err := Realize(tx, a)
+		v, err := Argument(tx, a)
 		if err != nil {
 			return nil, err
 		}

@@ -220,7 +220,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		return nil, unsupported(exc.CallUnsupported, "%s, which the backend would take apart", name)
 	}
 	if len(args) > 0 {
-		first, err := Realize(tx, args[0])
+		first, err := Argument(tx, args[0])
 		if err != nil {
 			return nil, err
 		}
@@ -353,7 +353,7 @@ func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 func argKinds(tx Translator, args []VariableTracker) (string, error) {
 	var kinds strings.Builder
 	for _, a := range args {
-		a, err := Realize(tx, a)
+		a, err := Argument(tx, a)
 		if err != nil {
 			return "", err
 		}
@@ -383,6 +383,8 @@ func argKind(tx Translator, v VariableTracker) byte {
 		if letter, ok := numberLetter(tx, x); ok {
 			return letter
 		}
+	case *SymNodeVariable:
+		return 'i'
 	case *ListVariable, *TupleVariable, *TensorSequence:
 		return 'L'
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -270,6 +271,15 @@ type Output interface {
 	CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// TensorInput returns the graph input for a tensor read from the frame. It adds the input on the first call.
 	TensorInput(tx Translator, obj py.Object, src guards.Source) (*TensorVariable, error)
+	// Decide reports whether a condition on sizes holds in the translated call. If the known facts do not decide it, the
+	// condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a value
+	// known only at run time.
+	Decide(tx Translator, c sym.Cond) (bool, error)
+	// AtRunTime returns the tracker of an int that is known only at run time: the result of a node or, if node is nil,
+	// the contents of a slot. Its value is between lo and hi.
+	AtRunTime(node *fxgraph.Node, slot *Slot, lo, hi int64) *SymNodeVariable
+	// SizeOperand returns the graph operand for an int whose value may differ between calls.
+	SizeOperand(tx Translator, v *SymNodeVariable) (fxgraph.Arg, error)
 	// Freeze makes v loadable at this point of the program. It materializes a mutable value that has no real object.
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change in program order, among the operations. It freezes the values first.

@@ -32,6 +32,7 @@ type World struct {
 	classQuestions
 	modesAndStates
 	writes
+	symbolic
 	scope *py.Scope // scope of the translation
 	told  map[question]string
 	depth int // nested calls of this package's operations; see Enter

@@ -42,6 +42,12 @@ func (b *Backend) TakesApart(s *py.Scope) (bool, error) {
 	return err == nil && apart == py.True(), err
 }
 
+// FixesSizes implements translate.Backend.
+func (b *Backend) FixesSizes(s *py.Scope) (bool, error) {
+	fixes, err := s.GetAttr(b.options, "fixes_sizes")
+	return err == nil && fixes == py.True(), err
+}
+
 // Compile implements translate.Backend.
 func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object,
 	whole bool) (py.Object, error) {

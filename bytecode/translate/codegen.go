@@ -225,6 +225,14 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	if m, ok := v.(*handledMark); ok {
 		return c.Load(m.exception)
 	}
+	if x, ok := v.(*variables.SymNodeVariable); ok {
+		if k := x.Settled(c.out.world); k != nil {
+			v = k
+		} else if x.Node != nil {
+			c.loadNode(x.Node)
+			return nil
+		}
+	}
 	if out := variables.Outside(v); out != nil && !variables.Materialized(v) {
 		v = out // the graph builds this value
 	}

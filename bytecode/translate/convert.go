@@ -19,6 +19,10 @@ var errEffectsLost = errors.New("effects would be lost")
 // errTakenApart requests another attempt, because the backend traces the graph's operators, which was not known before.
 var errTakenApart = errors.New("a backend that traces operators")
 
+// errFixesSizes requests another attempt, because the backend compiles graphs for the sizes of their examples, which was
+// not known before.
+var errFixesSizes = errors.New("a backend that fixes sizes")
+
 // errStateless requests another attempt in which the graph does not switch torch's modes.
 var errStateless = errors.New("a graph that switches modes and cannot run again")
 
@@ -72,6 +76,12 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			}
 			if err == errTakenApart {
 				opts.TakesApart = true
+				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
+					stateless: log.stateless}
+				continue
+			}
+			if err == errFixesSizes {
+				opts.SymbolicSizes = false
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
 					stateless: log.stateless}
 				continue
@@ -141,7 +151,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err != nil {
 		return nil, err
 	}
-	w.Settings = opts.Settings
+	w.Settings, w.FixesOpaque = opts.Settings, log.fixesOpaque
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	o.sawTensor = opts.TranslateEverything
 	code := f.Code
@@ -185,6 +195,11 @@ func (tx *InstructionTranslator) symbolicLocals() {
 		tx.out.sawTensor = tx.out.sawTensor || read && tx.out.holdsTensor(obj)
 		if f.Origin != nil && slices.Contains(f.Origin.Computed, i) {
 			if v := variables.ComputedBefore(tx, obj, guards.NewLocalSource(root.names[i], i)); v != nil {
+				return v
+			}
+		}
+		if f.Origin != nil && slices.Contains(f.Origin.Sizes, i) {
+			if v := tx.out.intSymbol(obj, guards.NewLocalSource(root.names[i], i)); v != nil {
 				return v
 			}
 		}
@@ -354,6 +369,7 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 		return o.nothingToCapture(true)
 	}
 	u.Stack = tx.chainHere().stack()
+	o.guardSizes()
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), nil,
 		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
@@ -380,6 +396,8 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	clock := o.opts.Clock
 	clock.Begin(Guarding)
+	o.guardSizes()
+	o.sizesNeeded(c.extras)
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), c.extras,
 		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	clock.End()

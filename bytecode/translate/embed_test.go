@@ -114,6 +114,8 @@ func (testInstaller) NewCode(*py.Scope, *bytecode.Raw, []py.Object) (py.Object, 
 	return py.Object{}, &exc.SkipFrame{Reason: "tests make no code"}
 }
 
+func (testInstaller) ReadsSizes(py.Object) bool { return false }
+
 func (testInstaller) NewCheck(*py.Scope, *guards.Program, []py.Object) (Check, error) {
 	return nil, &exc.SkipFrame{Reason: "tests make no checks"}
 }
@@ -128,6 +130,7 @@ type testBackend struct{}
 func (testBackend) Inline() bool                              { return true }
 func (testBackend) Name() string                              { return "test" }
 func (testBackend) EmitNode(NodeEmitter, *fxgraph.Node) error { return nil }
+func (testBackend) FixesSizes(*py.Scope) (bool, error)        { return false, nil }
 func (testBackend) TakesApart(*py.Scope) (bool, error)        { return false, nil }
 
 func (testBackend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, bool) (py.Object, error) {

@@ -46,6 +46,8 @@ type Origin struct {
 	Stack string
 	// Computed has the numbers of the parameters that hold computed values. Only the types of these are guarded.
 	Computed []int
+	// Sizes has the numbers of the parameters that hold ints computed from sizes. They are symbols.
+	Sizes []int
 }
 
 // unbound clears the slots of parameters whose locals are unbound.
@@ -60,16 +62,19 @@ func (o *Origin) unbound(slots []py.Object) {
 // Options holds the settings of one optimize() call that affect translation.
 type Options struct {
 	variables.Settings
-	NoPython    bool
-	TakesApart  bool // the backend traces operators with AOTAutograd
-	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	ReuseLayers bool // if modules are equal, repeat the operations of an earlier one; see layers
-	CheckTypes  bool // check return values against the user's annotations
-	MaxSteps    int  // maximum number of instructions between two operations, inlined instructions included
-	InlineDepth int
-	Explain     bool   // record in the result which instructions were captured
-	Clock       *Clock // measures the translation; nil if it is not measured
-	Steps       *Steps // receives every executed instruction; may be nil
+	NoPython   bool
+	TakesApart bool // the backend traces operators with AOTAutograd
+	// SymbolicSizes allows the sizes of tensors to be symbols; see graph_symbols.go.
+	SymbolicSizes bool
+	AnySize       bool // the backend's compiled graphs run at any sizes, so graphs may have ints as inputs
+	FullGuards    bool // config.tensor_guards == "full", or a backend that takes whole graphs
+	ReuseLayers   bool // if modules are equal, repeat the operations of an earlier one; see layers
+	CheckTypes    bool // check return values against the user's annotations
+	MaxSteps      int  // maximum number of instructions between two operations, inlined instructions included
+	InlineDepth   int
+	Explain       bool   // record in the result which instructions were captured
+	Clock         *Clock // measures the translation; nil if it is not measured
+	Steps         *Steps // receives every executed instruction; may be nil
 	// Allowed is a Python function that reports whether a code object may be translated or inlined
 	// (godynamo._translator.bisect). A null Allowed accepts all code.
 	Allowed py.Object
@@ -91,6 +96,8 @@ type Backend interface {
 	// TakesApart reports whether the backend is known to trace operators with AOTAutograd. This may become known only
 	// when Compile runs.
 	TakesApart(s *py.Scope) (bool, error)
+	// FixesSizes reports whether a graph that the backend has compiled may run at the sizes of its examples only.
+	FixesSizes(s *py.Scope) (bool, error)
 	Name() string
 }
 
@@ -143,6 +150,8 @@ type Installer interface {
 	NewCode(s *py.Scope, raw *bytecode.Raw, consts []py.Object) (py.Object, error)
 	// NewCheck builds a Check from a guard program. The scope keeps the Check alive.
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
+	// ReadsSizes reports whether the guards can read the sizes of a tensor from its memory.
+	ReadsSizes(tensor py.Object) bool
 	// Resume returns the callable for the rest of a frame. If there is none yet, it calls make to create the
 	// function.
 	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)

@@ -123,6 +123,9 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 			return fn, nil, errTakenApart
 		}
 	}
+	if err == nil && o.opts.SymbolicSizes {
+		err = o.afterCompile()
+	}
 	return fn, loads, err
 }
 

@@ -63,7 +63,7 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 // readyAtStart reports whether a value exists before any of the frame's code runs.
 func readyAtStart(v variables.VariableTracker) bool {
 	switch v.(type) {
-	case *variables.ConstantVariable, *variables.ComputedVariable:
+	case *variables.ConstantVariable, *variables.ComputedVariable, *variables.SymNodeVariable:
 		return true
 	case *variables.OpaqueVariable:
 		return false
@@ -103,6 +103,9 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 		}
 		v = l.Real()
 	}
+	if x, ok := v.(*variables.SymNodeVariable); ok {
+		return o.SizeOperand(tx, x)
+	}
 	x, ok := v.(*variables.ComputedVariable)
 	if !ok {
 		return nil, nil
@@ -134,6 +137,10 @@ func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bo
 
 // loadComputed loads the value of a placeholder that represents a computed value. It returns false for other nodes.
 func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
+	if x, ok := c.out.symbols.values[n]; ok {
+		_ = c.Load(x) // this cannot fail, since a size is a constant, has a slot, or has been fetched by the guards
+		return true
+	}
 	if x, ok := c.out.computed.numbers[n]; ok {
 		_ = c.Load(x) // this cannot fail, since the value has a slot
 		return true
@@ -225,12 +232,13 @@ func (o *OutputGraph) MadeHere(src guards.Source) bool {
 	return local.Slot >= len(params) || o.root.code.Locals[params[local.Slot]].Kind&opcode.CO_FAST_FREE == 0
 }
 
-// computedParams returns the numbers of the resume function's parameters that hold computed values.
-func (tx *InstructionTranslator) computedParams(params []int, stack []item) []int {
+// paramsWhere returns the numbers of the resume function's parameters whose values are of a kind.
+func (tx *InstructionTranslator) paramsWhere(params []int, stack []item,
+	is func(v variables.VariableTracker) bool) []int {
 	var out []int
 	n := 0
 	add := func(v variables.VariableTracker) {
-		if variables.IsComputedPlain(tx, v) {
+		if is(v) {
 			out = append(out, n)
 		}
 		n++

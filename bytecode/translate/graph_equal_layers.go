@@ -225,6 +225,9 @@ func (l *layer) large() bool { return l.to-l.from > smallLayer }
 // capturedAgain reports whether the operation of an event can be added again with other operands.
 func (o *OutputGraph) capturedAgain(e *event, l *layer) bool {
 	n := e.node
+	if e.size {
+		return true
+	}
 	if n == nil || e.protected != l.handled || e.state != l.state || e.modes != l.modes || n.State || isPythonNode(n) ||
 		n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod {
 		return false
@@ -328,6 +331,9 @@ func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.P
 		return to
 	}
 	for _, e := range o.events[l.from:l.to] {
+		if e.size {
+			continue // computed already
+		}
 		if err := o.protect(tx); err != nil {
 			return err
 		}
@@ -472,7 +478,9 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 		return false
 	}
 	for _, e := range o.events[l.from:l.to] {
-		p.Nodes[e.node] = e.node
+		if e.node != nil {
+			p.Nodes[e.node] = e.node
+		}
 	}
 	_, ok := p.Result(l.result)
 	return ok

@@ -31,7 +31,11 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 	if err != nil {
 		return nil, err
 	}
-	return o.readMeta(v)
+	m, err := o.readMeta(v)
+	if err == nil && v == t.Example {
+		m.Shape = o.shapeOf(t, m.Shape)
+	}
+	return m, err
 }
 
 // SameTensor implements variables.Output.
@@ -125,7 +129,7 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 		}
 		return v
 	}
-	m.Shape = ints(s.GetAttr(tensor, "shape"))
+	m.Shape = shapes.Sizes(ints(s.GetAttr(tensor, "shape"))...)
 	m.Stride = ints(s.CallMethod(tensor, "stride"))
 	m.Dtype, m.Device, m.Layout = attr("dtype"), attr("device"), attr("layout")
 	m.RequiresGrad = attr("requires_grad") == py.True()
@@ -199,6 +203,16 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 			}
 			continue
 		}
+		if v, ok := o.symbols.values[node]; ok {
+			c, err := v.Fixed(o.current)
+			if err == nil {
+				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), c.Value)
+			}
+			if err != nil {
+				return exc.Break(exc.TensorMetadata, "%v", err)
+			}
+			continue
+		}
 		if example, ok, err := o.computedExample(node); ok || err != nil {
 			if err == nil {
 				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), example)
@@ -260,6 +274,9 @@ func NodeRow(s *py.Scope, n *fxgraph.Node, pool []py.Object, ref py.Object) (py.
 		return py.Object{}, err
 	}
 	target := s.Name(n.Target.Text)
+	if n.Op == fxgraph.Placeholder && n.Expression {
+		target = s.Name(n.Name)
+	}
 	if n.Op == fxgraph.CallFunction {
 		target = pool[n.Target.Pool]
 	}

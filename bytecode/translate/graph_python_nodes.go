@@ -392,6 +392,12 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 			objects = append(objects, in.Example)
 			continue
 		}
+		if v, ok := o.symbols.values[n]; ok {
+			hint, _ := o.world.Env().Hint(v.Size)
+			loads = append(loads, func() error { return c.Load(v) })
+			objects = append(objects, o.scope.Int(hint))
+			continue
+		}
 		if example, ok := o.computed.examples[n]; ok {
 			loads = append(loads, func() error { c.loadComputed(n); return nil })
 			objects = append(objects, example)

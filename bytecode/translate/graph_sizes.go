@@ -6,7 +6,6 @@ import (
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
-	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
@@ -56,11 +55,7 @@ func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta,
 	if !ok {
 		return nil, false
 	}
-	shape, ok := shapes.Constants(v.Shape)
-	if !ok {
-		return nil, false
-	}
-	return &variables.TensorMeta{Shape: shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
+	return &variables.TensorMeta{Shape: v.Shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
 }
 
 func (o *OutputGraph) newSizeSession() *sizeSession {
@@ -71,7 +66,7 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {
 		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state")); ok && state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
-			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: sym.NewEnv()}
+			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: o.world.Env()}
 			s.devices["cpu"], s.strided = items[1], items[2]
 			return s
 		}
@@ -85,6 +80,12 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	s := o.sizes
 	if in, ok := o.inputOf[n]; ok {
 		return o.inputSizes(in)
+	}
+	if v, ok := o.symbols.values[n]; ok {
+		return shapes.Int{Size: v.Size}
+	}
+	if v, ok := o.symbols.read[n]; ok {
+		return shapes.Int{Size: v.Size}
 	}
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
@@ -108,7 +109,10 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if n.Op == fxgraph.CallMethod {
 		rule = shapes.Method
 	}
+	s.context.Why = o.userLine()
+	s.context.Fresh = o.backend.Inline() && o.bodies == 0 && o.symbolizes()
 	v, _ := rule(s.context, n.Target.Text, args, kwargs)
+	o.adoptSymbols(n, v)
 	return v
 }
 
@@ -140,7 +144,7 @@ func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	if !name.Known() {
 		return shapes.Unknown{}
 	}
-	return &shapes.Tensor{Shape: shapes.Sizes(m.Shape...), Dtype: name, Device: d}
+	return &shapes.Tensor{Shape: o.shapeOf(in, m.Shape), Dtype: name, Device: d}
 }
 
 func (o *OutputGraph) sizeOperand(a fxgraph.Arg) shapes.Value {

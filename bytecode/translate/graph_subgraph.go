@@ -40,9 +40,11 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	inside := len(o.events)
 	o.bodies++
 	o.numBodies++
+	w.FixesSizes++
 	w.Watch()
 	results, err := run()
 	written := w.Watched()
+	w.FixesSizes--
 	o.bodies--
 	if err != nil {
 		return nil, err
@@ -301,7 +303,7 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			t, ok := o.byRule(in).(*shapes.Tensor)
 			if !ok {
 				if m, err := o.Meta(o.current, variables.NewTensor(in)); err == nil {
-					t, ok = &shapes.Tensor{Shape: shapes.Sizes(m.Shape...)}, true
+					t, ok = &shapes.Tensor{Shape: m.Shape}, true
 				}
 			}
 			if !ok || ranks >= 0 && len(t.Shape) != ranks || len(t.Shape) == 0 {

@@ -240,7 +240,7 @@ func (tx *InstructionTranslator) buildSlice(inst *bytecode.Instruction) error {
 		p = append(p, variables.NoneConst())
 	}
 	for i := range p {
-		v, err := variables.Realize(tx, p[i])
+		v, err := variables.Argument(tx, p[i])
 		if err != nil {
 			return err
 		}

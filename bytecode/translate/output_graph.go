@@ -33,6 +33,7 @@ type event struct {
 	held      bool      // slot keeps the object until an event drops it, or until the function ends
 	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
+	size      bool      // computes an int from sizes of the frame's tensors, so it may run anywhere
 	// drops lists the references that the event drops. Such an event is neither an operation nor an effect.
 	drops []drop
 	// inBlock is set if a handler in the user's code would catch the event's exceptions, and the event is not an
@@ -69,6 +70,7 @@ type OutputGraph struct {
 	holders  holders
 	meta     *metaSession
 	sizes    *sizeSession
+	symbols  symbols
 	state    torchState
 	computed computedValues
 	layers   layers
@@ -255,6 +257,12 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 		args.Fields = fieldAll
 	}
 	args.StaticSizes, args.StaticStrides = ^uint64(0), ^uint64(0)
+	if o.maySymbolize(t) {
+		args.StaticSizes = 0
+		if o.opts.FullGuards {
+			args.StaticStrides = 0 // a graph that runs at any size runs at any strides
+		}
+	}
 	o.tensorArgs[t] = args
 	o.inputOf[node] = t
 	o.inputs = append(o.inputs, t)
@@ -266,6 +274,7 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 const (
 	fieldType   = 1
 	fieldGrad   = 16
+	fieldRank   = 32
 	fieldSizes  = 64
 	fieldStride = 128
 	fieldAll    = 255
@@ -277,7 +286,7 @@ const (
 // NeedField implements variables.Output. The field of a computed tensor depends on the metadata of all inputs.
 func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 	if a, ok := o.tensorArgs[t]; ok {
-		a.Fields |= field
+		o.need(t, a, field)
 		return
 	}
 	if o.sizes != nil && field&(fieldStride|fieldGrad) == 0 {
@@ -290,8 +299,11 @@ func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 }
 
 func (o *OutputGraph) needOfAll(fields uint16) {
-	for _, a := range o.tensorArgs {
-		a.Fields |= fields
+	for _, t := range o.inputs {
+		o.need(t, o.tensorArgs[t], fields)
+	}
+	if fields&fieldStride != 0 {
+		o.fixSizeNodes()
 	}
 }
 
@@ -583,6 +595,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	switch x := v.(type) {
 	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
 		return nil
+	case *variables.SymNodeVariable:
+		return o.freezeSize(tx, x)
 	case *variables.GraphFunction:
 		if !o.backend.Inline() {
 			return exc.Break(exc.Reconstruct, "a function that the graph makes")

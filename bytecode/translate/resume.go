@@ -653,7 +653,13 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code.Flags = opcode.CO_OPTIMIZED | opcode.CO_NEWLOCALS
 	code.Instructions = append(prologue, body...)
 	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape,
-		Computed: tx.computedParams(params, stack)}
+		Computed: tx.paramsWhere(params, stack, func(v variables.VariableTracker) bool {
+			return variables.IsComputedPlain(tx, v)
+		}),
+		Sizes: tx.paramsWhere(params, stack, func(v variables.VariableTracker) bool {
+			x, ok := v.(*variables.SymNodeVariable)
+			return ok && x.Settled(tx.World()) == nil
+		})}
 	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {

@@ -19,6 +19,12 @@ type SpeculationLog struct {
 	unprotected bool
 	// stateless is set if calls that switch torch's modes are not captured; see OutputGraph.switchedUnscoped.
 	stateless bool
+	// fixed has the steps at which sizes are constants, since an earlier attempt broke the graph there at a size.
+	fixed map[int]bool
+	// fixesOpaque is set if no value known only at run time is computed from sizes. opaqueTried has the steps at which
+	// this was tried, since an attempt that computes such values broke the graph there.
+	fixesOpaque bool
+	opaqueTried map[int]bool
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
@@ -55,3 +61,29 @@ func (l *SpeculationLog) add(step int, err error) error {
 	l.entries[step], l.last = err, err
 	return &exc.RestartAnalysis{Reason: err.Error()}
 }
+
+// withConstants reports whether another attempt with constants in place of sizes may get past the graph break at this
+// step. It requests that attempt. looks is the value of World.SizeLooks before the step.
+func (o *OutputGraph) withConstants(step, looks int) bool {
+	l, w := o.log, o.world
+	switch {
+	case o.steps == step && w.SizeLooks != looks && !l.fixed[step]:
+		if l.fixed == nil {
+			l.fixed = map[int]bool{}
+		}
+		l.fixed[step] = true
+		return true
+	case l.fixesOpaque && l.opaqueTried[step]: // the attempt did not help
+		l.fixesOpaque = false
+	case w.Opaque > 0 && !l.opaqueTried[step] && len(l.opaqueTried) < maxOpaqueTried:
+		if l.opaqueTried == nil {
+			l.opaqueTried = map[int]bool{}
+		}
+		l.fixesOpaque, l.opaqueTried[step] = true, true
+		return true
+	}
+	return false
+}
+
+// maxOpaqueTried bounds the attempts without values that are computed from sizes.
+const maxOpaqueTried = 2

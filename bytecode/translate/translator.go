@@ -294,6 +294,11 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		return tx.failed(step, inst, h, err)
 	}
 	tx.ip++
+	looks := o.world.SizeLooks
+	if o.log.fixed[step] {
+		o.world.FixesSizes++
+		defer func() { o.world.FixesSizes-- }()
+	}
 	var err error
 	if run := tx.pythonForm(step, inst); run != nil {
 		o.account.pythonForm(tx, inst)
@@ -307,6 +312,9 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		if overlooked := o.world.Overlooked(); overlooked != nil {
 			err = overlooked
 		}
+	}
+	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks) {
+		return &exc.RestartAnalysis{Reason: err.Error()}
 	}
 	if err != nil {
 		err = tx.failed(step, inst, h, err)

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -110,7 +111,7 @@ func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []va
 		return nil, nil, err
 	}
 	if x, ok := pred.(*variables.TensorVariable); ok {
-		if m, err := x.Sizes(c.tx); err != nil || !oneElement(m.Shape) {
+		if m, err := x.Sizes(c.tx); err != nil || !oneElement(c.tx, m.Shape) {
 			return nil, nil, c.refused("on a tensor of several elements")
 		}
 		x.Need(c.tx, "shape")
@@ -243,13 +244,9 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 	return shaped, err
 }
 
-func oneElement(shape []int) bool {
-	for _, n := range shape {
-		if n != 1 {
-			return false
-		}
-	}
-	return true
+func oneElement(tx variables.Translator, shape []sym.Size) bool {
+	sizes, err := variables.SpecialiseAll(tx, shape)
+	return err == nil && !slices.ContainsFunc(sizes, func(n int) bool { return n != 1 })
 }
 
 // given returns the arguments with which the functions are called. The arguments with indices first to end-1 are
@@ -274,7 +271,7 @@ func (form hopForm) given(h *higher,
 			if !ok {
 				return nil, 0, 0, h.refused("over " + variables.Describe(h.tx, it))
 			}
-			if m, err := x.Sizes(h.tx); err != nil || len(m.Shape) == 0 || m.Shape[0] == 0 {
+			if m, err := x.Sizes(h.tx); err != nil || len(m.Shape) == 0 || variables.IsEmpty(h.tx, m.Shape[0]) {
 				return nil, 0, 0, h.refused("over nothing")
 			}
 			x.Need(h.tx, "shape")

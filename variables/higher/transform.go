@@ -180,7 +180,7 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 			if i < len(dims) && dims[i] != py.None() {
 				dim, _ := py.AsInt(dims[i])
 				if m, err := t.Sizes(tx); err == nil && len(m.Shape) > int(max(dim, 0)) && dim >= 0 &&
-					m.Shape[dim] == 0 {
+					variables.IsEmpty(tx, m.Shape[dim]) {
 					return h.like(t, "one_of_none", variables.IntConst(tx, int(dim)))
 				}
 				node, err := tx.Output().CallMethod(tx, "select",
@@ -334,11 +334,15 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	size := -1
 	for _, t := range f.tensors {
 		m, err := t.(*variables.TensorVariable).Sizes(tx)
-		if err != nil || len(m.Shape) == 0 || size >= 0 && m.Shape[0] != size {
+		if err != nil || len(m.Shape) == 0 {
 			return nil, false, nil
 		}
 		t.(*variables.TensorVariable).Need(tx, "shape")
-		size = m.Shape[0]
+		n, err := variables.Specialise(tx, m.Shape[0])
+		if err != nil || size >= 0 && int(n) != size {
+			return nil, false, nil
+		}
+		size = int(n)
 	}
 	tensors := 0
 	for _, d := range dims {

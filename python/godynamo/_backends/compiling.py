@@ -91,7 +91,7 @@ def _compiled(
         return _as_captured(rows, backend_name, example_inputs)
     traced = aot.count()
     try:
-        compiled = _by_backend(rows, backend, backend_name, example_inputs)
+        compiled = _by_backend(rows, backend, backend_name, example_inputs, options)
     except exc.BackendCompilerFailed as error:
         if guessed and aot.with_fakes(error):
             return _as_captured(rows, backend_name, example_inputs)
@@ -126,18 +126,33 @@ def _as_captured(
     return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
 
 
+def _is_graph(compiled: Any, gm: Any, code: str) -> bool:
+    """Return whether a backend has returned the graph itself, unchanged, so that it runs at any sizes.
+
+    code: the graph's Python code before the backend received it.
+    """
+    if compiled is not gm:
+        own = type(gm).forward, type(gm).__call__
+        if getattr(compiled, "__self__", None) is not gm or getattr(compiled, "__func__", None) not in own:
+            return False
+    return gm.code is code and "forward" not in vars(gm)
+
+
 def _by_backend(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any]
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
 ) -> Callable[..., Any]:
     begin = time.perf_counter()
     gm = build_graph_module(rows, example_inputs)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
     noise = _HeldBack("torch._subclasses.fake_tensor")
+    code = gm.code
     try:
         with noise:
             compiled = _call(backend, backend_name, gm, list(example_inputs))
         noise.tell()
+        if options is not None:
+            options.found.add("any_size" if _is_graph(compiled, gm, code) else "fixes_sizes")
     except exc.TorchDynamoException as error:
         if _depends_on_data(error):
             log.info("backend %r takes no sizes that depend on data; the graph runs as captured", backend_name)

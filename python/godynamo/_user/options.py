@@ -60,6 +60,16 @@ class Options:
         return named.takes_apart(self.backend)
 
     @property
+    def fixes_sizes(self) -> bool:
+        """Whether a compiled graph may run at the sizes of its examples only: the backend has returned another."""
+        return "fixes_sizes" in self.found
+
+    @property
+    def any_size(self) -> bool:
+        """Whether compiled graphs run at any sizes: the backend has returned all graphs so far unchanged."""
+        return "any_size" in self.found and not self.fixes_sizes
+
+    @property
     def check_types(self) -> bool:
         """Whether the results of Python calls are checked against annotations."""
         return self.python_ops == "checked"

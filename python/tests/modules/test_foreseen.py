@@ -125,7 +125,7 @@ def test_packed_sequences_of_one_batch_size_are_not_split(name):
         o = optimize(getattr(nn, name)(3, 4))
         return [o(pack_sequence([torch.randn(n, 3) for n in sizes])) for sizes in [(3, 2, 1), (3, 3, 1), (3, 1, 1)]]
 
-    check(program, graphs=3)  # whole graphs are specialized on sizes, which differ here
+    check(program, graphs=1)  # torch reads no sizes here, so one graph serves all
 
 
 @pytest.mark.row("S003-16", "S003-10", "S003-25")

@@ -1,0 +1,395 @@
+package translate
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// The sizes of a tensor passed to the frame are symbols, unless the tensor is part of an nn.Module. The guard program
+// checks the tensor's number of dimensions and the conditions that the translation recorded on its sizes, and hands the
+// sizes that the transformed function needs over as ints. A size becomes a constant, with its bit set in
+// TensorArgs.StaticSizes, when the program, or a part of the translator that supports no symbols, needs its value.
+
+// symbols is an OutputGraph's state for sizes that may differ between calls.
+type symbols struct {
+	shapes map[*variables.TensorVariable][]sym.Size
+	dims   []dimension // the place of each symbol, by number
+	nodeOf map[sym.Size]*fxgraph.Node
+	values map[*fxgraph.Node]*variables.SymNodeVariable // placeholders that represent sizes
+	read   map[*fxgraph.Node]*variables.SymNodeVariable // operations that read sizes of computed tensors
+}
+
+// dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor
+// that the graph computes.
+type dimension struct {
+	tensor *variables.TensorVariable // an input
+	dim    int
+	src    guards.Source // of a dimension of an input, or of an int
+	node   *fxgraph.Node // computes the tensor, or the sequence that has the tensor as number item
+	item   int           // -1: node computes the tensor itself
+}
+
+// maySymbolize reports whether the sizes of an input may be symbols.
+func (o *OutputGraph) maySymbolize(t *variables.TensorVariable) bool {
+	return o.symbolizes() && t.Class.IsNull() && t.Real.IsNull() &&
+		t.Source() != nil && !t.Source().GuardSource().IsNNModule() && t.Source().GuardSource() != guards.SourceConstant &&
+		o.installer.ReadsSizes(t.Example)
+}
+
+// symbolic reports whether sizes of an input may still be symbols: they are not all constants.
+func (o *OutputGraph) symbolic(t *variables.TensorVariable) bool {
+	a, ok := o.tensorArgs[t]
+	return ok && a.StaticSizes != ^uint64(0)
+}
+
+// shapeOf returns the sizes of an input: symbols where they may differ between calls. sizes has their values.
+func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) []sym.Size {
+	if known, ok := o.symbols.shapes[t]; ok {
+		return known
+	}
+	if !o.symbolic(t) {
+		return sizes
+	}
+	out := make([]sym.Size, len(sizes))
+	for i, s := range sizes {
+		hint, _ := s.Const()
+		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
+		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
+		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src}, info).Size
+	}
+	if o.symbols.shapes == nil {
+		o.symbols.shapes = map[*variables.TensorVariable][]sym.Size{}
+	}
+	o.symbols.shapes[t] = out
+	return out
+}
+
+func (o *OutputGraph) newSymbol(at dimension, info sym.Info) *variables.SymNodeVariable {
+	o.symbols.dims = append(o.symbols.dims, at)
+	return o.world.NewSymbol(at.src, info)
+}
+
+// need adds fields to the guard on an input. Sizes that are symbols are guarded by conditions instead. Where strides
+// are guarded, sizes become constants, since the reader of strides has read them from the example.
+func (o *OutputGraph) need(t *variables.TensorVariable, a *guards.TensorArgs, fields uint16) {
+	if fields&fieldSizes != 0 && o.symbolic(t) {
+		if fields&fieldStride != 0 {
+			o.pin(t, a)
+		} else {
+			fields = fields&^fieldSizes | fieldRank
+		}
+	}
+	a.Fields |= fields
+}
+
+// pin makes all sizes of an input constants.
+func (o *OutputGraph) pin(t *variables.TensorVariable, a *guards.TensorArgs) {
+	a.StaticSizes, a.StaticStrides = ^uint64(0), ^uint64(0)
+	env := o.world.Env()
+	for _, s := range o.symbols.shapes[t] {
+		if n, ok := env.Hint(s); ok {
+			env.Decide(env.Eq(s, sym.Const(n)), o.userLine())
+		}
+	}
+}
+
+// fixSizeNodes makes the sizes that are operands of the graph constants, for FakeTensor.
+func (o *OutputGraph) fixSizeNodes() {
+	env := o.world.Env()
+	for s := range o.symbols.nodeOf {
+		if n, ok := env.Hint(s); ok {
+			env.Decide(env.Eq(s, sym.Const(n)), o.userLine())
+		}
+	}
+}
+
+func (o *OutputGraph) userLine() guards.UserLine {
+	if o.current == nil {
+		return guards.UserLine{}
+	}
+	return o.current.userLine()
+}
+
+// Decide implements variables.Output.
+func (o *OutputGraph) Decide(_ variables.Translator, c sym.Cond) (bool, error) {
+	env := o.world.Env()
+	holds, ok := env.Decide(c, o.userLine())
+	if !ok {
+		return false, variables.DataDependent(env.CondText(c))
+	}
+	return holds, nil
+}
+
+// freezeSize makes a size loadable: it computes an expression from its symbols.
+func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVariable) error {
+	if v.Settled(o.world) != nil || variables.Materialized(v) || v.Node != nil {
+		return nil
+	}
+	if s, ok := v.Size.Symbol(); ok {
+		return o.readAtRunTime(tx, v, o.symbols.dims[s])
+	}
+	if err := o.freezeSymbols(tx, v.Size); err != nil {
+		return err
+	}
+	slot, err := o.Compute(tx, nil, false, func(e variables.Emitter) error {
+		return variables.EmitSize(o.world, e, v.Size)
+	})
+	if err == nil {
+		variables.SetSlot(v, slot)
+		o.events[len(o.events)-1].size = true
+	}
+	return err
+}
+
+// SizeOperand implements variables.Output. A size is a graph input. In a graph that is written inline it may be an
+// expression.
+func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
+	if !o.backend.Inline() && !o.opts.AnySize || o.bodies > 0 || v.Settled(o.world) != nil {
+		k, err := v.Fixed(tx)
+		if err != nil {
+			return nil, err
+		}
+		return k.AsProxy(tx)
+	}
+	if n := o.symbols.nodeOf[v.Size]; n != nil {
+		return n, nil
+	}
+	if err := o.freezeSize(tx, v); err != nil {
+		return nil, err
+	}
+	if v.Node != nil {
+		return v.Node, nil
+	}
+	name := "int_" + itoa(len(o.symbols.values))
+	if s, ok := v.Size.Symbol(); ok {
+		name = o.world.Env().Info(s).Name
+	}
+	n := o.graph.Placeholder(name)
+	n.Target.Text, n.Expression = o.world.Env().Text(v.Size), true
+	if o.symbols.values == nil {
+		o.symbols.nodeOf, o.symbols.values = map[sym.Size]*fxgraph.Node{}, map[*fxgraph.Node]*variables.SymNodeVariable{}
+	}
+	o.symbols.nodeOf[v.Size], o.symbols.values[n] = n, v
+	return n, nil
+}
+
+// guardSizes adds the guards for all conditions on sizes.
+func (o *OutputGraph) guardSizes() {
+	if len(o.symbols.dims) == 0 {
+		return
+	}
+	env := o.world.Env()
+	fixed, records := env.Essential()
+	for s, at := range o.symbols.dims {
+		n, ok := fixed[sym.Symbol(s)]
+		switch {
+		case !ok:
+		case at.tensor != nil:
+			a := o.tensorArgs[at.tensor]
+			a.StaticSizes |= 1 << at.dim
+			a.Fields |= fieldSizes | fieldRank
+		default:
+			o.AddGuards(guards.EqualsMatch(at.src, o.Const(o.scope.Int(n).Type()), o.Const(o.scope.Int(n)))...)
+		}
+	}
+	for _, r := range records {
+		left, rel, right, ok := env.Sides(r.Cond)
+		if !ok {
+			continue
+		}
+		c := &guards.SizeCond{Rel: sizeRels[rel]}
+		c.Left, c.Right = o.sizeProgram(left), o.sizeProgram(right)
+		for _, inst := range append(c.Left, c.Right...) {
+			if p, ok := inst.Src.(*guards.TensorPropertySource); ok {
+				o.rankGuard(p)
+			}
+		}
+		g := guards.ShapeEnv(c)
+		if line, ok := r.Why.(guards.UserLine); ok {
+			g = g.At(line)
+		}
+		o.AddGuards(g)
+	}
+}
+
+// rankGuard adds the guard on the number of dimensions, which reading a size requires.
+func (o *OutputGraph) rankGuard(p *guards.TensorPropertySource) {
+	for _, at := range o.symbols.dims {
+		if at.src == guards.Source(p) {
+			o.tensorArgs[at.tensor].Fields |= fieldRank
+		}
+	}
+}
+
+var sizeRels = map[sym.Relation]guards.SizeRel{sym.EQ: guards.SizeEQ, sym.NE: guards.SizeNE, sym.GE: guards.SizeGE,
+	sym.LE: guards.SizeLE}
+
+var sizeOps = map[sym.Op]guards.SizeOp{sym.Add: guards.SizeAdd, sym.Sub: guards.SizeSub, sym.Mul: guards.SizeMul,
+	sym.FloorDiv: guards.SizeFloorDiv, sym.Mod: guards.SizeMod, sym.Max: guards.SizeMax, sym.Min: guards.SizeMin}
+
+// sizeProgram returns the instructions that compute a size in the guard program.
+func (o *OutputGraph) sizeProgram(s sym.Size) []guards.SizeInst {
+	w := &sizeProgram{out: o}
+	o.world.Env().Write(s, w)
+	return w.list
+}
+
+// sizeProgram implements sym.Writer.
+type sizeProgram struct {
+	out  *OutputGraph
+	list []guards.SizeInst
+}
+
+func (*sizeProgram) Begin(sym.Op) {}
+
+func (w *sizeProgram) Const(n int64) {
+	w.list = append(w.list, guards.SizeInst{Op: guards.SizeConst, N: n})
+}
+
+func (w *sizeProgram) Symbol(s sym.Symbol) {
+	w.list = append(w.list, guards.SizeInst{Op: guards.SizeLoad, Src: w.out.symbols.dims[s].src,
+		Hint: w.out.world.Env().Info(s).Hint})
+}
+
+func (w *sizeProgram) Apply(op sym.Op) { w.list = append(w.list, guards.SizeInst{Op: sizeOps[op]}) }
+
+// sizesNeeded adds the guards on the number of dimensions for sizes that the guards hand over.
+func (o *OutputGraph) sizesNeeded(extras []guards.Source) {
+	for _, src := range extras {
+		if p, ok := src.(*guards.TensorPropertySource); ok {
+			o.rankGuard(p)
+		}
+	}
+}
+
+// intSymbol returns a symbol for an int passed to the frame, or nil if it must be a constant.
+func (o *OutputGraph) intSymbol(obj py.Object, src guards.Source) variables.VariableTracker {
+	n, ok := py.AsInt(obj)
+	if !ok || obj.Kind() != py.Int || !o.symbolizes() {
+		return nil
+	}
+	o.AddGuards(guards.TypeMatch(src, o.Const(obj.Type())))
+	return o.newSymbol(dimension{src: src}, variables.IntInfo("s"+itoa(len(o.symbols.dims)), n))
+}
+
+// symbolizes reports whether this translation supports symbols.
+func (o *OutputGraph) symbolizes() bool {
+	return o.opts.SymbolicSizes && !o.opts.PythonOps
+}
+
+// afterCompile makes the sizes of all inputs constants if the backend has compiled the graph for these sizes.
+func (o *OutputGraph) afterCompile() error {
+	fixes, err := o.backend.FixesSizes(o.scope)
+	switch {
+	case err != nil || !fixes:
+		return err
+	case len(o.symbols.values) > 0:
+		return errFixesSizes
+	}
+	for _, t := range o.inputs {
+		if o.symbolic(t) {
+			o.pin(t, o.tensorArgs[t])
+		}
+	}
+	return nil
+}
+
+// adoptSymbols records where the new symbols in a node's result are: sizes that depend on data.
+func (o *OutputGraph) adoptSymbols(n *fxgraph.Node, v shapes.Value) {
+	env := o.world.Env()
+	for len(o.symbols.dims) < env.Len() {
+		s := env.Symbol(sym.Symbol(len(o.symbols.dims)))
+		at := dimension{node: n, item: -1}
+		if list, ok := v.(shapes.List); ok {
+			for i, it := range list {
+				if found, ok := dimensionOf(it, s); ok && at.item < 0 {
+					at.item, at.dim = i, found
+				}
+			}
+		} else if found, ok := dimensionOf(v, s); ok {
+			at.dim = found
+		} else {
+			at.node = nil // an attempt of a rule that has no answer
+		}
+		o.symbols.dims = append(o.symbols.dims, at)
+		o.world.Adopt(s)
+	}
+}
+
+// dimensionOf returns the dimension of a tensor whose size is s.
+func dimensionOf(v shapes.Value, s sym.Size) (int, bool) {
+	t, ok := v.(*shapes.Tensor)
+	if !ok {
+		return 0, false
+	}
+	i := slices.Index(t.Shape, s)
+	return i, i >= 0
+}
+
+// freezeSymbols makes the symbols of an expression loadable.
+func (o *OutputGraph) freezeSymbols(tx variables.Translator, s sym.Size) error {
+	w := &symbolLister{}
+	o.world.Env().Write(s, w)
+	for _, x := range w.found {
+		if err := o.freezeSize(tx, o.world.SymbolOf(x)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// symbolLister implements sym.Writer. It collects the symbols of an expression.
+type symbolLister struct{ found []sym.Symbol }
+
+func (*symbolLister) Begin(sym.Op)          {}
+func (*symbolLister) Const(int64)           {}
+func (*symbolLister) Apply(sym.Op)          {}
+func (w *symbolLister) Symbol(s sym.Symbol) { w.found = append(w.found, s) }
+
+// readAtRunTime adds the operation that reads a size from a computed tensor.
+func (o *OutputGraph) readAtRunTime(tx variables.Translator, v *variables.SymNodeVariable, at dimension) error {
+	if at.node == nil || o.sizes.off || o.bodies > 0 || o.isErased(at.node) {
+		return variables.DataDependent(o.world.Env().Text(v.Size))
+	}
+	n := at.node
+	index := func(i int) fxgraph.Arg {
+		c := o.Const(o.scope.Int(int64(i)))
+		return fxgraph.Lit{Pool: c.Index, Text: c.Text}
+	}
+	if at.item >= 0 {
+		c := o.Const(o.world.Operator("getitem"))
+		n = o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: "operator.getitem"},
+			[]fxgraph.Arg{n, index(at.item)}, nil))
+		n.Item = true
+	}
+	v.Node = o.added(o.graph.CallMethod("size", []fxgraph.Arg{n, index(at.dim)}, nil))
+	if o.symbols.read == nil {
+		o.symbols.read = map[*fxgraph.Node]*variables.SymNodeVariable{}
+	}
+	o.symbols.read[v.Node] = v
+	return nil
+}
+
+func (o *OutputGraph) isErased(n *fxgraph.Node) bool { return n.Index < 0 }
+
+// AtRunTime implements variables.Output.
+func (o *OutputGraph) AtRunTime(n *fxgraph.Node, slot *variables.Slot, lo, hi int64) *variables.SymNodeVariable {
+	info := sym.Info{Name: "u" + itoa(len(o.symbols.dims)), Lo: lo, Hi: hi}
+	v := o.newSymbol(dimension{node: n, item: -1}, info)
+	if n == nil {
+		variables.SetSlot(v, slot)
+		return v
+	}
+	v.Node = n
+	if o.symbols.read == nil {
+		o.symbols.read = map[*fxgraph.Node]*variables.SymNodeVariable{}
+	}
+	o.symbols.read[n] = v
+	return v
+}

@@ -1,0 +1,231 @@
+"""Sizes that change: programs that read sizes, called with tensors of many shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+from harness.capture import assert_no_internal_errors, entries
+
+#: Sizes that look alike at first, empty ones, ones, primes.
+SHAPES = [(4, 6), (6, 4), (8, 8), (1, 6), (4, 1), (7, 13), (2, 6), (30, 2)]
+
+
+def outcome(f: Callable[..., Any], args: Sequence[Any]) -> Any:
+    try:
+        return f(*args)
+    except Exception as error:
+        return type(error), str(error)
+
+
+def assert_same(found: Any, expected: Any) -> None:
+    if isinstance(expected, torch.Tensor):
+        assert torch.equal(found, expected) and found.dtype == expected.dtype and found.shape == expected.shape
+    elif isinstance(expected, (tuple, list)):
+        assert type(found) is type(expected) and len(found) == len(expected)
+        for x, y in zip(found, expected, strict=True):
+            assert_same(x, y)
+    else:
+        assert found == expected and type(found) is type(expected)
+
+
+def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int) -> None:
+    """Compare each call with eager mode, and the number of entries with a bound."""
+    optimized = godynamo.optimize(f)
+    for args in calls:
+        assert_same(outcome(optimized, args), outcome(f, args))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) <= most, [e.parts for e in entries(optimized)]
+
+
+def tensors(shapes: Sequence[Sequence[int]] = SHAPES) -> list[tuple[torch.Tensor]]:
+    return [(torch.arange(float(torch.Size(s).numel())).reshape(tuple(s)),) for s in shapes]
+
+
+def folds(x):
+    b, t = x.shape
+    return x.reshape(b * t), (b * t, b + t, 2 * b - 1)
+
+
+def uses_size(x):
+    return torch.zeros(x.size(0), x.size(-1) * 2) + x.repeat(1, 2)
+
+
+def counts(x):
+    return x * len(x) + x.numel(), x.shape, x.size()
+
+
+def divides(x):
+    n = x.numel()
+    return n // 2, n % 3, n / 4, -n, abs(n), divmod(n, 5), max(n, 3), min(n, 100), n**2
+
+
+def slices(x):
+    half = (x.shape[1] + 1) // 2
+    return x[:, :half], x[:, half:], x[-1:]
+
+
+def through_containers(x):
+    sizes = {"rows": x.shape[0], "all": list(x.shape)}
+    return x.new_full((sizes["rows"],), 2.0), [n + 1 for n in sizes["all"]]
+
+
+def texts(x):
+    return f"{x.shape[0]} rows of {x.size(1)}", str(x.shape[0])
+
+
+def of_types(x):
+    n = x.shape[0]
+    return isinstance(n, int), type(n) is int, n is None, n == "4", n != None, bool(n)  # noqa: E711
+
+
+def joined(x):
+    return torch.cat([x, x]).shape, torch.stack([x, x, x]).shape, (x.shape + (1,)), x.unsqueeze(0).shape[1:]
+
+
+@pytest.mark.parametrize(
+    "f", [folds, uses_size, counts, divides, slices, through_containers, texts, of_types, joined], ids=lambda f: f.__name__
+)
+def test_one_entry_serves_all_sizes(f) -> None:
+    assert_serves(f, tensors(), 1)
+
+
+def branches(x):
+    if x.shape[0] > 5:
+        return x + 1
+    if x.shape[0] == x.shape[1]:
+        return x + 2
+    return x + 3
+
+
+def test_a_branch_on_a_size_is_a_condition() -> None:
+    assert_serves(branches, tensors(), 4)
+
+
+def views(x):
+    return x.view(2, -1), x.view(x.shape[0], -1)
+
+
+def test_a_view_of_an_open_size() -> None:
+    assert_serves(views, tensors([(4, 6), (6, 4), (8, 8), (2, 6), (3, 4), (3, 3), (5, 5)]), 2)
+
+
+def loops(x):
+    out = []
+    for i in range(x.shape[0]):
+        out.append(x[i] * i)
+    return out
+
+
+def test_a_loop_over_a_size_makes_it_a_constant() -> None:
+    assert_serves(loops, tensors([(2, 3), (2, 5), (2, 1), (3, 3)]), 2)
+
+
+def broadcasts(x, y):
+    return (x + y).shape, (x @ y.T).shape
+
+
+def test_equal_sizes_are_a_condition() -> None:
+    ones = torch.ones
+    assert_serves(
+        broadcasts,
+        [(ones(2, 3), ones(2, 3)), (ones(5, 3), ones(5, 3)), (ones(7, 2), ones(7, 2)), (ones(1, 3), ones(4, 3))],
+        2,
+    )
+
+
+def resizes(x):
+    n = x.shape[0]
+    x.t_()
+    return n, x.shape[0]
+
+
+def test_a_size_read_before_a_change_in_place() -> None:
+    optimized = godynamo.optimize(resizes)
+    for shape in SHAPES:
+        assert optimized(torch.ones(shape)) == resizes(torch.ones(shape))
+    assert_no_internal_errors()
+
+
+def breaks(x, seen):
+    n = x.shape[0] * 2
+    seen.append(n)
+    y = x + 1
+    torch._dynamo.graph_break()
+    return y.new_ones(n), n
+
+
+def test_a_size_after_a_graph_break() -> None:
+    optimized = godynamo.optimize(breaks)
+    for shape in SHAPES:
+        ours: list[int] = []
+        theirs: list[int] = []
+        x = torch.ones(shape)
+        assert_same(optimized(x, ours), breaks(x, theirs))
+        assert ours == theirs
+    assert_no_internal_errors()
+    assert godynamo.cache_stats(optimized)["translations"] <= 3
+
+
+def raises(x):
+    return x.view(3, x.shape[0])
+
+
+def test_an_exception_of_a_size() -> None:
+    assert_serves(raises, tensors([(2, 3), (3, 3), (4, 5), (5, 3), (1, 2)]), 3)
+
+
+def computed(x):
+    k = int(x.sum())
+    return torch.ones(k), k + 1, x * k
+
+
+def test_a_number_of_the_data_is_captured() -> None:
+    optimized = godynamo.optimize(computed)
+    for n in range(6):
+        x = torch.full((3,), n)
+        assert_same(optimized(x), computed(x))
+    with pytest.raises(RuntimeError, match="negative dimension"):
+        optimized(torch.full((3,), -1))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) == 1
+
+
+def masks(x):
+    y = x[x > 3]
+    at = torch.nonzero(x)
+    return y, y.shape[0], at.size(0) + 1, y.new_zeros(y.numel()), torch.unique(x).shape[0]
+
+
+def test_sizes_that_depend_on_data() -> None:
+    optimized = godynamo.optimize(masks)
+    for args in tensors():
+        assert_same(optimized(*args), masks(*args))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) == 1 and not godynamo.explain(masks)(*tensors()[0]).break_reasons
+
+
+def listed(x, lengths):
+    return x.split(lengths.tolist())
+
+
+def test_a_list_of_the_data() -> None:
+    optimized = godynamo.optimize(listed)
+    for lengths in [(1, 2, 3), (2, 2, 2), (0, 5, 1), (6, 0, 0)]:
+        args = torch.arange(6.0), torch.tensor(lengths)
+        assert_same(optimized(*args), listed(*args))
+    with pytest.raises(RuntimeError):
+        optimized(torch.arange(6.0), torch.tensor([1, 2, 4]))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) == 1
+
+
+def test_dynamic_false_makes_sizes_constants() -> None:
+    optimized = godynamo.optimize(folds, dynamic=False)
+    for args in tensors():
+        assert_same(optimized(*args), folds(*args))
+    assert len(entries(optimized)) == len(SHAPES)
