@@ -248,9 +248,17 @@ def _compared(tree: ast.Compare, found: str | None) -> tuple[str, str, str]:
             return inner, "length", "use one length"
     sizes = any(map(guard_words.is_dimension, ast.walk(tree)))
     remedy = _FIELD_REMEDIES["sizes"] if sizes else _value_remedy(found)
-    if isinstance(tree.ops[0], ast.Eq) and isinstance(tree.comparators[0], ast.Constant):
-        return guard_words.place(ast.unparse(left)), "", remedy
-    return guard_words.place(ast.unparse(tree)), "", remedy
+    return guard_words.place(ast.unparse(tree if _is_relation(tree) else left)), "", remedy
+
+
+def _is_relation(tree: ast.Compare) -> bool:
+    """Report whether a condition holds for more than one value of its left side. It is then shown as a whole."""
+    right = tree.comparators[0]
+    if not isinstance(tree.ops[0], ast.Eq):
+        return not isinstance(tree.ops[0], (ast.Is, ast.IsNot))
+    if isinstance(right, ast.Name):
+        return right.id not in ("inf", "nan")
+    return isinstance(right, (ast.Attribute, ast.Subscript, ast.BinOp))
 
 
 def _value_remedy(found: str | None) -> str:

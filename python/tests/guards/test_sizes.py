@@ -370,3 +370,14 @@ def test_a_recompile_is_explained_by_the_size():
     said = reasons.reason(failure, reasons.Frame.of(f.__code__, None))
     assert (said.subject, said.expected, said.seen) == ("x.size()[0] >= 2", "2", "1")
     assert said.remedy == "pad to few sizes"
+
+
+@pytest.mark.parametrize(
+    ("part", "subject"),
+    [
+        ("x.size()[0] == 16", "x.size()[0]"), ("x.size()[0] == n + 1", "x.size()[0] == n + 1"), ("n != 3", "n != 3"),
+        ("n == m", "n == m"), ("n == inf", "n"), ("n == -3", "n"), ("x is y", "x"), ("r() is not None", "r()"),
+    ],
+)  # fmt: skip
+def test_a_relation_is_named_as_a_whole(part, subject):
+    assert reasons._subject(part, "1")[0] == subject
