@@ -6,6 +6,7 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -22,6 +23,8 @@ type ComputedVariable struct {
 	Type py.Object
 	// limit bounds the absolute value of an int. It is 0 if no bound is known.
 	limit int64
+	// cond is the condition on sizes that a bool computes, or nil.
+	cond *sym.Cond
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }

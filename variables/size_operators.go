@@ -167,7 +167,11 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 		return nil, false, nil
 	}
 	holds, err := decide(tx, c)
-	return BoolConst(holds), true, err
+	if err != nil {
+		v, err := comparedAtRunTime(tx, c, err, []VariableTracker{a, b}, func(e Emitter) { e.CompareOp(op) })
+		return v, true, err
+	}
+	return BoolConst(holds), true, nil
 }
 
 // plainKind has the kinds of values that a comparison with a size may read. unequalToInts has those that equal no int.

@@ -88,6 +88,10 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindFold:     folded,
 		kindConstant: folded,
+		kindCheck: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.check(tx, name, args, kwargs)
+		},
 		kindDispatch: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.dispatch(tx, args, kwargs)

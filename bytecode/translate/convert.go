@@ -369,7 +369,9 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 		return o.nothingToCapture(true)
 	}
 	u.Stack = tx.chainHere().stack()
-	o.guardSizes()
+	if err := o.guardSizes(); err != nil {
+		return err
+	}
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), nil,
 		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})
 	if err != nil {
@@ -396,7 +398,10 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	}
 	clock := o.opts.Clock
 	clock.Begin(Guarding)
-	o.guardSizes()
+	err := o.guardSizes()
+	if err != nil {
+		return err
+	}
 	o.sizesNeeded(c.extras)
 	m, err := guards.NewCheckFunctionManager(len(o.frame.Slots), o.guards.Set(), c.extras,
 		guards.Options{GuardNNModules: o.opts.GuardNNModules, Reads: o.reads})

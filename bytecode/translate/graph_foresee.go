@@ -2,6 +2,7 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -61,13 +62,16 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 		return v, true, nil
 	}
 	s := o.scope
-	rows := make([]py.Object, len(nodes))
-	for i, node := range nodes {
+	rows, err := o.sizeRows(nodes)
+	if err != nil {
+		return value, false, err
+	}
+	for _, node := range nodes {
 		row, err := NodeRow(s, node, o.pool, o.refClass())
 		if err != nil {
 			return value, false, err
 		}
-		rows[i] = s.Tuple(s.Int(int64(node.Index)), row)
+		rows = append(rows, s.Tuple(s.Int(int64(node.Index)), row))
 	}
 	m, err := s.Import("godynamo._translator.foreseen")
 	if err != nil {
@@ -89,6 +93,27 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 		o.AddGuards(guards.PyCheck(in.Src, o.Const(parts[1]), py.GoString(parts[2])))
 	}
 	return parts[0], true, nil
+}
+
+// sizeRows returns a row for each size among the operands of nodes. It computes the size's value, which is a constant.
+func (o *OutputGraph) sizeRows(nodes []*fxgraph.Node) (rows []py.Object, err error) {
+	s, seen := o.scope, map[*fxgraph.Node]bool{}
+	for _, n := range nodes {
+		n.EachInput(func(in *fxgraph.Node) {
+			v, ok := o.symbols.values[in]
+			if !ok || seen[in] || err != nil {
+				return
+			}
+			seen[in] = true
+			var none py.Object
+			if none, err = s.Dict(); err == nil {
+				row := s.Tuple(s.Name("call_function"), s.Str(in.Name), o.world.Builtin("int"),
+					s.Tuple(v.Settled(o.world).Value), none, s.Str(""), s.Str(""))
+				rows = append(rows, s.Tuple(s.Int(int64(in.Index)), row))
+			}
+		})
+	}
+	return rows, err
 }
 
 // computedByGuard marks operations that the graph need not run if only the foreseen value depends on them. The guard
@@ -114,6 +139,7 @@ type slice struct {
 	out   *OutputGraph
 	in    *variables.TensorVariable
 	nodes map[*fxgraph.Node]bool
+	sizes []*variables.SymNodeVariable // ints among the operands; they become constants
 	ok    bool
 }
 
@@ -157,6 +183,11 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 	if !c.ok || !found && o.inputOf[n] == nil || len(nodes) != len(c.nodes) {
 		return nil, nil
 	}
+	for _, v := range c.sizes {
+		if _, err := v.Fixed(o.current); err != nil {
+			return nil, nil
+		}
+	}
 	return c.in, nodes
 }
 
@@ -194,6 +225,10 @@ func (o *OutputGraph) sliceKey(nodes []*fxgraph.Node, in *variables.TensorVariab
 	write = func(a fxgraph.Arg) {
 		switch x := a.(type) {
 		case *fxgraph.Node:
+			if v, ok := o.symbols.values[x]; ok {
+				b.WriteString(" =" + o.scope.Repr(v.Settled(o.world).Value))
+				return
+			}
 			fmt.Fprintf(&b, " %%%d", at[x])
 		case fxgraph.Lit:
 			fmt.Fprintf(&b, " #%d", x.Pool)
@@ -234,6 +269,12 @@ func (c *slice) add(n *fxgraph.Node) {
 		c.ok = (c.in == nil || c.in == t) && !t.Changed && t.Src != nil &&
 			(t.Class.IsNull() || t.Class == o.world.ParameterType)
 		c.in = t
+		return
+	}
+	if v, ok := o.symbols.values[n]; ok {
+		if !slices.Contains(c.sizes, v) {
+			c.sizes = append(c.sizes, v)
+		}
 		return
 	}
 	if len(c.nodes) >= maxForeseen || !o.repeatable(n) {

@@ -81,10 +81,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if in, ok := o.inputOf[n]; ok {
 		return o.inputSizes(in)
 	}
-	if v, ok := o.symbols.values[n]; ok {
-		return shapes.Int{Size: v.Size}
-	}
-	if v, ok := o.symbols.read[n]; ok {
+	if v := o.sizeOfNode(n); v != nil {
 		return shapes.Int{Size: v.Size}
 	}
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {

@@ -31,6 +31,7 @@ type dimension struct {
 	tensor *variables.TensorVariable // an input
 	dim    int
 	src    guards.Source // of a dimension of an input, or of an int
+	marked bool          // by mark_dynamic: a constant is an error
 	node   *fxgraph.Node // computes the tensor, or the sequence that has the tensor as number item
 	item   int           // -1: node computes the tensor itself
 }
@@ -56,12 +57,20 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) []s
 	if !o.symbolic(t) {
 		return sizes
 	}
-	out := make([]sym.Size, len(sizes))
+	out, marks := make([]sym.Size, len(sizes)), o.marksOf(t)
 	for i, s := range sizes {
+		if marks.static[i] {
+			o.tensorArgs[t].StaticSizes |= 1 << i
+			o.tensorArgs[t].Fields |= fieldSizes | fieldRank
+			out[i] = s
+			continue
+		}
 		hint, _ := s.Const()
 		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
 		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
-		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src}, info).Size
+		info.Hinted = !marks.unbacked[i]
+		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src, marked: marks.dynamic[i]}, info).Size
+		o.inRange(out[i], marks.ranges[i])
 	}
 	if o.symbols.shapes == nil {
 		o.symbols.shapes = map[*variables.TensorVariable][]sym.Size{}
@@ -147,6 +156,17 @@ func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVa
 	return err
 }
 
+// isSize reports whether a node is an int, not a tensor.
+func (o *OutputGraph) isSize(n *fxgraph.Node) bool { return o.sizeOfNode(n) != nil }
+
+// sizeOfNode returns the int that a node represents, or nil if the node is no size.
+func (o *OutputGraph) sizeOfNode(n *fxgraph.Node) *variables.SymNodeVariable {
+	if v, ok := o.symbols.values[n]; ok {
+		return v
+	}
+	return o.symbols.read[n]
+}
+
 // SizeOperand implements variables.Output. A size is a graph input. In a graph that is written inline it may be an
 // expression.
 func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
@@ -180,16 +200,19 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 }
 
 // guardSizes adds the guards for all conditions on sizes.
-func (o *OutputGraph) guardSizes() {
+func (o *OutputGraph) guardSizes() error {
 	if len(o.symbols.dims) == 0 {
-		return
+		return nil
 	}
 	env := o.world.Env()
 	fixed, records := env.Essential()
 	for s, at := range o.symbols.dims {
 		n, ok := fixed[sym.Symbol(s)]
+		if ok && at.marked {
+			return o.markViolated(sym.Symbol(s), at, n)
+		}
 		switch {
-		case !ok:
+		case !ok || at.tensor == nil && at.src == nil:
 		case at.tensor != nil:
 			a := o.tensorArgs[at.tensor]
 			a.StaticSizes |= 1 << at.dim
@@ -216,6 +239,7 @@ func (o *OutputGraph) guardSizes() {
 		}
 		o.AddGuards(g)
 	}
+	return nil
 }
 
 // rankGuard adds the guard on the number of dimensions, which reading a size requires.

@@ -60,6 +60,9 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 	if !switchesGradFlag(n) {
 		plain := true
 		n.EachInput(func(in *fxgraph.Node) {
+			if o.isSize(in) {
+				return
+			}
 			t := o.inputOf[in]
 			if plain = plain && t != nil && !t.Changed && !t.Example.IsNull(); plain {
 				if m, err := o.readMeta(t.Example); err != nil || m.RequiresGrad {

@@ -67,7 +67,7 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 	} else {
 		t, known := changedBy(n)
 		if !known || strings.HasPrefix(n.Target.Text, "^") || !arithmetic[shortName(n)] || hasOut(n) ||
-			tensorOperands(n) != 1 {
+			o.tensorOperands(n) != 1 {
 			return nil, false
 		}
 		changed = []*fxgraph.Node{t}
@@ -80,9 +80,13 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 	return changed, true
 }
 
-func tensorOperands(n *fxgraph.Node) int {
+func (o *OutputGraph) tensorOperands(n *fxgraph.Node) int {
 	count := 0
-	look := func(*fxgraph.Node) { count++ }
+	look := func(in *fxgraph.Node) {
+		if !o.isSize(in) {
+			count++
+		}
+	}
 	for _, a := range n.Args {
 		fxgraph.EachNode(a, look)
 	}

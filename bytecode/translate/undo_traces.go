@@ -177,6 +177,9 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	}
 	nodes, own := 0, true
 	look := func(in *fxgraph.Node) {
+		if o.isSize(in) {
+			return
+		}
 		nodes++
 		own = own && o.ownStorage(in, depth+1)
 	}

@@ -74,6 +74,7 @@ type Env struct {
 
 	facts      []*poly // the polys with recorded bounds, excluded values or residues
 	recorded   []Record
+	essential  []Record // the records when Essential was called
 	trail      []func() // functions that undo the facts, newest last
 	generation int      // number of substitutions; a result of Simplify is valid for one generation
 	depth      int      // of nested calls; beyond maxDepth nothing is concluded

@@ -166,6 +166,7 @@ func (env *Env) Sides(c Cond) (left Size, rel Relation, right Size, ok bool) {
 // value, and the records that neither these nor later records imply, oldest first.
 func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 	all := append([]Record(nil), env.recorded...)
+	env.essential = all
 	fixed = map[Symbol]int64{}
 	for s := range env.symbols {
 		if n, ok := env.Simplify(env.fromAtom(env.leaves[s])).Const(); ok {
@@ -189,4 +190,17 @@ func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 		records[i], records[j] = records[j], records[i]
 	}
 	return fixed, records
+}
+
+// FixedBy returns the record that fixes the value of a symbol, after Essential: with it and all earlier records, the
+// symbol is a constant. It forgets all facts.
+func (env *Env) FixedBy(s Symbol) (r Record, ok bool) {
+	env.Undo(Mark{})
+	for _, r := range env.essential {
+		env.Assume(r.Cond)
+		if _, known := env.Simplify(env.Symbol(s)).Const(); known {
+			return r, true
+		}
+	}
+	return r, false
 }

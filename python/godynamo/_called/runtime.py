@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import logging
 import os
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
@@ -166,7 +167,9 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 def is_user_error(error: BaseException) -> bool:
     """Return whether the user sees an exception that ended a translation, such as a backend's failure or Ctrl-C."""
-    return isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
+    shapes = sys.modules.get("torch.fx.experimental.symbolic_shapes")  # not imported: then it has raised nothing
+    violated = shapes is not None and isinstance(error, shapes.ConstraintViolationError)
+    return violated or isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
 
 def refused(info: dict[str, Any]) -> NoReturn:

@@ -131,6 +131,7 @@ def _special() -> dict[Any, Classified]:
     )
     put_objects("set_state", torch_state.leave_entered)
     put_objects("inline", torch.autograd.profiler.record_function.__init__)
+    put_objects("check", torch._check_with)
     put_objects("later", torch.nn.modules.lazy.LazyModuleMixin._infer_parameters)
     put_objects("true", godynamo.is_compiling)
     put_objects("false", godynamo.is_exporting)

@@ -11,6 +11,7 @@ from typing import Literal, NewType
 CallableKind = Literal[
     "allowed",  # allow_in_graph: one node of the graph
     "asked",  # returns a fact about the process, which a guard checks again
+    "check",  # torch._check_with: raises unless a condition holds, which is a fact afterwards
     "comptime",  # godynamo.comptime; detail: the method
     "constant",  # its result never changes within a process
     "converted",  # changes the class of its first argument

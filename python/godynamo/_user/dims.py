@@ -1,6 +1,6 @@
 """Marks on the dimensions of tensors. The marks are torch's own attributes, so torch.compile reads them too.
 
-The marks are stored for symbolic sizes and have no effect yet, since sizes are still constants of a translation.
+The translator reads them where it reads a tensor's sizes: bytecode/translate/graph_marks.go.
 """
 
 from __future__ import annotations
@@ -37,9 +37,36 @@ def _mark(t: Any, dim: Dims | None, attribute: str) -> None:
     marks.update(dims)
 
 
-def _in_range(low: int | None, high: int | None) -> None:
+def _in_range(t: Any, dim: Dims, low: int | None, high: int | None) -> None:
+    """Check a range and store it on the tensor. Raises ValueError if it is empty or the size is outside of it."""
     if low is not None and high is not None and low > high:
         raise ValueError(f"min={low} is over max={high}")
+    if low is None and high is None:
+        return
+    first, last = 0 if low is None else low, _MOST if high is None else high
+    dims = _dims(t, dim)
+    ranges = t.__dict__.setdefault("_godynamo_dim_ranges", {})
+    for d in dims:
+        if not first <= t.shape[d] <= last:
+            raise ValueError(f"dimension {d} has the size {t.shape[d]}, which is not between {first} and {last}")
+        ranges[d] = (first, last)
+
+
+_MOST = 2**63 - 1
+
+
+def violated(place: str, value: int, file: str, line: int) -> None:
+    """Raise torch's ConstraintViolationError for a dimension of mark_dynamic that the program makes a constant.
+
+    place: the size, such as "x.size()[0]"; file, line: the user's line that needs its value, or "" and 0.
+    """
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    where = f" at line {line} of {file}" if line else " somewhere"
+    raise ConstraintViolationError(
+        f"{place} is marked with mark_dynamic, but the program needs its value, {value},{where}. "
+        "Change that line, or mark the dimension with maybe_mark_dynamic."
+    )
 
 
 def mark_dynamic(
@@ -53,16 +80,18 @@ def mark_dynamic(
 ) -> None:
     """Make a dimension of this tensor a symbol from its first translation on; torch.compile reads the same mark.
 
-    hint_override, min, max and specialize_on are checked but not stored. Raises TypeError if ``t`` is not a tensor,
-    IndexError for a missing dimension, and ValueError if min is greater than max.
+    min, max: the translation serves sizes in this range only. hint_override and specialize_on have no effect. A program
+    that needs the size's value raises torch's ConstraintViolationError when it is called. Raises TypeError if ``t`` is
+    not a tensor, IndexError for a missing dimension, and ValueError if min is greater than max, or if the size is not in
+    the range.
     """
-    _in_range(min, max)
+    _in_range(t, index, min, max)
     _mark(t, index, "_dynamo_dynamic_indices")
 
 
 def maybe_mark_dynamic(t: Any, index: Dims, *, min: int | None = None, max: int | None = None) -> None:
     """Do the same as mark_dynamic, but allow the program to make the size a constant."""
-    _in_range(min, max)
+    _in_range(t, index, min, max)
     _mark(t, index, "_dynamo_weak_dynamic_indices")
 
 
@@ -76,8 +105,8 @@ def mark_unbacked(
     min: int | None = None,
     max: int | None = None,
 ) -> None:
-    """Make a dimension a symbol whose value is unknown while translating."""
-    _in_range(min, max)
+    """Make a dimension a symbol whose value is unknown while translating: a branch on it breaks the graph."""
+    _in_range(t, index, min, max)
     _mark(t, index, "_dynamo_unbacked_indices")
 
 

@@ -229,3 +229,63 @@ def test_dynamic_false_makes_sizes_constants() -> None:
     for args in tensors():
         assert_same(optimized(*args), folds(*args))
     assert len(entries(optimized)) == len(SHAPES)
+
+
+def needs_value(x):
+    return [row * 2 for row in x]
+
+
+def test_mark_dynamic_names_the_line_that_needs_the_value() -> None:
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    x = torch.ones(3, 4)
+    godynamo.mark_dynamic(x, 0)
+    line = needs_value.__code__.co_firstlineno + 1
+    with pytest.raises(ConstraintViolationError, match=rf"x.size\(\)\[0\] .* its value, 3, at line {line} of .*test_symbols"):
+        godynamo.optimize(needs_value)(x)
+    weak = torch.ones(3, 4)
+    godynamo.maybe_mark_dynamic(weak, 0)
+    assert_same(godynamo.optimize(needs_value)(weak), needs_value(weak))
+
+
+def test_marks_decide_what_is_a_constant() -> None:
+    optimized = godynamo.optimize(folds)
+    for n in (2, 3, 4):
+        x = torch.ones(n, 5)
+        godynamo.mark_static(x, 0)
+        assert_same(optimized(x), folds(x))
+    assert len(entries(optimized)) == 3
+    optimized = godynamo.optimize(folds)
+    for n in (2, 3, 4, 9):
+        x = torch.ones(n, 5)
+        if n == 2:
+            godynamo.mark_dynamic(x, 0, min=2, max=4)
+        assert_same(optimized(x), folds(x))
+    assert len(entries(optimized)) == 2  # 9 is out of the range
+    with pytest.raises(ValueError, match="not between 4 and"):
+        godynamo.mark_dynamic(torch.ones(3, 5), 0, min=4)
+
+
+def test_an_unbacked_size_breaks_the_graph_at_its_branch() -> None:
+    x = torch.ones(6, 5)
+    godynamo.mark_unbacked(x, 0)
+    with pytest.raises(godynamo.exc.Unsupported, match="branch on a tensor.s value"):
+        godynamo.optimize(branches, nopython=True)(x)
+    optimized = godynamo.optimize(folds, nopython=True)
+    assert_same(optimized(x), folds(x))
+
+
+def checked(x, n):
+    k = n.item()
+    torch._check(k >= 2, lambda: f"{k} is less than 2")
+    torch._check(k <= x.shape[0])
+    return x[:k], torch.zeros(k)
+
+
+def test_a_check_of_a_run_time_value() -> None:
+    optimized = godynamo.optimize(checked, nopython=True)
+    x = torch.ones(5, 2)
+    for n in (2, 3, 5, 1, 6, 4):
+        assert_same(outcome(optimized, (x, torch.tensor(n))), outcome(checked, (x, torch.tensor(n))))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) == 1

@@ -1,0 +1,70 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+)
+
+// check captures torch._check_with(error_type, cond, message), which torch._check and its kin call. If the condition is
+// known only at run time, the call is an effect that may raise, and the condition is a fact from there on. Otherwise
+// the function is inlined.
+func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) == 3 && len(kwargs) == 0 {
+		v, err := Realize(tx, args[1])
+		if err != nil {
+			return nil, err
+		}
+		if cond, ok := v.(*ComputedVariable); ok && cond.Type == tx.World().Builtin("bool") {
+			return NoneConst(), t.checkAtRunTime(tx, cond, args)
+		}
+	}
+	return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)), args,
+		kwargs)
+}
+
+func (t *TorchVariable) checkAtRunTime(tx Translator, cond *ComputedVariable, args []VariableTracker) error {
+	tx.Output().Const(t.Fn)
+	err := tx.Output().Effect(tx, args, func(e Emitter) error {
+		e.PushNull()
+		e.LoadConst(t.Fn)
+		if err := LoadAll(e, args); err != nil {
+			return err
+		}
+		e.Call(len(args), nil)
+		e.PopTop()
+		return nil
+	})
+	if err == nil && cond.cond != nil {
+		tx.World().Env().Assume(*cond.cond)
+	}
+	return err
+}
+
+// comparedAtRunTime compares two ints, at least one of them known only at run time, if err says that the condition c is
+// undecided. The result is a bool computed at run time.
+func comparedAtRunTime(tx Translator, c sym.Cond, err error, operands []VariableTracker,
+	emit func(e Emitter)) (VariableTracker, error) {
+	u, ok := err.(*exc.Unsupported)
+	if !ok || !u.DataDependent || tx.Output().WholeGraph() || tx.World().FixesSizes > 0 {
+		return nil, err
+	}
+	for i, v := range operands {
+		if err := tx.Output().Freeze(tx, v); err != nil {
+			return nil, err
+		}
+		operands[i] = settled(tx, v)
+	}
+	v, err := compute(tx, tx.World().Builtin("bool"), operands, func(e Emitter) error {
+		if err := LoadAll(e, operands); err != nil {
+			return err
+		}
+		emit(e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	v.cond = &c
+	return v, nil
+}
