@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models old-torch conformance check clean
+	golden fuzz-language fuzz-torch fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models sizes old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -129,6 +129,9 @@ paritybench: build ## modules of hundreds of projects, from a checkout of pytorc
 
 models: build ## the model zoo: right, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)
+
+sizes: build ## sizes that change from call to call, beside torch.compile: SIZES_ARGS="--only mlp --engines godynamo,inline"
+	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/sizes/sizes_run.py $(SIZES_ARGS)
 
 conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)
