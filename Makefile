@@ -17,7 +17,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models sizes old-torch conformance check clean
+	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models sizes old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -99,6 +99,9 @@ fuzz-language: build ## random programs against CPython, what differs shrunk: SE
 
 fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000)
+
+fuzz-sizes: build ## random programs that compute with sizes, at other sizes each call, against eager: SEED=first N=how many ARGS=--captures
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/sizes/fuzz_sizes_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
 fuzz-signals: build ## signals and other threads' exceptions at random points of random programs: SEED=first N=arrivals ARGS="--nomemory --malloc-debug"
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),20000) $(ARGS)

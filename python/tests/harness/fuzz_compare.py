@@ -147,11 +147,15 @@ def narrowed(a: Any, b: Any) -> tuple[Any, Any]:
 
 
 def compare(
-    text: str, run: Callable[[list[Any], Callable[[Any], Any]], Observed], whole: bool = False
+    text: str,
+    run: Callable[[list[Any], Callable[[Any], Any]], Observed],
+    whole: bool = False,
+    **options: Any,
 ) -> Mismatch | None:
     """Return the first difference between a program's two runs.
 
-    ``run`` takes the codes and the wrapper of the function. ``whole`` selects a backend that receives whole graphs.
+    ``run`` takes the codes and the wrapper of the function. ``whole`` selects a backend that receives whole graphs;
+    ``options`` are optimize()'s.
     Raises SyntaxError if the text is no program.
     """
     codes = codes_of(text)
@@ -167,7 +171,7 @@ def compare(
     before = _C.set_callback("internal_error", lambda info: errors.append(f"{info['where']}: {info['error']}"))
     backend: Any = whole_graph if whole else "eager"
     try:
-        got = run(codes, godynamo.optimize(backend=backend))
+        got = run(codes, godynamo.optimize(backend=backend, **options))
     finally:
         _C.set_callback("internal_error", before)
     for call, (a, b) in enumerate(zip(expected, got, strict=True)):
