@@ -97,8 +97,8 @@ SEED ?= $(shell date +%s)
 fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
 
-fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many
-	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000)
+fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many ARGS=--sizes
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
 fuzz-sizes: build ## random programs that compute with sizes, at other sizes each call, against eager: SEED=first N=how many ARGS=--captures
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/sizes/fuzz_sizes_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)

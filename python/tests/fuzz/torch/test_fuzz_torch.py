@@ -13,14 +13,22 @@ import torch
 import harness.fuzz_children as children
 import harness.fuzz_compare as comparing
 import torch_judge as judging
-from fuzz_torch_run import TORCH
+from fuzz_torch_run import SIZED, TORCH
 from torch_program import HEADER, TORCH_PRELUDE, cases
+
+
+def assert_eagers(kind, first, option=""):
+    found = [(seed, str(m)) for seed, m in children.mismatches(kind, list(range(first, first + 20))) if m is not None]
+    assert not found, "\n".join(f"fuzz_torch_run.py --count 1 --seed {seed}{option}: {text}" for seed, text in found)
 
 
 @pytest.mark.parametrize("first", range(0, 60, 20))
 def test_random_programs_are_eagers(first):
-    found = [(seed, str(m)) for seed, m in children.mismatches(TORCH, list(range(first, first + 20))) if m is not None]
-    assert not found, "\n".join(f"fuzz_torch_run.py --count 1 --seed {seed}: {text}" for seed, text in found)
+    assert_eagers(TORCH, first)
+
+
+def test_random_programs_at_other_sizes_are_eagers():
+    assert_eagers(SIZED, 0, " --sizes")
 
 
 def test_a_seed_is_one_program_that_compiles():

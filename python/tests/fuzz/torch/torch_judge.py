@@ -114,6 +114,7 @@ def _usual_modes() -> Iterator[None]:
 def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ...]:
     """Return the arguments of one call; ``m`` is the program's module, the same in all calls."""
     rows, dtype = case["rows"], getattr(torch, case["dtype"])
+    others = case.get("yrows", rows)
     base = (torch.arange(float(rows * WIDTH)).reshape(rows, WIDTH) * 0.37 - 1.0) * case["factor"]
     x = base.to(dtype)
     if case["xgrad"] and dtype.is_floating_point:
@@ -124,7 +125,7 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
     # a view, and an in-place operation brings a gradient, a later in-place operation on the view raises or not,
     # depending on an earlier read. Such views are few.
     y = {
-        "none": lambda: torch.linspace(-2.0, 1.5, rows * WIDTH).reshape(rows, WIDTH).clone(),
+        "none": lambda: torch.linspace(-2.0, 1.5, others * WIDTH).reshape(others, WIDTH).clone(),
         "same": lambda: x,
         "view": lambda: x.view(WIDTH, rows).t() if rows else x,
         "row": lambda: x[0] if rows else x,

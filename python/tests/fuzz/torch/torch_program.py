@@ -151,11 +151,16 @@ LOOPS = (
 EXTRA = ["torch_statement"] * 3 + ["torch_in_place"] * 2 + ["torch_view"] * 2 + ["random_tensor"]
 
 
-def source(seed: int, body: list[Statement]) -> str:
-    """Return the whole text of a program: prelude, the seed's cases, the function."""
-    out = [TORCH_PRELUDE, *cases(seed), "", HEADER]
+def source(seed: int, body: list[Statement], table: list[str] | None = None) -> str:
+    """Return the whole text of a program: prelude, its table of calls (by default the seed's cases), the function."""
+    out = [TORCH_PRELUDE, *(cases(seed) if table is None else table), "", HEADER]
     render_block(body, 1, out)
     return "\n".join(out) + "\n"
+
+
+def sized_source(seed: int, body: list[Statement]) -> str:
+    """Return the whole text of a program whose calls differ in sizes only."""
+    return source(seed, body, sized_cases(seed))
 
 
 def cases(seed: int) -> list[str]:
@@ -170,6 +175,21 @@ def cases(seed: int) -> list[str]:
         for key, values in CASE_VALUES.items():
             if rng.random() < 0.25:
                 one[key] = rng.choice(values)
+    return [*out, "]"]
+
+
+def sized_cases(seed: int) -> list[str]:
+    """Return the table of calls of a program that is called with other sizes: rows of x and of y, and n."""
+    rng = TorchGenerator(seed, count_only=True).rng
+    grad, alias = rng.random() < 0.5, rng.choice(("none", "none", *CASE_VALUES["alias"]))
+    one = {"dtype": "float32", "xgrad": grad, "alias": alias, "training": rng.random() < 0.7, "wgrad": True}
+    one |= {"factor": 1.0, "inner": rng.random() < 0.7}
+    out, first = ["CASES = ["], rng.choice((True, False))
+    for call in range(6):
+        # The first call is often a special one: rows equal to the width, to n, 0 or 1.
+        rows = rng.choice((4, 1, 0, 2) if call == 0 and first else (0, 1, 2, 3, 4, 5, 7, 8))
+        others = rng.choice((rows, rows, rows, rows, 1, rng.randint(0, 5)))
+        out.append(f"    {one | {'rows': rows, 'yrows': others, 'n': rng.choice((rows, rng.randint(0, 5)))}!r},")
     return [*out, "]"]
 
 
