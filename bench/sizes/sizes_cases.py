@@ -23,6 +23,7 @@ class Case:
     about: str
     make: Callable[[], Made]
     warm: bool = False  # whether the calls are timed again once everything is translated
+    capture: bool = False  # whether the first call is timed beside one with constant sizes
     needs: str = ""  # a library outside the project's environment
     flag: str = ""  # the option that includes the case
     grad: bool = False  # whether the calls record gradients
@@ -219,7 +220,7 @@ CASES: dict[str, Case] = {
     "masks": Case("x[x > 0], its size, nonzero (10)", masks),
     "tolist": Case("x.split(lens.tolist()) (10)", tolist),
     "gcn": Case("2 GCNConv, 10 graphs", gcn, needs="torch_geometric"),
-    "llama": Case("Llama, 2 layers, 10 lengths", lengths, needs="transformers"),
+    "llama": Case("Llama, 2 layers, 10 lengths", lengths, capture=True, needs="transformers"),
     "decoding": Case("decoding, prompt + 20 tokens", decoding, warm=True, needs="transformers"),
     "layers": Case("Llama, 24 layers, first call", layers24, needs="transformers"),
     "equal": Case("sizes equal at first (4)", equal),

@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import json
 import logging
+import math
 import os
 import sys
 import tempfile
@@ -31,9 +33,11 @@ import torch  # noqa: E402
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from godynamo._tools.bench import same, timing  # noqa: E402
-from sizes_cases import CASES, Case  # noqa: E402
+from sizes_cases import CASES, Case, Steps  # noqa: E402
 
 SEED = 3
+#: first calls of which the fastest counts
+CAPTURES = 5
 #: modules whose import costs about a second; a backend that runs graphs unchanged should need neither
 HEAVY = ("sympy", "torch._dynamo")
 
@@ -71,13 +75,14 @@ class Engine:
         self._graphs = self._breaks = 0
         self._graphs, self._breaks = self.graphs(), self.breaks()
 
-    def optimize(self, target: Any) -> Any:
-        """Return the target optimized by this engine."""
+    def optimize(self, target: Any, static: bool = False) -> Any:
+        """Return the target optimized by this engine, with constant sizes if static is set."""
+        options = self._options | {"dynamic": False} if static else self._options
         if self._torch:
-            return torch.compile(target, **self._options)
+            return torch.compile(target, **options)
         import godynamo
 
-        return godynamo.optimize(target, **self._options)
+        return godynamo.optimize(target, **options)
 
     def graphs(self) -> int:
         """Return the number of graphs that the backend received, or that were written as bytecode."""
@@ -196,8 +201,13 @@ def measure(name: str, engine_name: str, rounds: int) -> dict[str, Any]:
         before = {module for module in HEAVY if module in sys.modules}
         result |= calls(engine, other_steps(compiled), expected, case, same.limit_of("inductor") if inductor else 0.0)
         result["imports"] = [module for module in HEAVY if module in sys.modules and module not in before]
-        if case.warm and rounds and "error" not in result:
-            result |= warm(case, {"eager": (target, steps), "engine": (compiled, other_steps)}, rounds, len(expected))
+        if rounds and "error" not in result and case.warm:
+            static = engine.optimize(other, static=True)
+            sides = {"eager": (target, steps), "engine": (compiled, other_steps)}
+            sides |= {"symbolic": (compiled, first(other_steps)), "static": (static, first(other_steps))}
+            result |= warm(case, sides, rounds, len(expected))
+        if rounds and "error" not in result and case.capture and engine_name == "inline":
+            result["over_static_capture"] = over_static_capture(case, engine, other, first(other_steps))
     return result
 
 
@@ -226,10 +236,19 @@ def calls(engine: Engine, steps: Iterator[Any], expected: list[Any], case: Case,
     return result | {"wall_s": wall_s, "breaks": engine.breaks(), "limit": engine.limited()}
 
 
-def warm(case: Case, sides: dict[str, Any], rounds: int, number: int) -> dict[str, Any]:
-    """Time all calls once more, eager mode and the engine in turn; return figures per call."""
+def first(steps: Steps) -> Steps:
+    """Return steps that make only the first call."""
+    return lambda target: itertools.islice(steps(target), 1)
 
-    def run(target: Any, steps: Any) -> Callable[[int], float]:
+
+def warm(case: Case, sides: dict[str, tuple[Any, Steps]], rounds: int, number: int) -> dict[str, Any]:
+    """Time all calls once more, the sides in turn; return figures per call.
+
+    The sides eager and engine make ``number`` calls, symbolic and static the first of them only, with the entry that
+    serves several sizes and with one whose sizes are constants.
+    """
+
+    def run(target: Any, steps: Steps) -> Callable[[int], float]:
         def repeat(times: int) -> float:
             began = time.perf_counter()
             for _ in range(times):
@@ -244,8 +263,21 @@ def warm(case: Case, sides: dict[str, Any], rounds: int, number: int) -> dict[st
             for _ in range(2):
                 list(steps(target))
         samples = timing.rounds_in_turn({side: run(*pair) for side, pair in sides.items()}, rounds)
-    eager, engine = (timing.figure(samples[side]).best / number * 1e6 for side in ("eager", "engine"))
-    return {"eager_us": eager, "warm_us": engine, "over_us": engine - eager, "ratio": engine / eager}
+    best = {side: timing.figure(taken).best * 1e6 for side, taken in samples.items()}
+    eager, engine = best["eager"] / number, best["engine"] / number
+    figures = {"eager_us": eager, "warm_us": engine, "over_us": engine - eager, "ratio": engine / eager}
+    return figures | {"over_static_us": best["symbolic"] - best["static"]}
+
+
+def over_static_capture(case: Case, engine: Engine, target: Any, steps: Steps) -> float:
+    """Return the processor time of a first call as a share of that of one whose sizes are constants."""
+    best = {False: math.inf, True: math.inf}
+    with mode(case):
+        for _ in range(CAPTURES):
+            for static in best:
+                ((_, cpu, _),) = timed(steps(engine.optimize(target, static)))
+                best[static] = min(best[static], cpu)
+    return best[False] / best[True]
 
 
 def main() -> None:
