@@ -315,9 +315,9 @@ func sizeComparedWithTensor(tx Translator, op opcode.CompareOp, a, b VariableTra
 	return r, true, err
 }
 
-// tensorAndSize realizes operands of which one is a tensor and the other a size that a graph written inline can take.
+// tensorAndSize realizes operands of which one is a tensor and the other a size.
 func tensorAndSize(tx Translator, a, b VariableTracker) (x, y VariableTracker, ok bool, err error) {
-	if (asSymNode(tx, a) == nil) == (asSymNode(tx, b) == nil) || tx.Output().WholeGraph() {
+	if (asSymNode(tx, a) == nil) == (asSymNode(tx, b) == nil) {
 		return a, b, false, nil
 	}
 	if x, err = Argument(tx, a); err != nil {

@@ -10,7 +10,8 @@ import (
 
 // This file captures methods that return a tensor's data as Python numbers: item, tolist, int(t) and float(t). The
 // method is an operation of the graph. Its result is known only at run time: an int is a symbol without a hint, a float
-// or a bool is a ComputedVariable. A graph that is compiled as a whole does not have such operations.
+// or a bool is a ComputedVariable. A graph that is compiled as a whole has only ints, if its backend does not trace
+// operators.
 
 // maxListed is the number of elements up to which tolist is captured.
 const maxListed = 64
@@ -41,10 +42,13 @@ func numberOf(tx Translator, m *TensorMeta) number {
 	return notNumber
 }
 
+// captured has the methods that runTimeValue may capture.
+var captured = map[string]bool{"item": true, "__int__": true, "__float__": true, "tolist": true}
+
 // runTimeValue captures a method that returns data. ok is false if it cannot be captured.
 func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTracker, ok bool, err error) {
 	w := tx.World()
-	if tx.Output().WholeGraph() || w.PythonOps || w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType {
+	if w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType || !captured[name] {
 		return nil, false, nil
 	}
 	m, err := t.Sizes(tx)
@@ -71,7 +75,7 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	default:
 		return nil, false, nil
 	}
-	if kind == notNumber {
+	if kind == notNumber || !tx.Output().CapturesNumbers(kind != intNumber) {
 		return nil, false, nil
 	}
 	t.Need(tx, "dtype")
@@ -98,7 +102,7 @@ func numberFrom(tx Translator, node *fxgraph.Node, kind number) (VariableTracker
 
 // listed captures tolist of a vector.
 func (t *TensorVariable) listed(tx Translator, m *TensorMeta, kind number) (VariableTracker, bool, error) {
-	if len(m.Shape) != 1 || kind == notNumber {
+	if len(m.Shape) != 1 || kind == notNumber || !tx.Output().CapturesNumbers(kind != intNumber) {
 		return nil, false, nil
 	}
 	if n, known := tx.World().Env().Hint(m.Shape[0]); !known || n > maxListed {

@@ -275,6 +275,9 @@ type Output interface {
 	// condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a value
 	// known only at run time.
 	Decide(tx Translator, c sym.Cond) (bool, error)
+	// CapturesNumbers reports whether operations that return ints (or, for floats, floats and bools) of a tensor's data
+	// may be in the graph. Call it only if the answer matters; see TakesApart.
+	CapturesNumbers(floats bool) bool
 	// AtRunTime returns the tracker of an int that is known only at run time: the result of a node or, if node is nil,
 	// the contents of a slot. Its value is between lo and hi.
 	AtRunTime(node *fxgraph.Node, slot *Slot, lo, hi int64) *SymNodeVariable

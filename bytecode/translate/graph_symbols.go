@@ -22,7 +22,8 @@ type symbols struct {
 	dims   []dimension // the place of each symbol, by number
 	nodeOf map[sym.Size]*fxgraph.Node
 	values map[*fxgraph.Node]*variables.SymNodeVariable // placeholders that represent sizes
-	read   map[*fxgraph.Node]*variables.SymNodeVariable // operations that read sizes of computed tensors
+	read   map[*fxgraph.Node]*variables.SymNodeVariable // operations of the graph whose results are ints
+	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
 }
 
 // dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor
@@ -146,6 +147,11 @@ func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVa
 	if err := o.freezeSymbols(tx, v.Size); err != nil {
 		return err
 	}
+	if !o.backend.Inline() && o.computedInGraph(v.Size) {
+		n, err := o.sizeNode(tx, v)
+		v.Node, _ = n.(*fxgraph.Node)
+		return err
+	}
 	slot, err := o.Compute(tx, nil, false, func(e variables.Emitter) error {
 		return variables.EmitSize(o.world, e, v.Size)
 	})
@@ -157,7 +163,9 @@ func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVa
 }
 
 // isSize reports whether a node is an int, not a tensor.
-func (o *OutputGraph) isSize(n *fxgraph.Node) bool { return o.sizeOfNode(n) != nil }
+func (o *OutputGraph) isSize(n *fxgraph.Node) bool {
+	return o.sizeOfNode(n) != nil || slices.Contains(o.symbols.inner, n)
+}
 
 // sizeOfNode returns the int that a node represents, or nil if the node is no size.
 func (o *OutputGraph) sizeOfNode(n *fxgraph.Node) *variables.SymNodeVariable {
@@ -170,7 +178,15 @@ func (o *OutputGraph) sizeOfNode(n *fxgraph.Node) *variables.SymNodeVariable {
 // SizeOperand implements variables.Output. A size is a graph input. In a graph that is written inline it may be an
 // expression.
 func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
-	if !o.backend.Inline() && !o.opts.AnySize || o.bodies > 0 || v.Settled(o.world) != nil {
+	if v.Settled(o.world) == nil && v.Node != nil && o.bodies == 0 {
+		return v.Node, nil
+	}
+	if !o.backend.Inline() && !o.opts.AnySize && o.bodies == 0 {
+		if err := o.fixHinted(v.Size); err != nil {
+			return nil, err
+		}
+	}
+	if o.bodies > 0 || v.Settled(o.world) != nil {
 		k, err := v.Fixed(tx)
 		if err != nil {
 			return nil, err
@@ -179,6 +195,9 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 	}
 	if n := o.symbols.nodeOf[v.Size]; n != nil {
 		return n, nil
+	}
+	if _, base := v.Size.Symbol(); !base && !o.backend.Inline() {
+		return o.sizeNode(tx, v)
 	}
 	if err := o.freezeSize(tx, v); err != nil {
 		return nil, err
@@ -313,7 +332,7 @@ func (o *OutputGraph) afterCompile() error {
 	switch {
 	case err != nil || !fixes:
 		return err
-	case len(o.symbols.values) > 0:
+	case len(o.symbols.values) > 0 || len(o.symbols.read) > 0:
 		return errFixesSizes
 	}
 	for _, t := range o.inputs {
@@ -378,7 +397,7 @@ func (w *symbolLister) Symbol(s sym.Symbol) { w.found = append(w.found, s) }
 
 // readAtRunTime adds the operation that reads a size from a computed tensor.
 func (o *OutputGraph) readAtRunTime(tx variables.Translator, v *variables.SymNodeVariable, at dimension) error {
-	if at.node == nil || o.sizes.off || o.bodies > 0 || o.isErased(at.node) {
+	if at.node == nil || o.sizes.off || o.bodies > 0 || o.isErased(at.node) || !o.backend.Inline() && o.TakesApart() {
 		return variables.DataDependent(o.world.Env().Text(v.Size))
 	}
 	n := at.node
@@ -416,4 +435,101 @@ func (o *OutputGraph) AtRunTime(n *fxgraph.Node, slot *variables.Slot, lo, hi in
 	}
 	o.symbols.read[n] = v
 	return v
+}
+
+// computedInGraph reports whether a symbol of an expression is the result of a node.
+func (o *OutputGraph) computedInGraph(s sym.Size) bool {
+	w := &symbolLister{}
+	o.world.Env().Write(s, w)
+	return slices.ContainsFunc(w.found, func(x sym.Symbol) bool { return o.world.SymbolOf(x).Node != nil })
+}
+
+// fixHinted makes the symbols of an expression constants, except those known only at run time.
+func (o *OutputGraph) fixHinted(s sym.Size) error {
+	env, w := o.world.Env(), &symbolLister{}
+	env.Write(env.Simplify(s), w)
+	for _, x := range w.found {
+		if n, ok := env.Hint(env.Symbol(x)); ok {
+			env.Decide(env.Eq(env.Symbol(x), sym.Const(n)), o.userLine())
+		}
+	}
+	return nil
+}
+
+// sizeNode returns the node that computes an expression in a whole graph, as operators on ints.
+func (o *OutputGraph) sizeNode(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
+	s := o.world.Env().Simplify(v.Size)
+	if n := o.symbols.nodeOf[s]; n != nil {
+		return n, nil
+	}
+	w := &nodeWriter{out: o, tx: tx}
+	o.world.Env().Write(s, w)
+	if w.err != nil {
+		return nil, w.err
+	}
+	n, ok := w.stack[0].(*fxgraph.Node)
+	if ok {
+		o.addSizeNode(s, n, v)
+	}
+	return w.stack[0], nil
+}
+
+// addSizeNode records that a node computes an int.
+func (o *OutputGraph) addSizeNode(s sym.Size, n *fxgraph.Node, v *variables.SymNodeVariable) {
+	if o.symbols.nodeOf == nil {
+		o.symbols.nodeOf = map[sym.Size]*fxgraph.Node{}
+	}
+	if o.symbols.read == nil {
+		o.symbols.read = map[*fxgraph.Node]*variables.SymNodeVariable{}
+	}
+	o.symbols.nodeOf[s], o.symbols.read[n] = n, v
+}
+
+// nodeWriter implements sym.Writer. It adds a node for each operator.
+type nodeWriter struct {
+	out   *OutputGraph
+	tx    variables.Translator
+	stack []fxgraph.Arg
+	err   error
+}
+
+func (*nodeWriter) Begin(sym.Op) {}
+
+func (w *nodeWriter) Const(n int64) {
+	c := w.out.Const(w.out.scope.Int(n))
+	w.stack = append(w.stack, fxgraph.Lit{Pool: c.Index, Text: c.Text})
+}
+
+func (w *nodeWriter) Symbol(s sym.Symbol) {
+	a, err := w.out.SizeOperand(w.tx, w.out.world.SymbolOf(s))
+	if err != nil && w.err == nil {
+		w.err = err
+	}
+	w.stack = append(w.stack, a)
+}
+
+var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", sym.FloorDiv: "floordiv", sym.Mod: "mod",
+	sym.Max: "max", sym.Min: "min"}
+
+func (w *nodeWriter) Apply(op sym.Op) {
+	o, n, name := w.out, len(w.stack), nodeOps[op]
+	fn, text := py.Object{}, "operator."+name
+	if op == sym.Max || op == sym.Min {
+		fn, text = o.world.Builtin(name), "builtins."+name
+	} else {
+		fn = o.world.Operator(name)
+	}
+	c := o.Const(fn)
+	node := o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: text},
+		[]fxgraph.Arg{w.stack[n-2], w.stack[n-1]}, nil))
+	o.symbols.inner = append(o.symbols.inner, node)
+	w.stack = append(w.stack[:n-2], node)
+}
+
+// CapturesNumbers implements variables.Output.
+func (o *OutputGraph) CapturesNumbers(floats bool) bool {
+	if o.bodies > 0 || !o.symbolizes() {
+		return false
+	}
+	return o.backend.Inline() || !floats && !o.TakesApart()
 }

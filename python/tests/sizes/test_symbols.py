@@ -33,13 +33,27 @@ def assert_same(found: Any, expected: Any) -> None:
         assert found == expected and type(found) is type(expected)
 
 
+class Graphs:
+    """A backend that returns each graph itself, and counts them."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, gm: Any, example_inputs: Any) -> Any:
+        self.count += 1
+        return gm.forward
+
+
 def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int) -> None:
-    """Compare each call with eager mode, and the number of entries with a bound."""
-    optimized = godynamo.optimize(f)
-    for args in calls:
-        assert_same(outcome(optimized, args), outcome(f, args))
-    assert_no_internal_errors()
-    assert len(entries(optimized)) <= most, [e.parts for e in entries(optimized)]
+    """Compare each call with eager mode, and the number of translations with a bound: inline, and as whole graphs, where
+    the first one may be made for its sizes."""
+    for backend, bound in (("eager", most), (Graphs(), 2 * most)):
+        optimized = godynamo.optimize(f, backend=backend)
+        for args in calls:
+            assert_same(outcome(optimized, args), outcome(f, args))
+        assert_no_internal_errors()
+        found = entries(optimized)
+        assert len(found) <= bound, [e.parts for e in found]
 
 
 def tensors(shapes: Sequence[Sequence[int]] = SHAPES) -> list[tuple[torch.Tensor]]:
@@ -184,8 +198,9 @@ def computed(x):
     return torch.ones(k), k + 1, x * k
 
 
-def test_a_number_of_the_data_is_captured() -> None:
-    optimized = godynamo.optimize(computed)
+@pytest.mark.parametrize("backend", ["eager", Graphs()], ids=["inline", "whole"])
+def test_a_number_of_the_data_is_captured(backend) -> None:
+    optimized = godynamo.optimize(computed, backend=backend)
     for n in range(6):
         x = torch.full((3,), n)
         assert_same(optimized(x), computed(x))
@@ -201,8 +216,9 @@ def masks(x):
     return y, y.shape[0], at.size(0) + 1, y.new_zeros(y.numel()), torch.unique(x).shape[0]
 
 
-def test_sizes_that_depend_on_data() -> None:
-    optimized = godynamo.optimize(masks)
+@pytest.mark.parametrize("backend", ["eager", Graphs()], ids=["inline", "whole"])
+def test_sizes_that_depend_on_data(backend) -> None:
+    optimized = godynamo.optimize(masks, backend=backend)
     for args in tensors():
         assert_same(optimized(*args), masks(*args))
     assert_no_internal_errors()
@@ -213,8 +229,9 @@ def listed(x, lengths):
     return x.split(lengths.tolist())
 
 
-def test_a_list_of_the_data() -> None:
-    optimized = godynamo.optimize(listed)
+@pytest.mark.parametrize("backend", ["eager", Graphs()], ids=["inline", "whole"])
+def test_a_list_of_the_data(backend) -> None:
+    optimized = godynamo.optimize(listed, backend=backend)
     for lengths in [(1, 2, 3), (2, 2, 2), (0, 5, 1), (6, 0, 0)]:
         args = torch.arange(6.0), torch.tensor(lengths)
         assert_same(optimized(*args), listed(*args))
