@@ -602,7 +602,7 @@ func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Varia
 	}
 	x, known := AsConstant(tx, a)
 	y, both := AsConstant(tx, b)
-	if r, err := concatenatedSizes(tx, n, a, b); r != nil || err != nil {
+	if r, err := symbolicSizes(tx, n, a, b); r != nil || err != nil {
 		return r, true, err
 	}
 	if !known || !both {

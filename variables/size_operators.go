@@ -329,47 +329,51 @@ func tensorAndSize(tx Translator, a, b VariableTracker) (x, y VariableTracker, o
 	return x, y, IsTensor(x) || IsTensor(y), nil
 }
 
-// concatenatedSizes returns a torch.Size + tuple, or the reverse, with sizes that may differ between calls among the
-// items. It returns nil for other operands. The class of the result depends on torch's version, but not on the sizes,
-// so CPython determines it for other ints.
-func concatenatedSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
-	x, ok := a.(*TupleVariable)
-	y, ok2 := b.(*TupleVariable)
-	if !ok || !ok2 || n != opcode.NB_ADD {
-		return nil, nil
-	}
-	s, symbolic := tx.Scope(), false
-	sample := func(t *TupleVariable) (py.Object, error) {
-		items := make([]py.Object, len(t.items))
+// symbolicSizes runs + or * with a torch.Size operand that has sizes that may differ between calls among its items. It
+// returns nil for other operands. The class of the result depends on torch's version, but not on the sizes, so CPython
+// runs the operator on sizes that stand for the items.
+func symbolicSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	s := tx.Scope()
+	var items []VariableTracker
+	symbolic := false
+	standsFor := func(v VariableTracker) (py.Object, bool) {
+		t, ok := v.(*TupleVariable)
+		if !ok {
+			o, known := AsConstant(tx, MustRealize(tx, v))
+			return o, known && n == opcode.NB_MULTIPLY && o.Kind() == py.Int
+		}
+		stand := make([]py.Object, len(t.items))
 		for i, it := range t.items {
 			if _, isInt := sizeOf(tx, it); !isInt {
-				return py.Object{}, unsupported(exc.OperatorUnsupported, "a torch.Size and %s", Describe(tx, it))
+				return py.Object{}, false
 			}
 			symbolic = symbolic || asSymNode(tx, it) != nil
-			items[i] = s.Int(2)
+			stand[i] = s.Int(int64(len(items)))
+			items = append(items, it)
 		}
 		if t.class.IsNull() {
-			return s.Tuple(items...), nil
+			return s.Tuple(stand...), true
 		}
-		return s.Call(t.class, s.Tuple(items...))
+		return py.Answered(s.Call(t.class, s.Tuple(stand...)))
 	}
-	p, err := sample(x)
-	if err != nil {
+	x, ok := standsFor(a)
+	y, ok2 := standsFor(b)
+	if !ok || !ok2 || !symbolic || tooBig(tx, n, x, y) {
 		return nil, nil
 	}
-	q, err := sample(y)
-	if err != nil || !symbolic {
-		return nil, nil
-	}
-	r, err := s.Binary(n, p, q)
+	r, err := s.Binary(n, x, y)
 	if err != nil {
 		return nil, observed(err)
 	}
-	items := append(append([]VariableTracker{}, x.items...), y.items...)
-	if r.Type() == tx.World().SizeType {
-		return NewTupleOf(items, tx.World().SizeType, nil), nil
+	var out []VariableTracker
+	for _, it := range s.Items(r) {
+		i, _ := py.AsInt(it)
+		out = append(out, items[i])
 	}
-	return NewTuple(items, nil), nil
+	if r.Type() == tx.World().SizeType {
+		return NewTupleOf(out, tx.World().SizeType, nil), nil
+	}
+	return NewTuple(out, nil), nil
 }
 
 // numelOf returns the product of ints. ok is false if an item is no int, or if the product needs their values.
