@@ -182,3 +182,40 @@ func sorted(c *call) Value {
 	c.at(2, "descending")
 	return List{t, t.as(torchInt64)}
 }
+
+// diff is the rule of torch.diff(input, n, dim, prepend, append).
+func diff(c *call) Value {
+	c.only(5)
+	t := c.tensor(0, "input")
+	n, d := c.size(1, "n", 1), c.dim(c.integer(2, "dim", -1), len(t.Shape))
+	if c.bad || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	size := t.Shape[d]
+	for i, name := range []string{"prepend", "append"} {
+		v := c.at(3+i, name)
+		if none(v) {
+			continue
+		}
+		more, ok := v.(*Tensor)
+		if !ok || len(more.Shape) != len(t.Shape) || more.Dtype != t.Dtype {
+			return c.fail()
+		}
+		c.oneDevice(t, more)
+		for j, s := range more.Shape {
+			if j != d && !c.eq(s, t.Shape[j]) {
+				return c.fail()
+			}
+		}
+		size = c.Env.Add(size, more.Shape[d])
+	}
+	if !c.required(n) {
+		return c.fail()
+	}
+	if left := c.Env.Sub(size, n); !c.notNegative(left) {
+		size = Size{}
+	} else {
+		size = left
+	}
+	return t.with(t.replaced(d, size))
+}

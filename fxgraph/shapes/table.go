@@ -75,6 +75,7 @@ func init() {
 	function(absolute, "builtins.abs", "operator.abs")
 	both(softmax, "softmax", "log_softmax")
 	both(cumulative, "cumsum", "cumprod")
+	both(diff, "diff")
 
 	// Elementwise operations on several operands.
 	both(binary("alpha"), "add")
