@@ -18,7 +18,7 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 5
+#define GD_ABI_VERSION 6
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of nodes, run in order over an array of registers that hold borrowed references.
@@ -203,6 +203,11 @@ typedef struct {
     int32_t kind; /* GD_FRAME_* */
     int32_t nentries; /* entries this frame already has */
     PyObject *failures; /* borrowed list of str, or NULL: why each existing entry did not serve */
+    /* borrowed list of tuples (entry, parts, tensors, moved), or NULL: the values for which alone an entry did not
+     * serve; see guards/varied.h. If `last` is set, also the values that differ among other failures */
+    PyObject *varied;
+    int32_t last; /* the limit allows no further entry after this one */
+    int32_t reserved;
 } gd_request;
 
 enum {

@@ -623,6 +623,7 @@ entry_dealloc(gd_GuardedCode *e)
     PyMem_Free(e->sizes);
     PyMem_Free(e->kept);
     PyMem_Free(e->extra_regs);
+    PyMem_Free(e->made_for);
     PyMem_Free(e->tb_rows);
     PyMem_Free(e->torch_state);
     PyObject_GC_Del(e);

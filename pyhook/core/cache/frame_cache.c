@@ -73,6 +73,7 @@ cache_traverse(gd_FrameCache *c, visitproc visit, void *arg)
     }
     Py_VISIT(c->globals);
     Py_VISIT(c->failures);
+    Py_VISIT(c->varied);
     return 0;
 }
 
@@ -84,6 +85,7 @@ cache_tp_clear(gd_FrameCache *c)
 {
     drop_entries(c, 0);
     Py_CLEAR(c->failures);
+    Py_CLEAR(c->varied);
     return 0;
 }
 
@@ -183,6 +185,7 @@ gd_frame_cache_clear(gd_FrameCache *c)
     c->idle = 0;
     c->hits = c->misses = 0;
     Py_CLEAR(c->failures);
+    Py_CLEAR(c->varied);
     drop_entries(c, 1);
 }
 
@@ -243,6 +246,24 @@ cache_failures(gd_FrameCache *c, void *Py_UNUSED(closure))
 }
 
 static PyObject *
+cache_varied(gd_FrameCache *c, void *Py_UNUSED(closure))
+{
+    return c->varied != NULL ? PySequence_Tuple(c->varied) : PyTuple_New(0);
+}
+
+static PyObject *
+cache_vary(gd_FrameCache *c, PyObject *places)
+{
+    if (c->varied == NULL && (c->varied = PySet_New(NULL)) == NULL) {
+        return NULL;
+    }
+    PyObject *name = PyUnicode_InternFromString("update");
+    PyObject *result = name != NULL ? PyObject_CallMethodOneArg(c->varied, name, places) : NULL;
+    Py_XDECREF(name);
+    return result;
+}
+
+static PyObject *
 cache_in_progress(gd_FrameCache *c, void *Py_UNUSED(closure))
 {
     return PyBool_FromLong(c->in_progress == gd_runtime.fork_generation + 1);
@@ -258,6 +279,7 @@ static PyMethodDef cache_methods[] = {
     {"entries", (PyCFunction)cache_entries, METH_NOARGS, "The entries that may still serve, most recently used first."},
     {"clear", (PyCFunction)cache_clear, METH_NOARGS, "Drops all entries, reasons and counts; they never serve again."},
     {"stats", (PyCFunction)cache_stats, METH_NOARGS, "hits, misses, entries, skip, warned as a dict."},
+    {"vary", (PyCFunction)cache_vary, METH_O, "vary(places): adds to `varied`."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -275,6 +297,8 @@ static PyMemberDef cache_members[] = {
 
 static PyGetSetDef cache_getset[] = {
     {"failures", (getter)cache_failures, NULL, "the last reasons why entries did not serve, oldest first", NULL},
+    {"varied", (getter)cache_varied, NULL,
+     "the places of ints and floats whose values have differed between calls, and (place, dimension) of tensors", NULL},
     {"in_progress", (getter)cache_in_progress, NULL, "a thread is translating this code", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };

@@ -53,6 +53,8 @@ typedef struct gd_FrameCache {
     void *owner;
     int in_progress; /* fork generation + 1 while a thread translates this code; 0: none */
     PyObject *failures; /* strong list of str, the latest last, or NULL */
+    /* strong set or NULL: the places whose values have differed between calls, as the Go library names them */
+    PyObject *varied;
     PyObject *weakreflist;
     struct gd_FrameCache *prev, *next; /* links in the list of all caches in the process, for reset() */
 } gd_FrameCache;

@@ -11,6 +11,7 @@
 #include "golib_load.h"
 #include "guards/eval.h"
 #include "guards/failure.h"
+#include "guards/varied.h"
 #include "interrupt.h"
 #include "runtime.h"
 #include "torch/leave_modes.h"
@@ -27,6 +28,8 @@ typedef struct {
     PyFunctionObject *function;
     PyObject *const *slots;
     PyObject *failures; /* strong list or NULL */
+    PyObject *varied; /* strong list or NULL; gd_request.varied */
+    int last; /* the limit allows no entry after this one */
     int kind;
     int others; /* when the translation began, another thread ran Python (it may have ended since) */
     int held; /* this miss holds signals back until the entry or the user's own code runs */
@@ -86,9 +89,10 @@ new_regs(const miss *m, gd_GuardedCode *entry)
 }
 
 /* Collects the reasons why the entries did not serve, the most recently used entry first. Returns a new list, or
- * NULL without an exception. The FrameCache keeps the reasons as well. */
+ * NULL without an exception. The FrameCache keeps the reasons as well. If varied is not NULL, the values for which
+ * entries did not serve are appended to it. */
 static PyObject *
-collect_failures(const miss *m)
+collect_failures(const miss *m, PyObject *varied)
 {
     gd_FrameCache *cache = m->cache;
     PyObject *list = PyList_New(0);
@@ -96,6 +100,11 @@ collect_failures(const miss *m)
         gd_GuardedCode *entry = (gd_GuardedCode *)Py_NewRef(cache->entries[i]);
         PyObject **regs = new_regs(m, entry);
         int node = regs != NULL ? gd_guard_eval(entry, regs) : -1;
+        PyObject *values = node >= 0 && varied != NULL ? gd_varied_values(entry, regs, node, m->last) : NULL;
+        if (values != NULL && PyList_Append(varied, values) < 0) {
+            PyErr_Clear();
+        }
+        Py_XDECREF(values);
         PyObject *text = node >= 0 ? gd_guard_failure_text(entry, node, regs) : NULL;
         if (text != NULL) {
             gd_frame_cache_failed(cache, text);
@@ -110,6 +119,13 @@ collect_failures(const miss *m)
     }
     PyErr_Clear();
     return list;
+}
+
+static void
+drop_reasons(miss *m)
+{
+    Py_CLEAR(m->failures);
+    Py_CLEAR(m->varied);
 }
 
 /* ---- may this call be translated? ---- */
@@ -162,7 +178,7 @@ refusal(PyThreadState *tstate, const miss *m)
 static PyObject *
 tell(const miss *m, const char *callback, int limit)
 {
-    PyObject *failures = m->failures != NULL ? Py_NewRef(m->failures) : collect_failures(m);
+    PyObject *failures = m->failures != NULL ? Py_NewRef(m->failures) : collect_failures(m, NULL);
     PyObject *first = m->cache->nslots > 0 && m->slots[0] != NULL ? (PyObject *)Py_TYPE(m->slots[0]) : Py_None;
     PyObject *info =
         Py_BuildValue("{s:O,s:O,s:O,s:O,s:i,s:i,s:O,s:O}", "owner", m->owner, "function", m->function, "code",
@@ -216,7 +232,7 @@ tell_user(const miss *m, const char *callback)
 }
 
 /* Reports whether one more entry is allowed. Evicts entries to make room if the settings say so. Collects the
- * failure reasons of all entries first, those of evicted ones included. */
+ * failure reasons of all entries first, those of evicted ones included, and the values for which they failed. */
 static int
 room_for_entry(miss *m)
 {
@@ -235,7 +251,12 @@ room_for_entry(miss *m)
             return 0;
         }
     }
-    m->failures = cache->nentries > 0 ? collect_failures(m) : NULL;
+    m->last = cache->nentries > 0 && cache->nentries + 1 >= limit;
+    if (cache->nentries > 0) {
+        m->varied = PyList_New(0);
+        PyErr_Clear();
+        m->failures = collect_failures(m, m->varied);
+    }
     while (cache->nentries >= limit) {
         gd_frame_cache_evict(cache);
     }
@@ -255,10 +276,11 @@ translate_by_callback(const gd_request *q, gd_reply *reply)
     }
     PyObject *request = slots == NULL
                             ? NULL
-                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O}", "owner", q->owner, "options",
+                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O,s:O,s:i}", "owner", q->owner, "options",
                                             q->options, "function", q->function, "cache", q->cache, "slots", slots,
                                             "nargs", (unsigned long)q->nargs, "kind", q->kind, "nentries", q->nentries,
-                                            "failures", q->failures != NULL ? q->failures : Py_None);
+                                            "failures", q->failures != NULL ? q->failures : Py_None, "varied",
+                                            q->varied != NULL ? q->varied : Py_None, "last", (int)q->last);
     PyObject *callback = Py_NewRef(gd_runtime.translate_callback);
     PyObject *answer = request != NULL ? PyObject_CallOneArg(callback, request) : NULL;
     Py_DECREF(callback);
@@ -297,6 +319,8 @@ translate(const miss *m, gd_reply *reply)
         .kind = m->kind,
         .nentries = (int32_t)m->cache->nentries,
         .failures = m->failures,
+        .varied = m->varied,
+        .last = m->last,
     };
     reply->status = GD_PASS;
     reply->entry = NULL;
@@ -377,6 +401,7 @@ static int
 run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **result)
 {
     int added = gd_frame_cache_add(m->cache, entry);
+    gd_varied_made_for(entry, m->slots);
     end_mark(m);
     if (added < 0) {
         gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
@@ -457,7 +482,7 @@ serve_marked(PyThreadState *tstate, miss *m, PyObject **result)
     m->others = gd_py_others_run(tstate);
     unsigned errors = gd_thread.internal_errors;
     if (GD_UNLIKELY(gd_runtime.tells) && tell_user(m, "compile_start") < 0) {
-        Py_XDECREF(m->failures);
+        drop_reasons(m);
         return raising(m, result);
     }
     translate_marked(tstate, m, &reply);
@@ -475,7 +500,7 @@ serve_marked(PyThreadState *tstate, miss *m, PyObject **result)
             PyErr_Restore(type, value, traceback);
         }
     }
-    Py_XDECREF(m->failures);
+    drop_reasons(m);
     int how = GD_RUN_ORIGINAL;
     switch (reply.status) {
     case GD_OK:
@@ -544,7 +569,8 @@ int
 gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
               int kind, PyObject *const *slots, PyObject **result)
 {
-    miss m = {cache, root, owner, function, slots, NULL, kind, 0, gd_hold_signals(), 0, 0};
+    miss m = {.cache = cache, .root = root, .owner = owner, .function = function, .slots = slots, .kind = kind,
+              .held = gd_hold_signals()};
     int how = serve(tstate, &m, result);
     end_hold(&m);
     return how;

@@ -266,8 +266,8 @@ predicate_holds(PyObject *predicate, PyObject *v)
 /* Reports whether the tensors are distinct. They were distinct at the last call, so only tensors whose
  * address has changed since then are compared: usually none of a module's parameters. One guard for each
  * pair would be 238,000 guards for a module of 690 parameters. */
-static int
-tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
+int
+gd_tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
 {
     gd_tensor_check *first = e->tensors + node->a, *end = first + node->b;
     int changed = 0;
@@ -300,7 +300,7 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
     if (node->flags & GD_FLAG_STATE && !gd_torch_state_equal(e->torch_state)) {
         return TENSORS_FAIL;
     }
-    if (node->flags & GD_FLAG_DISTINCT && !tensors_distinct(e, node, regs)) {
+    if (node->flags & GD_FLAG_DISTINCT && !gd_tensors_distinct(e, node, regs)) {
         return TENSORS_FAIL;
     }
     const gd_tensor_check *check = e->tensors + node->a, *end = check + node->b;
@@ -327,6 +327,26 @@ tensors_hold(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs, int 
         }
     }
     return TENSORS_CALLED;
+}
+
+int
+gd_guard_node_runs(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs)
+{
+    PyObject *v = regs[node->src], *value;
+    switch (node->op) {
+#define X(name, is_access, class_a, class_b, text) \
+    case GD_OP_##name: \
+        if (is_access) { \
+            value = fetch(e, node, v, GD_OP_##name); \
+            regs[node->dst] = value; \
+            return value != NULL; \
+        } \
+        return holds(e, node, v, regs, GD_OP_##name);
+        GD_GUARD_OPS(X)
+#undef X
+    default:
+        return 0;
+    }
 }
 
 /* During a Python call (for PY_CHECK, or for a tensor that only Python can read) anything may happen:

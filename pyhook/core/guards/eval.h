@@ -12,4 +12,11 @@
  * can be moved down to regs[nslots + i] in place; regs is then the argument array of `function`. */
 int gd_guard_eval(gd_GuardedCode *e, PyObject **regs);
 
+/* Runs one node of the program, other than PY_CHECK, TENSORS and those that follow TENSORS. Its source register has a
+ * value. Returns 1 if the node holds. An access node that fails writes NULL. */
+int gd_guard_node_runs(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs);
+
+/* Reports whether the tensors of a TENSORS node that are marked GD_TENSOR_DISTINCT are distinct objects. */
+int gd_tensors_distinct(const gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs);
+
 #endif

@@ -84,6 +84,8 @@ typedef struct gd_GuardedCode {
     uint32_t ntb_rows, nconsts, ntensors, ncaches, nkept;
     /* per register: how many memos ended because its object changed; NULL until the first memo */
     uint8_t *memo_stale;
+    /* the objects in the slots of the call the entry was made for, or NULL; only compared, since they may be dead */
+    uintptr_t *made_for;
     void *torch_state; /* snapshot that the TENSORS node compares; torch/torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;

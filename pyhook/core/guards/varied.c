@@ -1,0 +1,164 @@
+/* Values that differ between calls: see guards/varied.h. */
+#include "guards/varied.h"
+
+#include "guards/eval.h"
+#include "guards/tensor.h"
+#include "torch/torch_state.h"
+
+/* The state of one description. regs is a copy, in which a register is NULL if its value was not fetched or failed a
+ * check. */
+typedef struct {
+    gd_GuardedCode *entry;
+    PyObject **regs;
+    PyObject *parts, *tensors; /* strong lists */
+    int any;
+} description;
+
+/* Reports whether the node compares an int or a float with one of the same type. */
+static int
+compares_number(const gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
+{
+    if (node->op != GD_OP_EQUALS) {
+        return 0;
+    }
+    PyTypeObject *type = Py_TYPE(e->consts[node->a]);
+    return (type == &PyLong_Type || type == &PyFloat_Type) && Py_TYPE(v) == type;
+}
+
+/* Returns the mask of the compared dimensions whose sizes differ. */
+static unsigned
+differing_sizes(const gd_tensor_check *c, PyObject *v)
+{
+    const int64_t *sizes = (const int64_t *)(gd_tensor_impl(v) + gd_tensor_layout.sizes);
+    unsigned mask = 0;
+    for (unsigned rest = c->size_mask; rest != 0; rest &= rest - 1) {
+        int i = __builtin_ctz(rest);
+        mask |= sizes[i] != c->sizes[i] ? 1u << i : 0;
+    }
+    return mask;
+}
+
+/* Appends an item to the list. item: stolen, or NULL with an exception set. Returns 0, or -1 with an exception set. */
+static int
+append(PyObject *list, PyObject *item)
+{
+    int failed = item == NULL || PyList_Append(list, item) < 0;
+    Py_XDECREF(item);
+    return failed ? -1 : 0;
+}
+
+/* Describes the TENSORS node. Returns 1; 0 if the entry says nothing; -1 with an exception set. */
+static int
+tensors(description *d, const gd_guard_node *node)
+{
+    gd_GuardedCode *e = d->entry;
+    if (node->flags & GD_FLAG_STATE && !gd_torch_state_equal(e->torch_state) && !d->any) {
+        return 0;
+    }
+    if (node->flags & GD_FLAG_DISTINCT && !d->any && !gd_tensors_distinct(e, node, d->regs)) {
+        return 0;
+    }
+    for (uint32_t i = 0; i < node->b; i++) {
+        const gd_tensor_check *check = e->tensors + node->a + i;
+        PyObject *v = d->regs[check->reg];
+        int differs = v == NULL || check->state != NULL ? GD_TENSOR_TYPE : gd_tensor_check_field(check, v);
+        if (differs == GD_TENSOR_SIZES || differs == GD_TENSOR_STRIDES) {
+            if (append(d->tensors, Py_BuildValue("(II)", (unsigned)(node->a + i), differing_sizes(check, v))) < 0) {
+                return -1;
+            }
+        }
+        else if (differs && !d->any) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Runs the nodes from the second one up to those that read sizes, past comparisons of values. Results are those of
+ * tensors(). `failed` is the first node that failed. */
+static int
+run(description *d, int failed)
+{
+    gd_GuardedCode *e = d->entry;
+    for (int i = 1; i < (int)e->nnodes - e->nlate; i++) {
+        const gd_guard_node *node = &e->nodes[i];
+        PyObject *v = d->regs[node->src];
+        if (node->op == GD_OP_TENSORS) {
+            return tensors(d, node);
+        }
+        if (v == NULL || (node->op == GD_OP_PY_CHECK && i < failed)) {
+            continue;
+        }
+        if (node->op == GD_OP_PY_CHECK || !gd_guard_node_runs(e, node, d->regs)) {
+            if (compares_number(e, node, v)) {
+                if (append(d->parts, PyLong_FromUnsignedLong(e->node_parts[i])) < 0) {
+                    return -1;
+                }
+            }
+            else if (!d->any) {
+                return 0;
+            }
+            else if (node->op != GD_OP_PY_CHECK) {
+                d->regs[node->src] = NULL; /* what later nodes read from it may not be what they expect */
+            }
+        }
+    }
+    return 1;
+}
+
+/* Returns a new list of the slots that hold other objects than in the call the entry was made for. */
+static PyObject *
+moved_slots(const gd_GuardedCode *e, PyObject *const *slots)
+{
+    PyObject *list = PyList_New(0);
+    for (uint32_t i = 0; list != NULL && e->made_for != NULL && i < e->nslots; i++) {
+        if (e->made_for[i] != (uintptr_t)slots[i] && append(list, PyLong_FromUnsignedLong(i)) < 0) {
+            Py_CLEAR(list);
+        }
+    }
+    return list;
+}
+
+PyObject *
+gd_varied_values(gd_GuardedCode *e, PyObject **regs, int failed, int any)
+{
+    if (failed < 1 || (uint32_t)failed >= e->nnodes || !e->valid) {
+        return NULL;
+    }
+    int op = e->nodes[failed].op;
+    if (!any && op != GD_OP_EQUALS && op != GD_OP_TENSORS && op != GD_OP_SHAPE_ENV) {
+        return NULL;
+    }
+    int collects = PyGC_Disable(); /* a finalizer could free what the registers hold */
+    size_t given = (size_t)e->nslots + 2;
+    description d = {e, PyMem_Calloc(Py_MAX(e->nregs, given), sizeof(PyObject *)), PyList_New(0), PyList_New(0), any};
+    PyObject *moved = moved_slots(e, regs), *out = NULL;
+    if (d.regs != NULL && d.parts != NULL && d.tensors != NULL && moved != NULL) {
+        memcpy(d.regs, regs, given * sizeof(PyObject *));
+        if (run(&d, failed) > 0 && PyList_GET_SIZE(d.parts) + PyList_GET_SIZE(d.tensors) > 0) {
+            out = PyTuple_Pack(4, e, d.parts, d.tensors, moved);
+        }
+    }
+    PyErr_Clear();
+    PyMem_Free(d.regs);
+    Py_XDECREF(d.parts);
+    Py_XDECREF(d.tensors);
+    Py_XDECREF(moved);
+    if (collects) {
+        PyGC_Enable();
+    }
+    return out;
+}
+
+void
+gd_varied_made_for(gd_GuardedCode *e, PyObject *const *slots)
+{
+    uintptr_t *all = PyMem_Realloc(e->made_for, Py_MAX(e->nslots, 1) * sizeof(*all));
+    if (all == NULL) {
+        return;
+    }
+    for (uint32_t i = 0; i < e->nslots; i++) {
+        all[i] = (uintptr_t)slots[i];
+    }
+    e->made_for = all;
+}

@@ -1,0 +1,24 @@
+/* Which values differ from those that an entry was made for. */
+#ifndef GD_GUARD_VARIED_H
+#define GD_GUARD_VARIED_H
+
+#include "guards/guarded_code.h"
+
+/* Describes the values of an entry that did not serve a call, if it failed for values alone: for an int or a float of
+ * another value, for a tensor's sizes or strides, or for a condition on sizes. `failed` is the result of
+ * gd_guard_eval, and regs is laid out as for it. If `any` is set, values are described that differ among other
+ * failures.
+ *
+ * Returns a new tuple (entry, parts, tensors, moved), or NULL without an exception if there is nothing to describe:
+ *   parts    the part of each EQUALS node whose int or float differs
+ *   tensors  (number of the tensor in the program, mask of the dimensions whose sizes differ) for each tensor
+ *   moved    the slots that hold another object than in the call the entry was made for
+ *
+ * Runs no Python code. A PY_CHECK node after the failed one has not run in this call, so the entry says nothing
+ * unless `any` is set; then the node is left out. The same holds for tensors that only Python can read. */
+PyObject *gd_varied_values(gd_GuardedCode *e, PyObject **regs, int failed, int any);
+
+/* Records the objects in the slots of the call for which the entry was made. If memory is out, none is recorded. */
+void gd_varied_made_for(gd_GuardedCode *e, PyObject *const *slots);
+
+#endif
