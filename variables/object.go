@@ -600,7 +600,7 @@ func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value Variabl
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")
 	}
-	v, err := Realize(tx, value)
+	v, err := Argument(tx, value)
 	if err != nil {
 		return err
 	}

@@ -269,7 +269,7 @@ func (o *ObjectVariable) holdsAlready(tx Translator, name string, value Variable
 	if l, ok := value.(*LazyVariable); ok && l.real == nil && !tx.World().IsTensor(l.obj) {
 		return false, nil // value has not been read; it may be a list that is only appended to
 	}
-	v, err := Realize(tx, value)
+	v, err := Argument(tx, value)
 	if err != nil {
 		return false, err
 	}
