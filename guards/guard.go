@@ -63,6 +63,11 @@ func (s GuardSource) String() string {
 // IsNNModule reports whether the value is read from inside an nn.Module.
 func (s GuardSource) IsNNModule() bool { return s == SourceLocalNNModule || s == SourceGlobalNNModule }
 
+// FamilyInNNModule is IsNNModule for the name of a family.
+func FamilyInNNModule(name string) bool {
+	return name == SourceLocalNNModule.String() || name == SourceGlobalNNModule.String()
+}
+
 // IsLocal reports whether the value is reached from the frame's locals.
 func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLocalNNModule }
 

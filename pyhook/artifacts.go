@@ -101,7 +101,11 @@ func (t *translation) show(why error) {
 		}
 	}
 	if failures := t.request.failures; failures != nil && wanted&(showRecompiles|showRecompilesVerbose) != 0 {
-		say(showRecompiles, "recompiles", t.ask("recompiles", t.frame.Function, object(failures), t.firstType()))
+		text := t.ask("recompiles", t.frame.Function, object(failures), t.firstType())
+		for _, place := range t.fixed() {
+			text += "\n    the last entry still compares " + place
+		}
+		say(showRecompiles, "recompiles", text)
 		if wanted&showRecompilesVerbose != 0 {
 			say(showRecompilesVerbose, "recompiles_verbose", t.allFailures())
 		}

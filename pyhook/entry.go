@@ -99,6 +99,10 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		report(s, err)
 		return C.GD_PASS, nil
 	}
+	if f.Varied, err = readVaried(s, req, f); err != nil {
+		report(s, err)
+		return C.GD_PASS, nil
+	}
 	started := time.Now()
 	inst := &installer{owner: object(req.owner), globals: globals, builtins: builtins}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}

@@ -27,13 +27,7 @@ type translation struct {
 // infoDict returns the record of a translation that explain() shows: counts, breaks, inlined callees, graph
 // text.
 func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
-	names := func(list []string) py.Object {
-		out := make([]py.Object, len(list))
-		for i, n := range list {
-			out[i] = s.Str(n)
-		}
-		return s.Tuple(out...)
-	}
+	names := func(list []string) py.Object { return strTuple(s, list) }
 	graph := ""
 	if r.GraphText != nil && r.NumOps > 0 && r.NumOps <= 200 {
 		graph = r.GraphText()
@@ -66,6 +60,15 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},
 		[2]py.Object{s.Name("skipped"), s.Str(r.Skipped)},
 	)
+}
+
+// strTuple returns a tuple of str.
+func strTuple(s *py.Scope, list []string) py.Object {
+	out := make([]py.Object, len(list))
+	for i, n := range list {
+		out[i] = s.Str(n)
+	}
+	return s.Tuple(out...)
 }
 
 // guardKinds returns the guards of the program's parts, in the form that godynamo._explain.guard_objects reads.
@@ -185,6 +188,7 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 		[2]py.Object{s.Name("breaks"), s.Tuple(breaks...)},
 		[2]py.Object{s.Name("positions"), positionsTuple(s, broken)},
 		[2]py.Object{s.Name("info"), info},
+		[2]py.Object{s.Name("fixed"), strTuple(s, t.fixed())},
 		[2]py.Object{s.Name("first_type"), t.firstType()},
 	)
 }

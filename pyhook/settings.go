@@ -59,6 +59,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	full := py.GoString(mode) == "full"
 	out.FullGuards = !inline || full
 	out.AnySize = flag(options, "any_size")
+	out.Dynamic = dynamic == py.True()
 	out.SymbolicSizes = dynamic != py.False() && !full && !flag(options, "fixes_sizes")
 	out.MaxSteps, out.InlineDepth = 200_000, 100
 	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,

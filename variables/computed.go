@@ -2,6 +2,7 @@ package variables
 
 import (
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -25,6 +26,9 @@ type ComputedVariable struct {
 	limit int64
 	// cond is the condition on sizes that a bool computes, or nil.
 	cond *sym.Cond
+	// passed has the places of the floats passed to the frame from which the value is computed, if it is computed from
+	// such floats, ints passed to the frame, and constants alone.
+	passed []string
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }
@@ -39,7 +43,8 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
 // Truth implements Truther. It breaks the graph, since the value is computed at run time.
-func (v *ComputedVariable) Truth(Translator) (bool, error) {
+func (v *ComputedVariable) Truth(tx Translator) (bool, error) {
+	v.looked(tx)
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
 		" that each call computes", DataDependent: true}
 }
@@ -48,13 +53,55 @@ func (v *ComputedVariable) Truth(Translator) (bool, error) {
 // stack.
 func compute(tx Translator, class py.Object, operands []VariableTracker,
 	emit func(e Emitter) error) (*ComputedVariable, error) {
-	v := &ComputedVariable{Type: class}
+	v := &ComputedVariable{Type: class, passed: passedFloats(tx, operands)}
 	slot, err := tx.Output().Compute(tx, operands, false, emit)
 	if err != nil {
 		return nil, err
 	}
 	SetSlot(v, slot)
 	return v, nil
+}
+
+// NewPassed returns the tracker of a float that was passed to the frame and differs between calls.
+func NewPassed(obj py.Object, src guards.Source) *ComputedVariable {
+	return &ComputedVariable{Base: Base{Src: src}, Type: obj.Type(), passed: []string{src.Name()}}
+}
+
+// IsPassed reports whether v is a number that another call computes from constants, if its places hold constants.
+func IsPassed(v VariableTracker) bool {
+	x, ok := v.(*ComputedVariable)
+	return ok && x.passed != nil
+}
+
+// passedFloats returns ComputedVariable.passed for the result of an operation.
+func passedFloats(tx Translator, operands []VariableTracker) []string {
+	out := []string{}
+	for _, v := range operands {
+		switch x := v.(type) {
+		case *ConstantVariable:
+		case *ComputedVariable:
+			if x.passed == nil {
+				return nil
+			}
+			out = append(out, x.passed...)
+		case *SymNodeVariable:
+			if !tx.World().passedInts(x.Size) {
+				return nil
+			}
+		default:
+			return nil
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// looked records that the program has looked at a number computed from floats passed to the frame.
+func (v *ComputedVariable) looked(tx Translator) {
+	if len(v.passed) > 0 {
+		w := tx.World()
+		w.FloatLooks = append(w.FloatLooks, v.passed...)
+	}
 }
 
 // ComputedBefore returns the tracker of a value that the frame computed before the last graph break. It returns nil if
@@ -96,6 +143,7 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 	switch x := v.(type) {
 	case *ComputedVariable:
 		t = x.Type
+		x.looked(tx)
 	case *ConstantVariable:
 		t = x.Value.Type()
 	case *SymNodeVariable:
@@ -487,5 +535,6 @@ func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 
 // AsProxy implements Proxy. It is called for a number in a container that is an operand, and breaks the graph.
 func (v *ComputedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	v.looked(tx)
 	return nil, unsupported(exc.CallUnsupported, "%s within an operand of the graph", Describe(tx, v))
 }

@@ -34,6 +34,8 @@ type symbolic struct {
 	// run time that were computed from sizes; with FixesOpaque, sizes are fixed instead.
 	SizeLooks, Opaque int
 	FixesOpaque       bool
+	// FloatLooks lists the places of floats that code has looked at without knowing their values.
+	FloatLooks []string
 }
 
 // Env returns the symbols, and the facts about them.
@@ -51,6 +53,28 @@ func (w *World) NewSymbol(src guards.Source, info sym.Info) *SymNodeVariable {
 	w.nodes[s] = v
 	w.symbols = append(w.symbols, v)
 	return v
+}
+
+// passedInts reports whether a size is computed from ints passed to the frame alone.
+func (w *World) passedInts(s sym.Size) bool {
+	l := &sizeLeaves{world: w, ints: true}
+	w.Env().Write(s, l)
+	return l.ints
+}
+
+// sizeLeaves implements sym.Writer. ints is false once a symbol is no int passed to the frame.
+type sizeLeaves struct {
+	world *World
+	ints  bool
+}
+
+func (*sizeLeaves) Begin(sym.Op) {}
+func (*sizeLeaves) Const(int64)  {}
+func (*sizeLeaves) Apply(sym.Op) {}
+func (l *sizeLeaves) Symbol(s sym.Symbol) {
+	src := l.world.SymbolOf(s).Src
+	_, size := src.(*guards.TensorPropertySource)
+	l.ints = l.ints && src != nil && !size
 }
 
 // Adopt makes the tracker of a symbol that a rule for sizes has made.
@@ -217,7 +241,8 @@ func (v *SymNodeVariable) computed(tx Translator) (*ComputedVariable, error) {
 		return nil, err
 	}
 	tx.World().Opaque++
-	c := &ComputedVariable{Base: Base{Src: v.Src, slot: v.slot}, Type: tx.World().Builtin("int")}
+	c := &ComputedVariable{Base: Base{Src: v.Src, slot: v.slot}, Type: tx.World().Builtin("int"),
+		passed: passedFloats(tx, []VariableTracker{v})}
 	if v.Node != nil {
 		var err error
 		if c, err = compute(tx, c.Type, []VariableTracker{v}, func(e Emitter) error { return e.Load(v) }); err != nil {

@@ -54,6 +54,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			return nil, &exc.SkipFrame{Code: exc.LeftOut}
 		}
 		log := newSpeculationLog()
+		var first *broken
 		restarts := maxRestarts
 		if opts.PythonOps {
 			restarts = maxPythonRestarts
@@ -86,12 +87,25 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 					stateless: log.stateless}
 				continue
 			}
-			if _, again := err.(*exc.RestartAnalysis); !again {
+			_, again := err.(*exc.RestartAnalysis)
+			if again && oneGraph && log.last != nil {
+				again, err = false, log.last
+			}
+			if again {
+				continue
+			}
+			if first != nil {
+				return first.orBetter(r, err, log), nil
+			}
+			if !f.mayBeBetter(r, err, compilerFn) {
 				return r, err
 			}
-			if oneGraph && log.last != nil {
-				return nil, log.last
+			if err == nil {
+				first = &broken{r, log.earliest()}
 			}
+			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
+			log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
+				stateless: log.stateless}
 		}
 		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}
@@ -432,7 +446,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		NeedsHook:  c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph,
-		GraphText: o.GraphText, GraphSizes: o.graphSizes,
+		Fixed: o.symbols.fixed, GraphText: o.GraphText, GraphSizes: o.graphSizes,
 		Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone

@@ -27,6 +27,10 @@ type Frame struct {
 	// Origin is nil unless the frame is resumed. A resumed frame is translated from the user's own code. It starts at
 	// an instruction in the middle, with values on the stack.
 	Origin *Origin
+	// Varied has the places whose values have differed between calls.
+	Varied Varied
+	// hasVaried is set once a translation has read such a place.
+	hasVaried bool
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is computed
 	// before anything reads the slots, and nil until then.
 	loud map[int]bool
@@ -66,15 +70,18 @@ type Options struct {
 	TakesApart bool // the backend traces operators with AOTAutograd
 	// SymbolicSizes allows the sizes of tensors to be symbols; see graph_symbols.go.
 	SymbolicSizes bool
-	AnySize       bool // the backend's compiled graphs run at any sizes, so graphs may have ints as inputs
-	FullGuards    bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	ReuseLayers   bool // if modules are equal, repeat the operations of an earlier one; see layers
-	CheckTypes    bool // check return values against the user's annotations
-	MaxSteps      int  // maximum number of instructions between two operations, inlined instructions included
-	InlineDepth   int
-	Explain       bool   // record in the result which instructions were captured
-	Clock         *Clock // measures the translation; nil if it is not measured
-	Steps         *Steps // receives every executed instruction; may be nil
+	// Dynamic is set for optimize(dynamic=True): ints and floats that are arguments of the frame may differ between
+	// calls.
+	Dynamic     bool
+	AnySize     bool // the backend's compiled graphs run at any sizes, so graphs may have ints as inputs
+	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
+	ReuseLayers bool // if modules are equal, repeat the operations of an earlier one; see layers
+	CheckTypes  bool // check return values against the user's annotations
+	MaxSteps    int  // maximum number of instructions between two operations, inlined instructions included
+	InlineDepth int
+	Explain     bool   // record in the result which instructions were captured
+	Clock       *Clock // measures the translation; nil if it is not measured
+	Steps       *Steps // receives every executed instruction; may be nil
 	// Allowed is a Python function that reports whether a code object may be translated or inlined
 	// (godynamo._translator.bisect). A null Allowed accepts all code.
 	Allowed py.Object
@@ -193,7 +200,8 @@ type Result struct {
 	Reused      int        // number of module calls replaced by the operations of an equal layer
 	PythonOps   []PythonOp // the graph's Python operations, by callee
 	ResumeNames []string
-	Text        string   // text of the guards
+	Text        string // text of the guards
+	Fixed       []FixedSize
 	Nothing     bool     // there is nothing to capture
 	Skipped     string   // reason why the whole frame is left to CPython
 	Account     *Account // set with Options.Explain, unless nothing was captured

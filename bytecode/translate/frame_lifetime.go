@@ -61,7 +61,7 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		return local && o.frame.Origin != nil
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
-		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable:
+		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable, *variables.SymNodeVariable:
 		return false
 	}
 	if variables.Materialized(v) {

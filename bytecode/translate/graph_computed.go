@@ -110,7 +110,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	if !ok {
 		return nil, nil
 	}
-	if !o.backend.Inline() || !x.TakesNumber(tx, operation) {
+	if !o.backend.Inline() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of %s", operation, variables.Describe(tx, x))
 	}
 	if n := o.computed.nodeOf[x]; n != nil {

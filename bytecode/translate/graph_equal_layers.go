@@ -398,6 +398,11 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 		}
 		reads = append(reads, moved)
 	}
+	for _, v := range o.symbols.passed {
+		if below(v.Source()) {
+			return nil, nil // a repeated layer would use this module's ints and floats
+		}
+	}
 	for _, t := range o.inputs {
 		if t.Source() == nil || !below(t.Source()) {
 			continue

@@ -24,6 +24,8 @@ type symbols struct {
 	values map[*fxgraph.Node]*variables.SymNodeVariable // placeholders that represent sizes
 	read   map[*fxgraph.Node]*variables.SymNodeVariable // operations of the graph whose results are ints
 	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
+	passed map[string]variables.VariableTracker         // ints and floats whose places have varied, by place
+	fixed  []FixedSize                                  // sizes of tensors that have varied
 }
 
 // dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor
@@ -224,6 +226,7 @@ func (o *OutputGraph) guardSizes() error {
 		return nil
 	}
 	env := o.world.Env()
+	lines := o.fixingLines()
 	fixed, records := env.Essential()
 	for s, at := range o.symbols.dims {
 		n, ok := fixed[sym.Symbol(s)]
@@ -236,8 +239,13 @@ func (o *OutputGraph) guardSizes() error {
 			a := o.tensorArgs[at.tensor]
 			a.StaticSizes |= 1 << at.dim
 			a.Fields |= fieldSizes | fieldRank
+			if o.frame.Varied.Dims[at.tensor.Source().Name()]&(1<<at.dim) != 0 {
+				o.symbols.fixed = append(o.symbols.fixed, FixedSize{at.src.Name(), lines[sym.Symbol(s)]})
+			}
 		default:
-			o.AddGuards(guards.EqualsMatch(at.src, o.Const(o.scope.Int(n).Type()), o.Const(o.scope.Int(n)))...)
+			for _, g := range guards.EqualsMatch(at.src, o.Const(o.scope.Int(n).Type()), o.Const(o.scope.Int(n))) {
+				o.AddGuards(g.At(lines[sym.Symbol(s)]))
+			}
 		}
 	}
 	for _, r := range records {
@@ -259,6 +267,33 @@ func (o *OutputGraph) guardSizes() error {
 		o.AddGuards(g)
 	}
 	return nil
+}
+
+// FixedSize is a size that a translation compares with a constant, and the user's line that needs the constant.
+type FixedSize struct {
+	Place string
+	Line  guards.UserLine
+}
+
+// fixingLines returns, for each symbol, the user's line that first recorded that an expression of it has one value.
+func (o *OutputGraph) fixingLines() map[sym.Symbol]guards.UserLine {
+	env, out := o.world.Env(), map[sym.Symbol]guards.UserLine{}
+	for _, r := range env.Records() {
+		left, rel, right, ok := env.Sides(r.Cond)
+		line, known := r.Why.(guards.UserLine)
+		if !ok || rel != sym.EQ || !known {
+			continue
+		}
+		w := &symbolLister{}
+		env.Write(left, w)
+		env.Write(right, w)
+		for _, s := range w.found {
+			if _, earlier := out[s]; !earlier {
+				out[s] = line
+			}
+		}
+	}
+	return out
 }
 
 // rankGuard adds the guard on the number of dimensions, which reading a size requires.

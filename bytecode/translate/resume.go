@@ -654,7 +654,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	code.Instructions = append(prologue, body...)
 	origin := &Origin{Code: tx.d.object, Target: tx.d.index[target], Params: params, Stack: shape,
 		Computed: tx.paramsWhere(params, stack, func(v variables.VariableTracker) bool {
-			return variables.IsComputedPlain(tx, v)
+			return variables.IsComputedPlain(tx, v) && !variables.IsPassed(v)
 		}),
 		Sizes: tx.paramsWhere(params, stack, func(v variables.VariableTracker) bool {
 			x, ok := v.(*variables.SymNodeVariable)

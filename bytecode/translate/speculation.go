@@ -25,6 +25,7 @@ type SpeculationLog struct {
 	// this was tried, since an attempt that computes such values broke the graph there.
 	fixesOpaque bool
 	opaqueTried map[int]bool
+	floats      floatLog
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
@@ -63,8 +64,9 @@ func (l *SpeculationLog) add(step int, err error) error {
 }
 
 // withConstants reports whether another attempt with constants in place of sizes may get past the graph break at this
-// step. It requests that attempt. looks is the value of World.SizeLooks before the step.
-func (o *OutputGraph) withConstants(step, looks int) bool {
+// step. It requests that attempt. looks is the value of World.SizeLooks before the
+// step, and floatLooks the length of World.FloatLooks.
+func (o *OutputGraph) withConstants(step, looks, floatLooks int) bool {
 	l, w := o.log, o.world
 	switch {
 	case o.steps == step && w.SizeLooks != looks && !l.fixed[step]:
@@ -82,7 +84,7 @@ func (o *OutputGraph) withConstants(step, looks int) bool {
 		l.fixesOpaque, l.opaqueTried[step] = true, true
 		return true
 	}
-	return false
+	return o.withConstantFloats(step, floatLooks)
 }
 
 // maxOpaqueTried bounds the attempts without values that are computed from sizes.

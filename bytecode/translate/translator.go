@@ -113,6 +113,9 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 		*guards.CellSource:
 		tx.out.Reads(src)
 	}
+	if v := tx.out.varied(obj, src); v != nil {
+		return v
+	}
 	return variables.NewLazy(obj, src)
 }
 
@@ -294,7 +297,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		return tx.failed(step, inst, h, err)
 	}
 	tx.ip++
-	looks := o.world.SizeLooks
+	looks, floatLooks := o.world.SizeLooks, len(o.world.FloatLooks)
 	if o.log.fixed[step] {
 		o.world.FixesSizes++
 		defer func() { o.world.FixesSizes-- }()
@@ -313,7 +316,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			err = overlooked
 		}
 	}
-	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks) {
+	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks, floatLooks) {
 		return &exc.RestartAnalysis{Reason: err.Error()}
 	}
 	if err != nil {

@@ -61,7 +61,8 @@ def translated(info: dict[str, Any]) -> None:
     ``info`` is the record, with these keys: status ("ok", "skipped", or "later" if only the next call can be
     translated), reason, code (the code object of the frame), function (the transformed one, or None), owner (whose
     entries these are), kind (an index of _KINDS in _observe/trace.py), entries (the number of earlier ones), failures
-    (why the earlier entries did not serve the call, or None), seconds, breaks, info (a dict about the entry, or None).
+    (why the earlier entries did not serve the call, or None), seconds, breaks, info (a dict about the entry, or None),
+    fixed (what the last entry of a code object compares with constants, although it has differed between calls).
     A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
@@ -88,6 +89,12 @@ def translated(info: dict[str, Any]) -> None:
         records.append(info)
     for listener in listeners:
         listener(info)
+    if info.get("fixed"):
+        log.info(
+            "%s: the last entry that config.cache_size_limit allows still compares %s",
+            _where(info["code"]),
+            ", ".join(info["fixed"]),
+        )
     if info["status"] != "ok":
         log.debug("%s runs in CPython: %s", _where(info["code"]), info["reason"])
 

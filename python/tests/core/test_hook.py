@@ -475,7 +475,7 @@ def test_a_full_cache_without_anything_to_capture_is_no_matter_for_a_warning(cap
         return n + 1
 
     def tensor(x, n):
-        return x + n
+        return x + len(range(n))
 
     with godynamo.optimize(cache_size_limit=2):
         for value in (1, "a", 2.0, b"", None, 1j):
