@@ -70,7 +70,8 @@ def test_int() -> None:
         2.75,
         Thing(),
     )
-    split(lambda x: x + int(x.sum()), x3(), at_most=2)
+    # The first graph has the int; the backend returns another callable, so the graph is captured again in two.
+    split(lambda x: x + int(x.sum()), x3(), at_most=3)
     raises(lambda: int("zz"))
     raises(lambda: int("9", 8))
     raises(lambda: int(2.5, 10))
