@@ -115,8 +115,8 @@ class ComptimeVar:
         return self._type
 
     def is_dynamic(self) -> bool:
-        """Return whether the value is symbolic: always False, as sizes and numbers are constants of a translation."""
-        return False
+        """Return whether the value is an int that differs between the calls that the translation serves."""
+        return self._kind == "SymNodeVariable" and not self._known
 
     def force_static(self) -> None:
         """Make the value a constant of the translation. Numbers already are. Raises TypeError for an unknown value."""

@@ -299,7 +299,7 @@ def many_cases(x):
 
 
 def times(x, n):
-    return x * n
+    return x * len(range(n))
 
 
 def skipped_itself(x):

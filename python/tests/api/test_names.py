@@ -256,7 +256,7 @@ def test_error_on_recompile_allows_the_first_translation_alone(x):
 
 
 def test_fail_on_recompile_limit_hit(x):
-    f = godynamo.optimize(lambda x, n: x + n)
+    f = godynamo.optimize(lambda x, n: x + n, dynamic=False)
     with config.patch(fail_on_recompile_limit_hit=True, recompile_limit=2):
         f(x, 1)
         f(x, 2)
@@ -284,7 +284,7 @@ def test_settings_can_be_saved_and_loaded():
 
 
 def test_disable_cache_limit(x):
-    f = godynamo.optimize(lambda x, n: x + n)
+    f = godynamo.optimize(lambda x, n: x + n, dynamic=False)
     with utils.disable_cache_limit():
         for n in range(12):
             f(x, n)

@@ -106,7 +106,7 @@ WHOLE_GRAPHS = frozenset(("a keyword", "a weight"))
 def test_the_warning_of_a_module_names_forward_and_what_the_user_called_it(case, backend, caplog):
     call, said = MODULES[case]
     model = Stack()
-    served = godynamo.optimize(backend=backend, cache_size_limit=2)(model)
+    served = godynamo.optimize(backend=backend, cache_size_limit=2, dynamic=False)(model)
     text = warned(caplog, lambda: [call(served, i) for i in range(3)])
     lines = text.splitlines()
     first = Stack.forward.__code__.co_firstlineno
@@ -161,7 +161,7 @@ FUNCTIONS: dict[str, tuple[Any, list[tuple[Any, ...]], str]] = {
 @pytest.mark.parametrize("case", FUNCTIONS)
 def test_the_warning_of_a_function(case, caplog):
     fn, calls, said = FUNCTIONS[case]
-    served = godynamo.optimize(cache_size_limit=2)(fn)
+    served = godynamo.optimize(cache_size_limit=2, dynamic=False)(fn)
     text = warned(caplog, lambda: [served(*args) for args in calls])
     assert re.search(rf"^ +{fn.__name__} \(test_reasons\.py:\d+\): {re.escape(said)}", text, re.MULTILINE), text
 
@@ -185,14 +185,14 @@ def test_values_longer_than_a_line_are_cut_and_the_name_stays(caplog):
 
 
 def test_many_entries_are_counted(caplog):
-    served = godynamo.optimize(cache_size_limit=reasons.MOST + 4)(number)
+    served = godynamo.optimize(cache_size_limit=reasons.MOST + 4, dynamic=False)(number)
     text = warned(caplog, lambda: [served(X, n) for n in range(reasons.MOST + 5)])
     assert text.count("number (test_reasons") == reasons.MOST and "and 4 more entries" in text
 
 
 def test_the_log_and_the_errors_say_the_same_lines(caplog):
     with caplog.at_level(logging.DEBUG, "godynamo.recompiles"):
-        served = godynamo.optimize(Stack())
+        served = godynamo.optimize(Stack(), dynamic=False)
         served(ones(2))
         served(ones(3))
     line = "input_ids: sizes expected (2, 3, 8), seen (3, 3, 8); pad to few sizes"

@@ -23,9 +23,9 @@ def _default_stance():
     callback.callback_handler.clear()
 
 
-def counted():
+def counted(**options):
     counter = CompileCounter()
-    return counter, godynamo.optimize(lambda x, n=1: x + n, backend=counter)
+    return counter, godynamo.optimize(lambda x, n=1: x + n, backend=counter, **options)
 
 
 def test_force_eager_runs_cpython_and_default_translates_again(x):
@@ -200,7 +200,7 @@ def test_callbacks_are_told_of_each_translation(x):
     told = []
     start = callback.on_compile_start(lambda args: told.append(("start", args)))
     callback.on_compile_end(lambda args: told.append(("end", args)))
-    _, f = counted()
+    _, f = counted(dynamic=False)
     f(x)
     f(x)
     f(x, 2)
