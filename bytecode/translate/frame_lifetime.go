@@ -59,9 +59,13 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 	case *variables.ClassVariable:
 		_, local := x.Source().(*guards.LocalSource)
 		return local && o.frame.Origin != nil
+	case *variables.SymNodeVariable:
+		if _, size := x.Source().(*guards.TensorPropertySource); x.Source() != nil && !size {
+			return false // an int that was passed to the frame
+		}
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
-		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable, *variables.SymNodeVariable:
+		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable:
 		return false
 	}
 	if variables.Materialized(v) {
