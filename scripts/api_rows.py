@@ -44,7 +44,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "compile",
                 "torch.compile",
                 "godynamo.compile(plain, backend='eager', fullgraph=True)(x).equal(x + 1)",
-                "torch.compiler.compile as well. Sizes are constants: dynamic and dynamic_shapes have no effect; "
+                "torch.compiler.compile as well. dynamic_shapes has no effect; "
                 "options={'guard_filter_fn': ...} is ignored with a warning",
             ),
             Row(
@@ -64,7 +64,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "export",
                 "torch._dynamo.export",
                 "godynamo.export(plain)(x).graph_module(x).equal(x + 1)",
-                "no constraints and no dynamic shapes; .guards holds texts",
+                "no constraints, and sizes are constants; .guards holds texts",
             ),
             Row(
                 "run",
@@ -214,7 +214,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 name,
                 torch,
                 f"godynamo.{name}(x, 0) is None",
-                "the mark is stored on the tensor, and torch.compile sees it; sizes are constants here",
+                "the mark is stored on the tensor, and torch.compile sees it",
             )
             for name, torch in (
                 ("mark_dynamic", "torch._dynamo.mark_dynamic"),
@@ -461,13 +461,13 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 f"config.{name}",
                 f"torch._dynamo.config.{name}",
                 f"godynamo.config.{name} is {value}",
-                "only this value is supported",
+                "True is the default" if name == "capture_scalar_outputs" else "",
             )
             for name, value in (
-                ("capture_scalar_outputs", False),
-                ("specialize_int", True),
-                ("specialize_float", True),
-                ("dynamic_shapes", False),
+                ("capture_scalar_outputs", True),
+                ("specialize_int", False),
+                ("specialize_float", False),
+                ("dynamic_shapes", True),
             )
         ]
         + [

@@ -563,7 +563,7 @@ func (w *nodeWriter) Apply(op sym.Op) {
 
 // CapturesNumbers implements variables.Output.
 func (o *OutputGraph) CapturesNumbers(floats bool) bool {
-	if o.bodies > 0 || !o.symbolizes() {
+	if o.bodies > 0 || !o.symbolizes() || o.opts.BreakAtNumbers {
 		return false
 	}
 	return o.backend.Inline() || !floats && !o.TakesApart()

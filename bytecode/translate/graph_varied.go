@@ -55,6 +55,7 @@ func (o *OutputGraph) varied(obj py.Object, src guards.Source) variables.Variabl
 
 func (o *OutputGraph) newVaried(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch {
+	case obj.Kind() == py.Int && o.opts.FixInts || obj.Kind() == py.Float && o.opts.FixFloats:
 	case obj.Kind() == py.Int && (o.backend.Inline() || o.opts.AnySize):
 		return o.intSymbol(obj, src)
 	case obj.Kind() == py.Float && o.backend.Inline() && !o.log.floats.constant[src.Name()]:

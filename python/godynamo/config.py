@@ -16,7 +16,6 @@ import contextlib
 import difflib
 import sys
 import types
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,13 +58,13 @@ fail_on_recompile_limit_hit: bool
 inline_depth_limit: int
 #: optimize() has no effect while this is set; GODYNAMO_DISABLE=1 sets it from the start
 disable: bool
-#: True: ``.item()`` stays in the graph
+#: True: ``.item()`` and ``.tolist()`` stay in the graph
 capture_scalar_outputs: bool
-#: True: int arguments are constants of the translation
+#: True: ints are constants of the translation, even if they change
 specialize_int: bool
-#: True: float arguments are constants of the translation
+#: True: floats are constants of the translation, even if they change
 specialize_float: bool
-#: True: sizes that change become symbols
+#: True: sizes are symbols; False: sizes, ints and floats are constants of the translation
 dynamic_shapes: bool
 #: additional tensor subclasses to capture: classes with another metaclass than torch's, or classes that torch defines
 traceable_tensor_subclasses: frozenset[type]
@@ -87,7 +86,6 @@ class _Setting:
     core: str = ""  #: name among the core's settings, "" if the core does not use the setting
     choices: tuple[Any, ...] = ()
     minimum: int = 0
-    fixed: bool = False  #: whether only the default is implemented, so that another value warns
 
     def check(self, name: str, value: Any) -> None:
         wanted = type(self.default)
@@ -120,10 +118,10 @@ _SETTINGS: dict[str, _Setting] = {
     "error_on_recompile": _Setting(False, core="error_on_recompile"),
     "fail_on_recompile_limit_hit": _Setting(False, core="fail_on_recompile_limit_hit"),
     "disable": _Setting(False, core="enabled"),
-    "capture_scalar_outputs": _Setting(False, fixed=True),
-    "specialize_int": _Setting(True, fixed=True),
-    "specialize_float": _Setting(True, fixed=True),
-    "dynamic_shapes": _Setting(False, fixed=True),
+    "capture_scalar_outputs": _Setting(True),
+    "specialize_int": _Setting(False),
+    "specialize_float": _Setting(False),
+    "dynamic_shapes": _Setting(True),
     "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
@@ -177,8 +175,6 @@ class _Config(types.ModuleType):
         if setting is None:
             raise _unknown(name)
         setting.check(name, value)
-        if setting.fixed and value != setting.default:
-            warnings.warn(f"config.{name}={value!r} has no effect yet", RuntimeWarning, stacklevel=2)
         if setting.core:
             core.set_config(**{setting.core: _core_value(setting, value)})
         super().__setattr__(name, value)

@@ -70,7 +70,7 @@ def compile(
         options: options for the backend. ``guard_filter_fn`` is ignored with a warning, and every guard is kept.
         recompile_limit: maximum number of entries per code object.
         isolate_recompiles: ignored, since each call of compile() has its own translations anyway.
-        dynamic_shapes: ignored, since sizes are constants of a translation.
+        dynamic_shapes: ignored; see mark_dynamic and mark_static.
         fullgraph, dynamic, mode, name, disable: see :func:`optimize`.
 
     Raises what optimize() raises.

@@ -1,6 +1,7 @@
 """godynamo.config: names and values are checked, patches are undone, the core receives its settings."""
 
 import pytest
+import torch
 
 import godynamo
 from godynamo import _C, config
@@ -88,9 +89,28 @@ def test_patch_restores_after_an_exception():
     assert config.cache_size_limit == 8
 
 
-def test_a_setting_that_has_no_effect_yet_says_so():
-    with pytest.warns(RuntimeWarning, match="no effect yet"):
-        config.dynamic_shapes = True
+def scaled(x, n):
+    return x.reshape(x.numel()) * n, x.sum().item()
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "translations", "breaks"),
+    [("dynamic_shapes", False, 4, True), ("specialize_int", True, 3, False), ("capture_scalar_outputs", False, 3, True)],
+)
+def test_settings_that_make_sizes_constants(setting, value, translations, breaks):
+    calls = [(torch.ones(2, 3), 1), (torch.ones(3, 3), 2), (torch.ones(4, 3), 3)]
+    godynamo.reset()
+    usual = godynamo.optimize(scaled)
+    for args in calls:
+        usual(*args)
+    assert godynamo.cache_stats(usual)["translations"] == 2
+    with config.patch({setting: value}):
+        godynamo.reset()
+        special = godynamo.optimize(scaled)
+        for args in calls:
+            assert torch.equal(special(*args)[0], scaled(*args)[0])
+        assert godynamo.cache_stats(special)["translations"] == translations
+        assert bool(godynamo.explain(scaled)(*calls[0]).break_reasons) == breaks
 
 
 def test_get_config_lists_all():
