@@ -1,4 +1,4 @@
-"""A function that is translated again for each value of an argument, and a version that is translated once.
+"""Two functions that are translated again when a number changes: for each value, and for the second value only.
 
 GODYNAMO_LOGS=recompiles python examples/recompiles.py
 """
@@ -15,13 +15,15 @@ import godynamo  # noqa: E402
 
 @godynamo.optimize
 def noisy(x: torch.Tensor, step: int) -> torch.Tensor:
-    """Each value of ``step`` needs a translation, in which the value is a constant."""
-    return x + torch.sin(x) / (step + 1)
+    """Each value of ``step`` needs a translation, since it decides how many operations there are."""
+    for _ in range(step):
+        x = x + torch.sin(x)
+    return x
 
 
 @godynamo.optimize
-def quiet(x: torch.Tensor, step: torch.Tensor) -> torch.Tensor:
-    """One translation serves every step, since ``step`` is a tensor."""
+def quiet(x: torch.Tensor, step: int) -> torch.Tensor:
+    """The first value of ``step`` is a constant. The translation for the second one serves all others."""
     return x + torch.sin(x) / (step + 1)
 
 
@@ -29,8 +31,8 @@ def main() -> None:
     """Run four steps of each function."""
     x = torch.linspace(0, 1, 5)
     for step in range(4):
-        a, b = noisy(x, step), quiet(x, torch.tensor(step))
-        assert torch.equal(a, b)
+        noisy(x, step)
+        quiet(x, step)
     for name, f in (("noisy", noisy), ("quiet", quiet)):
         print(name, godynamo.cache_stats(f))
 
