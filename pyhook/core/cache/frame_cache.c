@@ -257,9 +257,11 @@ cache_vary(gd_FrameCache *c, PyObject *places)
     if (c->varied == NULL && (c->varied = PySet_New(NULL)) == NULL) {
         return NULL;
     }
+    PyObject *set = Py_NewRef(c->varied); /* a finalizer may clear the cache */
     PyObject *name = PyUnicode_InternFromString("update");
-    PyObject *result = name != NULL ? PyObject_CallMethodOneArg(c->varied, name, places) : NULL;
+    PyObject *result = name != NULL ? PyObject_CallMethodOneArg(set, name, places) : NULL;
     Py_XDECREF(name);
+    Py_DECREF(set);
     return result;
 }
 

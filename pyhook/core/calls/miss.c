@@ -276,11 +276,11 @@ translate_by_callback(const gd_request *q, gd_reply *reply)
     }
     PyObject *request = slots == NULL
                             ? NULL
-                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O,s:O,s:i}", "owner", q->owner, "options",
-                                            q->options, "function", q->function, "cache", q->cache, "slots", slots,
-                                            "nargs", (unsigned long)q->nargs, "kind", q->kind, "nentries", q->nentries,
-                                            "failures", q->failures != NULL ? q->failures : Py_None, "varied",
-                                            q->varied != NULL ? q->varied : Py_None, "last", (int)q->last);
+                            : Py_BuildValue("{s:O,s:O,s:O,s:O,s:O,s:k,s:i,s:i,s:O,s:O,s:i}", "owner", q->owner,
+                                            "options", q->options, "function", q->function, "cache", q->cache, "slots",
+                                            slots, "nargs", (unsigned long)q->nargs, "kind", q->kind, "nentries",
+                                            q->nentries, "failures", q->failures != NULL ? q->failures : Py_None,
+                                            "varied", q->varied != NULL ? q->varied : Py_None, "last", (int)q->last);
     PyObject *callback = Py_NewRef(gd_runtime.translate_callback);
     PyObject *answer = request != NULL ? PyObject_CallOneArg(callback, request) : NULL;
     Py_DECREF(callback);
@@ -569,7 +569,12 @@ int
 gd_serve_miss(PyThreadState *tstate, gd_FrameCache *cache, gd_Root *root, PyObject *owner, PyFunctionObject *function,
               int kind, PyObject *const *slots, PyObject **result)
 {
-    miss m = {.cache = cache, .root = root, .owner = owner, .function = function, .slots = slots, .kind = kind,
+    miss m = {.cache = cache,
+              .root = root,
+              .owner = owner,
+              .function = function,
+              .slots = slots,
+              .kind = kind,
               .held = gd_hold_signals()};
     int how = serve(tstate, &m, result);
     end_hold(&m);

@@ -272,7 +272,7 @@ def keys(x, n):
 
 
 def exponent(x, n):
-    return x ** n, 2 ** n, n << 1, n & 3, str(n), f"{n:>4}", n.bit_length(), x.sum(n % 2)
+    return x**n, 2**n, n << 1, n & 3, str(n), f"{n:>4}", n.bit_length(), x.sum(n % 2)
 
 
 @pytest.mark.parametrize("f", [loops, keys, exponent])
@@ -281,7 +281,20 @@ def test_an_int_whose_value_is_needed_is_a_constant(f) -> None:
 
 
 def of_ints(n):
-    return n + 1, n * 3, n // 2, n % 3, -n, abs(n), divmod(n, 3), max(n, 2), n == 3, n is None, isinstance(n, int), n / 4
+    return (
+        n + 1,
+        n * 3,
+        n // 2,
+        n % 3,
+        -n,
+        abs(n),
+        divmod(n, 3),
+        max(n, 2),
+        n == 3,
+        n is None,
+        isinstance(n, int),
+        n / 4,
+    )
 
 
 def computes(x, n):
@@ -334,7 +347,7 @@ def test_a_float_that_decides_is_a_constant() -> None:
 
 
 def fussy(x, s):
-    return math.sqrt(s), round(s), s ** 2, s // 2, max(s, 1.0), bool(s), torch.nn.functional.dropout(x, s, False)
+    return math.sqrt(s), round(s), s**2, s // 2, max(s, 1.0), bool(s), torch.nn.functional.dropout(x, s, False)
 
 
 def test_floats_break_no_graph() -> None:
@@ -467,3 +480,19 @@ def test_the_log_names_what_the_last_entry_compares(caplog) -> None:
             optimized(x(), n)
     line = loops.__code__.co_firstlineno + 1
     assert f"still compares n ({__file__}:{line})" in caplog.text
+
+
+def test_the_cache_keeps_the_places_that_have_varied() -> None:
+    def f(x, n, s):
+        return x * n + s
+
+    optimized = godynamo.optimize(f)
+    for n in range(3):
+        optimized(x(), n, 0.5)
+    optimized(torch.ones(2), 3, 1.5)
+    cache = optimized.cache
+    assert set(cache.varied) == {"n", "s"}
+    cache.clear()
+    assert cache.varied == ()
+    optimized(x(), 1, 0.5)
+    assert "n == 1" in godynamo.cache_entries(optimized)[0].parts
