@@ -95,7 +95,11 @@ def scaled(x, n):
 
 @pytest.mark.parametrize(
     ("setting", "value", "translations", "breaks"),
-    [("dynamic_shapes", False, 4, True), ("specialize_int", True, 3, False), ("capture_scalar_outputs", False, 3, True)],
+    [
+        ("dynamic_shapes", False, 4, True),
+        ("specialize_int", True, 3, False),
+        ("capture_scalar_outputs", False, 3, True),
+    ],
 )
 def test_settings_that_make_sizes_constants(setting, value, translations, breaks):
     calls = [(torch.ones(2, 3), 1), (torch.ones(3, 3), 2), (torch.ones(4, 3), 3)]

@@ -45,8 +45,10 @@ class Graphs:
 
 
 def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int) -> None:
-    """Compare each call with eager mode, and the number of translations with a bound: inline, and as whole graphs, where
-    the first one may be made for its sizes."""
+    """Compare each call with eager mode, and the number of translations with a bound.
+
+    Whole graphs may take one more entry for each piece: the first is made for its sizes.
+    """
     for backend, bound in (("eager", most), (Graphs(), 2 * most)):
         optimized = godynamo.optimize(f, backend=backend)
         for args in calls:
@@ -102,7 +104,9 @@ def joined(x):
 
 
 @pytest.mark.parametrize(
-    "f", [folds, uses_size, counts, divides, slices, through_containers, texts, of_types, joined], ids=lambda f: f.__name__
+    "f",
+    [folds, uses_size, counts, divides, slices, through_containers, texts, of_types, joined],
+    ids=lambda f: f.__name__,
 )
 def test_one_entry_serves_all_sizes(f) -> None:
     assert_serves(f, tensors(), 1)
@@ -258,7 +262,8 @@ def test_mark_dynamic_names_the_line_that_needs_the_value() -> None:
     x = torch.ones(3, 4)
     godynamo.mark_dynamic(x, 0)
     line = needs_value.__code__.co_firstlineno + 1
-    with pytest.raises(ConstraintViolationError, match=rf"x.size\(\)\[0\] .* its value, 3, at line {line} of .*test_symbols"):
+    message = rf"x.size\(\)\[0\] .* its value, 3, at line {line} of .*test_symbols"
+    with pytest.raises(ConstraintViolationError, match=message):
         godynamo.optimize(needs_value)(x)
     weak = torch.ones(3, 4)
     godynamo.maybe_mark_dynamic(weak, 0)
