@@ -324,13 +324,15 @@ def _plain_keys() -> int:
 def layout_samples() -> dict[str, Any] | None:
     """Return tensors of known metadata for the layout probe, or None under dispatch modes, which might replace tensors.
 
-    Draws no random number and leaves every mode unchanged.
+    Draws no random number, leaves every mode unchanged, and is not seen by saved-tensor hooks.
     """
     import torch
 
+    from .saved_tensors import unseen
+
     if torch._C._len_torch_dispatch_stack() > 0:
         return None
-    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad():
+    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad(), unseen():
         return _make_samples(torch)
 
 
