@@ -62,23 +62,23 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 		for i := 0; i < restarts; i++ {
 			r, err := attempt(s, f, opts, compilerFn, inst, log)
 			if err == errEffectsLost {
-				log = &SpeculationLog{entries: map[int]error{}, strict: true, unprotected: log.unprotected}
+				log = log.again()
+				log.strict, log.stateless = true, false
 				continue
 			}
 			if err == errNotProtected {
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: true,
-					stateless: log.stateless}
+				log = log.again()
+				log.unprotected = true
 				continue
 			}
 			if err == errStateless {
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-					stateless: true}
+				log = log.again()
+				log.stateless = true
 				continue
 			}
 			if err == errTakenApart {
 				opts.TakesApart = true
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-					stateless: log.stateless}
+				log = log.again()
 				continue
 			}
 			if err == errFixesSizes {
@@ -184,6 +184,11 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	defer func() { s.OnTypeLookup = nil }()
 	if err := w.UnderDefaultDevice(tx); err != nil {
 		return nil, err
+	}
+	if log.hooked {
+		if _, err := o.hooked(); err != nil {
+			return nil, err
+		}
 	}
 	tx.symbolicLocals()
 	if opts.Clock != nil && f.Origin != nil {

@@ -374,7 +374,12 @@ func (c *Codegen) switchTo(state py.Object) error {
 // CPython may have left other modes after the exception. This is so after a switch without a manager, and after the
 // exit of a manager that was entered before the last graph break.
 func (o *OutputGraph) switchedUnscoped() bool {
-	if o.backend.Inline() || o.state.entry.IsNull() || o.numOps == 0 || o.rerunnable() {
+	return !o.backend.Inline() && o.numOps > 0 && o.leavesOtherModes() && !o.rerunnable()
+}
+
+// leavesOtherModes reports whether an operation that raises would leave other modes than those of the frame's start.
+func (o *OutputGraph) leavesOtherModes() bool {
+	if o.state.entry.IsNull() {
 		return false
 	}
 	if o.state.unscoped > 0 {

@@ -72,6 +72,7 @@ type OutputGraph struct {
 	sizes    *sizeSession
 	symbols  symbols
 	state    torchState
+	hooks    savedTensors
 	computed computedValues
 	layers   layers
 }
@@ -759,9 +760,14 @@ func (o *OutputGraph) effectsLost() bool {
 	if o.backend.Inline() {
 		return o.readsTooLate()
 	}
-	keep := o.opts.NoPython && !o.python.used() || o.rerunnable()
+	return o.lostFrom(o.lead, o.opts.NoPython && !o.python.used() || o.rerunnable())
+}
+
+// lostFrom reports whether an effect among the events from an index on would come too late or be lost. keep is true if
+// the user's code runs again when the whole graph raises, or if the frame must not break.
+func (o *OutputGraph) lostFrom(first int, keep bool) bool {
 	effect, shared, captured, reads := false, false, false, false
-	for _, e := range o.events[o.lead:] {
+	for _, e := range o.events[first:] {
 		if e.draws && captured && !keep {
 			return true
 		}

@@ -26,11 +26,19 @@ type SpeculationLog struct {
 	fixesOpaque bool
 	opaqueTried map[int]bool
 	floats      floatLog
+	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
+	hooked bool
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }
+
+// again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
+func (l *SpeculationLog) again() *SpeculationLog {
+	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
+		stateless: l.stateless, hooked: l.hooked}
+}
 
 func (l *SpeculationLog) failedAt(step int) (error, bool) {
 	err, ok := l.entries[step]

@@ -18,12 +18,18 @@ import (
 //   - Changes to tensors and to random states cannot wait. Some are undone before the piece runs again
 //     (undo_put_back.go). After any other change, the graph breaks before the next protected operation.
 //   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
+//   - Under saved-tensor hooks, which see each operation, no operation with a handler is captured (undo_hooks.go).
 
 // protect is called before an operation is added. It returns a graph break if a handler would catch the operation's
 // exception, but the piece could not run again.
 func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
+	}
+	if active, err := o.hooked(); err != nil {
+		return err
+	} else if active {
+		return exc.Break(exc.InsideBlock, "operation inside try or with, under saved-tensor hooks")
 	}
 	if o.log.unprotected {
 		return exc.Break(exc.InsideBlock, "operation inside try or with, in a graph with side effects")
@@ -113,9 +119,12 @@ func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 }
 
 // rerunnable reports whether a whole graph leaves no trace if it raises. Such a graph changes nothing in place and
-// draws no random numbers, or this is undone. The user's code can run instead of the graph, and the code's effects and
-// exception then occur at the right places.
-func (o *OutputGraph) rerunnable() bool {
+// draws no random numbers, or this is undone, and no saved-tensor hook has seen its operations. The user's code can run
+// instead of the graph, and the code's effects and exception then occur at the right places.
+func (o *OutputGraph) rerunnable() bool { return o.leavesNoTrace() && !o.hooksMatter() }
+
+// leavesNoTrace is rerunnable without saved-tensor hooks.
+func (o *OutputGraph) leavesNoTrace() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false
 	}

@@ -316,7 +316,8 @@ def may_run_again(error: BaseException | None) -> bool | None:
     """Return whether a call whose graph raised may run again in CPython.
 
     It may not if saved-tensor hooks may have seen the graph's operations. Checkpointing, for example, ends its second
-    forward pass with an exception from such a hook. The result is None if the backend is at fault and
+    forward pass with an exception from such a hook. A graph that loses an effect without a second run is guarded to run
+    without hooks (translate/undo_hooks.go). The result is None if the backend is at fault and
     ``config.suppress_errors`` is not set; the backend's error is then raised.
     """
     from . import saved_tensors

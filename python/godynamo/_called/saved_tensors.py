@@ -19,13 +19,35 @@ _innermost: Callable[[bool], Any] | None = getattr(_autograd, "_top_saved_tensor
 
 
 def hooks_active() -> bool:
-    """Return whether saved-tensor hooks may be active on this thread.
+    """Return whether saved-tensor hooks are active on this thread."""
+    return not without_hooks(None)
 
-    If torch cannot report the hooks, the result is whether grad mode is on.
+
+def _found_by_disabling(_true: bool) -> object:
+    """Return an object if hooks are active, else None, in a torch without _innermost. Hooks are disabled for a moment.
+
+    torch raises if hooks are to be disabled while some are active.
     """
-    if _innermost is None:
-        return torch.is_grad_enabled()
-    return _innermost(True) is not None
+    message = _autograd._saved_tensors_hooks_get_disabled_error_message()
+    try:
+        _autograd._saved_tensors_hooks_disable("active")
+    except RuntimeError:
+        return True
+    finally:
+        _autograd._saved_tensors_hooks_enable()
+        if message is not None:
+            _autograd._saved_tensors_hooks_disable(message)
+    return None
+
+
+def without_hooks(_module: object, _top: Callable[[bool], object] = _innermost or _found_by_disabling) -> bool:
+    """Return whether no saved-tensor hooks are active. Guards call it, with one argument."""
+    return _top(True) is None
+
+
+def with_hooks(_module: object, _top: Callable[[bool], object] = _innermost or _found_by_disabling) -> bool:
+    """Return the opposite of without_hooks."""
+    return _top(True) is not None
 
 
 def unseen() -> AbstractContextManager[Any]:
