@@ -107,6 +107,8 @@ type Node struct {
 	// State marks a call that switches one of torch's modes (grad mode, autocast). Such a node is never removed and
 	// changes no operand.
 	State bool
+	// Opaque marks a call of a user's Python function that is one operation. It may draw random numbers.
+	Opaque bool
 	// Item marks a node that only selects one of several results of an operation.
 	Item bool
 	// Expression marks an input that is an int, and whose target is the expression of its value, such as "2*s0".

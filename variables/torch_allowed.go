@@ -10,10 +10,16 @@ import (
 // python/godynamo/_translator/fake.py determines the result, and whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
+	return callAllowed(tx, fn, name, args, kwargs, false)
+}
+
+func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw,
+	opaque bool) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
+	node.Opaque = opaque
 	r, err := tx.Output().NodeResult(tx, node)
 	if err != nil {
 		return nil, err

@@ -52,7 +52,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			return CallAllowed(tx, t.Fn, name, args, kwargs)
+			return callAllowed(tx, t.Fn, name, args, kwargs, true)
 		},
 		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

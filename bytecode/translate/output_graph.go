@@ -98,6 +98,8 @@ type tensorInputs struct {
 	// hidden is set if autograd did not see a change of one of the frame's tensors; see HidesChange.
 	hidden bool
 	cheap  map[*fxgraph.Node]bool // results of cheapToCopy
+	// operatorTraces has results of drawsInside by the operator's index in the pool.
+	operatorTraces map[int]trace
 }
 
 // eventLog holds the events in program order, and counts of them.

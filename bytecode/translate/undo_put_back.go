@@ -18,6 +18,8 @@ import (
 // runs in training mode.
 var normalizations = map[string]func(n *fxgraph.Node) bool{
 	"batch_norm": set(5, "training", false), "instance_norm": set(5, "use_input_stats", false),
+	"native_batch_norm": set(5, "training", false), "cudnn_batch_norm": set(5, "training", false),
+	"miopen_batch_norm": set(5, "training", false), "_native_batch_norm_legit": set(5, "training", false),
 }
 
 // changesStatistics reports whether a node is a normalization that runs in training mode and keeps running
@@ -27,9 +29,18 @@ func changesStatistics(n *fxgraph.Node) bool {
 	return ok && on(n) && len(statistics(n)) > 0
 }
 
+// shortName returns an operation's name: add_ for operator.add_, torch.ops.aten.add_ and torch.ops.aten.add_.Tensor.
 func shortName(n *fxgraph.Node) string {
+	if operator, ok := strings.CutPrefix(n.Target.Text, operators); ok {
+		_, operator, _ = strings.Cut(operator, ".")
+		name, _, _ := strings.Cut(operator, ".")
+		return name
+	}
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
+
+// operators is the prefix of the names of torch's operators and of custom ones.
+const operators = "torch.ops."
 
 // statistics returns the running statistics among a normalization's operands. They are consecutive operands. In
 // torch.batch_norm they follow weight and bias; in torch.nn.functional.batch_norm they precede them.

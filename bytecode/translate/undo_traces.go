@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // trace is what an operation leaves behind if a later operation raises and the user's code runs again from the start of
@@ -26,7 +27,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 		return noTrace // the modes are restored before the piece runs again
 	}
 	t := noTrace
-	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) {
+	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) || observers[shortName(n)] {
 		t = lasts
 		if _, ok := o.changedInputs(n); ok {
 			t = copied
@@ -35,10 +36,41 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	return max(t, o.drawsBy(n))
 }
 
+// observers lists operations that update ranges of values among their operands, in training with quantized values.
+var observers = map[string]bool{"fused_moving_avg_obs_fake_quant": true, "_fused_moving_avg_obs_fq_helper": true}
+
+// drawsInside returns the trace of operations with unknown code. Functions of allow_in_graph and custom operators may
+// draw random numbers. Their authors have declared that they have no other effects, except for operands that an
+// operator's schema marks as changed (_translator/kinds.operator_trace).
+func (o *OutputGraph) drawsInside(n *fxgraph.Node) trace {
+	if n.Opaque {
+		return draws
+	}
+	space, custom := strings.CutPrefix(n.Target.Text, operators)
+	if !custom || n.Op != fxgraph.CallFunction || strings.HasPrefix(space, "aten.") ||
+		strings.HasPrefix(space, "prims.") || strings.HasPrefix(space, "higher_order.") {
+		return noTrace
+	}
+	t, asked := o.operatorTraces[n.Target.Pool]
+	if !asked {
+		t = lasts
+		if m, ok := py.Answered(o.scope.Import("godynamo._translator.kinds")); ok {
+			if answer, ok := py.Answered(o.scope.CallMethod(m, "operator_trace", o.pool[n.Target.Pool])); ok {
+				t = map[string]trace{"none": noTrace, "draws": draws, "lasts": lasts}[py.GoString(answer)]
+			}
+		}
+		if o.operatorTraces == nil {
+			o.operatorTraces = map[int]trace{}
+		}
+		o.operatorTraces[n.Target.Pool] = t
+	}
+	return t
+}
+
 // drawsBy returns the trace that a node leaves by drawing random numbers. Some operations draw only if an operand
 // switches this on.
 func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
-	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	name := shortName(n)
 	by := noTrace
 	if f, ok := flagged[strings.TrimSuffix(name, "_")]; ok {
 		if f.on(n) {
@@ -46,6 +78,8 @@ func (o *OutputGraph) drawsBy(n *fxgraph.Node) trace {
 		}
 	} else if drawsByName(name) {
 		by = draws
+	} else {
+		by = o.drawsInside(n)
 	}
 	if by == draws && givenGenerator(n) {
 		by = lasts
@@ -142,7 +176,7 @@ func (o *OutputGraph) changesOwn(n *fxgraph.Node) bool {
 // changedBy returns the only tensor that an in-place operation changes: its `out` argument if it has one, else its
 // first operand. ok is false if that tensor is unknown.
 func changedBy(n *fxgraph.Node) (changed *fxgraph.Node, ok bool) {
-	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	name := shortName(n)
 	plain := strings.HasPrefix(n.Target.Text, "operator.") || strings.HasSuffix(name, "_") && !handsOver[name]
 	for _, k := range n.Kwargs {
 		if k.Name == "out" {

@@ -13,7 +13,13 @@ import torch.overrides
 
 
 def callable_name(fn: Any) -> str:
-    """Return a callable's name for a graph, a qualified name for torch's operations."""
+    """Return a callable's name for a graph, a qualified name for torch's operations.
+
+    Custom operators and overloads have the prefix ``torch.ops.``; ``torch.ops.aten.add`` is ``torch.add``.
+    """
+    kind = type(fn)
+    if kind is torch._ops.OpOverload or (kind is torch._ops.OpOverloadPacket and fn.__module__ != "torch._ops.aten"):
+        return f"torch.ops.{fn}"
     name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
     module = getattr(fn, "__module__", None) or ""
     if fn in ops() or module.startswith("torch"):

@@ -203,6 +203,33 @@ def _schemas(name: str) -> tuple[_Overload, ...]:
     return tuple(rows)
 
 
+def _overload_kind(op: torch._ops.OpOverload) -> str:
+    """Return the result kind of one overload. Overloads of in-place operators return their first argument."""
+    schema = op._schema
+    if schema.is_mutable and schema.name.startswith("aten::") and not any(a.is_out for a in schema.arguments):
+        changed = [i for i, a in enumerate(schema.arguments) if a.alias_info is not None and a.alias_info.is_write]
+        return "self" if changed == [0] and [str(r.type) for r in schema.returns] == ["Tensor"] else "unknown"
+    return _return_kind(schema)
+
+
+def operator_trace(op: Any) -> str:
+    """Return what a call of a custom operator may leave behind: "none", "draws" (random numbers) or "lasts" (changes).
+
+    The schema and the tags describe the operator. Since operators written in Python often lack the tag of random
+    numbers, each of them may draw some.
+    """
+    overloads = [op] if isinstance(op, torch._ops.OpOverload) else [getattr(op, name) for name in op.overloads()]
+    trace = "none"
+    for overload in overloads:
+        name = overload._schema.name.replace("::", "/")
+        kernels = {k.rsplit("/", 1)[1] for k in torch.library._impls if k.startswith(name) and k.count("/") == 2}
+        if overload._schema.is_mutable:
+            return "lasts"
+        if torch.Tag.nondeterministic_seeded in overload.tags or kernels - {"Meta", "Autograd"}:
+            trace = "draws"
+    return trace
+
+
 def _return_kind(schema: Any) -> str:
     kinds = [str(r.type) for r in schema.returns]
     if not kinds:
@@ -285,7 +312,7 @@ def _schema_name(fn: Callable[..., Any]) -> str:
 def result_kind(fn: Callable[..., Any]) -> str:
     """Return the kind of a torch function's result; "unknown" if it depends on the overload."""
     if isinstance(fn, torch._ops.OpOverload):
-        return _return_kind(fn._schema)
+        return _overload_kind(fn)
     return _any_kind(_schema_name(fn))
 
 
@@ -295,7 +322,7 @@ def result_kind_call(fn: Callable[..., Any], nargs: int, kwnames: Kwnames, argki
     ``argkinds`` are letters as in _TAKES, "" if unknown.
     """
     if isinstance(fn, torch._ops.OpOverload):
-        return _return_kind(fn._schema)
+        return _overload_kind(fn)
     return _call_kind(_schema_name(fn), nargs, tuple(kwnames), argkinds if len(argkinds) == nargs else "")
 
 
