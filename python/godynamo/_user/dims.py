@@ -82,8 +82,8 @@ def mark_dynamic(
 
     min, max: the translation serves sizes in this range only. hint_override and specialize_on have no effect. A program
     that needs the size's value raises torch's ConstraintViolationError when it is called. Raises TypeError if ``t`` is
-    not a tensor, IndexError for a missing dimension, and ValueError if min is greater than max or the size is outside the
-    range.
+    not a tensor, IndexError for a missing dimension, and ValueError if min is greater than max, or if the size is
+    outside the range.
     """
     _in_range(t, index, min, max)
     _mark(t, index, "_dynamo_dynamic_indices")
