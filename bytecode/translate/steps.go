@@ -2,10 +2,12 @@ package translate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -72,24 +74,56 @@ func (o *OutputGraph) glance(v variables.VariableTracker) string {
 }
 
 // graphSizes returns a text with one line for each value of the graph: its sizes, dtype and device, if the rules for
-// sizes yield them. It may start a new sizeSession, so it must be called only when the result is complete.
+// sizes yield them. A line for each symbol in these sizes follows. It may start a new sizeSession, so it must be called
+// only when the result is complete.
 func (o *OutputGraph) graphSizes() string {
 	var out strings.Builder
+	env, shown := o.world.Env(), &symbolLister{}
 	for _, n := range o.graph.Nodes() {
 		switch v := o.byRule(n).(type) {
 		case *shapes.Tensor:
 			var sizes []string
 			for _, d := range v.Shape {
-				sizes = append(sizes, o.sizes.context.Env.Text(d))
+				d = env.Simplify(d)
+				env.Write(d, shown)
+				sizes = append(sizes, env.Text(d))
 			}
 			text := strings.Join(sizes, ", ")
 			if len(sizes) == 1 {
 				text += ","
 			}
 			fmt.Fprintf(&out, "%s: (%s) %s %s\n", n.Name, text, v.Dtype, v.Device)
+		case shapes.Int:
+			s := env.Simplify(v.Size)
+			env.Write(s, shown)
+			fmt.Fprintf(&out, "%s: int %s\n", n.Name, env.Text(s))
 		default:
 			fmt.Fprintf(&out, "%s: not known\n", n.Name)
 		}
 	}
+	slices.Sort(shown.found)
+	for _, s := range slices.Compact(shown.found) {
+		fmt.Fprintf(&out, "%s = %s\n", env.Info(s).Name, o.symbolText(s))
+	}
 	return out.String()
+}
+
+// symbolText describes what a symbol represents and its value in the call that is translated.
+func (o *OutputGraph) symbolText(s sym.Symbol) string {
+	at := o.symbols.dims[s]
+	value := "computed at run time"
+	if n, ok := o.world.Env().Hint(o.world.Env().Symbol(s)); ok {
+		value = fmt.Sprintf("%d in this call", n)
+	}
+	switch {
+	case at.src != nil:
+		return at.src.Name() + ", " + value
+	case at.node == nil:
+		return value
+	case o.world.SymbolOf(s).Node == at.node:
+		return at.node.Name + ", " + value
+	case at.item >= 0:
+		return fmt.Sprintf("%s[%d].size()[%d], %s", at.node.Name, at.item, at.dim, value)
+	}
+	return fmt.Sprintf("%s.size()[%d], %s", at.node.Name, at.dim, value)
 }

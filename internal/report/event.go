@@ -120,7 +120,8 @@ type Translation struct {
 	Ops        int                `json:"ops"`
 	Graphs     int                `json:"graphs"`
 	Graph      string             `json:"graph"`
-	Sizes      map[string]string  `json:"sizes"` // sizes, dtype and device of each value of the graph
+	Sizes      map[string]string  `json:"sizes"`   // sizes, dtype and device of each value of the graph
+	Symbols    []string           `json:"symbols"` // what the symbols in sizes represent
 	Guards     Guards             `json:"guards"`
 	Bytecode   Bytecode           `json:"bytecode"`
 	Resumes    []string           `json:"resumes"`

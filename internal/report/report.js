@@ -238,7 +238,7 @@ function more(c, t) {
   if (breaks.length) part("Graph breaks", breaks.map(breakBox));
   part("Called from", x.stack.length ? frames(x.stack.map(i => data.frames[i])) : h("p.soft", null, "no frame of the program"));
   part("Time", phaseBar(t.times || {}), calls.length > 1 && flame(calls.map(r => [r[0], null, r[5], r[4], r[1], r[2], r[3]])));
-  if (t.graph) part("Graph", graphBlock(t.graph, t.sizes || {}));
+  if (t.graph) part("Graph", graphBlock(t.graph, t.sizes || {}, t.symbols || []));
   const parts = (t.guards || {}).parts || [];
   if (parts.length) part("Guards", guardTable(t.guards.words || [], parts), h("p.soft", null, plural(t.guards.nodes, "node") + " in the guard program"));
   const code = t.bytecode || {};
@@ -294,11 +294,12 @@ function source(first, lines, marked) {
     h("div" + (first + i === marked ? ".marked" : ""), null, h("span.no", null, String(first + i)), text)));
 }
 const block = text => h("div.code-block", null, text.replace(/\n$/, "").split("\n").map(line => h("div", null, line || " ")));
-// The graph as fx prints it, with the sizes, dtype and device after each value if known.
-function graphBlock(text, sizes) {
+// The graph as fx prints it, with the sizes, dtype and device after each value if known, and what symbols represent.
+function graphBlock(text, sizes, symbols) {
   const lines = text.replace(/\n$/, "").split("\n"), names = lines.map(l => /^\s*%?(\w+)\b/.exec(l)?.[1]);
   return h("div.code-block.graph", null, lines.map((line, i) =>
-    h("div", null, line || " ", Object.hasOwn(sizes, names[i] ?? "") && h("span.soft.size", null, "  # " + sizes[names[i]]))));
+    h("div", null, line || " ", Object.hasOwn(sizes, names[i] ?? "") && h("span.soft.size", null, "  # " + sizes[names[i]]))),
+    symbols.map(line => h("div.soft.symbol", null, "# " + line)));
 }
 // Output of dis in narrower columns: line, mark of a jump target, offset, instruction.
 function listing(text, marked) {

@@ -14,6 +14,7 @@ import itertools
 import logging
 import os
 import platform
+import re
 import sys
 import threading
 import time
@@ -218,6 +219,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
             "graphs": info.get("graphs", 0),
             "graph": more["graph"],
             "sizes": dict(_sizes(more["sizes"])),
+            "symbols": [line for line in more["sizes"].splitlines() if _SYMBOL.match(line)],
             "guards": {
                 "text": info.get("guards", ""),
                 "nodes": more["nodes"],
@@ -305,8 +307,11 @@ def _sizes(text: str) -> Iterator[tuple[str, str]]:
     """Yield (name of a graph value, text of its sizes, dtype and device) for each line of ``text`` that has them."""
     for line in text.splitlines():
         name, _, said = line.partition(": ")
-        if said and said != "not known":
+        if said and said != "not known" and not _SYMBOL.match(line):
             yield name, said
+
+
+_SYMBOL = re.compile(r"\w+ = ")
 
 
 def _failure(text: str, frame: reasons.Frame) -> dict[str, Any]:

@@ -76,7 +76,34 @@ def test_graph_code_is_python(caplog):
 
 
 def test_graph_sizes(caplog):
-    assert one(caplog, "graph_sizes").splitlines()[1:3] == ["x: (3,) float32 cpu", "mul: (3,) float32 cpu"]
+    lines = one(caplog, "graph_sizes").splitlines()
+    assert lines[1:3] == ["x: (s0,) float32 cpu", "mul: (s0,) float32 cpu"]
+    assert lines[-1] == "s0 = x.size()[0], 3 in this call"
+
+
+def sized(x, rows):
+    found = x.nonzero()
+    return x.new_ones(x.shape[0] * 2), torch.cat([*rows, x]), found.new_ones(len(found)), x[0].int().item() + found
+
+
+def test_graph_sizes_say_what_each_symbol_represents(caplog):
+    godynamo.set_logs(graph_sizes=True)
+    caplog.clear()
+    godynamo.optimize(sized)(torch.ones(3), [torch.ones(5)])
+    lines = caplog.records[0].getMessage().splitlines()[1:]
+    values = dict(line.split(": ") for line in lines if ": " in line)
+    symbols = {said.split(", ")[0]: (name, said) for name, said in (line.split(" = ") for line in lines if " = " in line)}
+    x, row, found, item = (symbols[k][0] for k in ("x.size()[0]", "rows[0].size()[0]", "nonzero.size()[0]", "item"))
+    assert len({x, row, found, item}) == len(symbols) == 4
+    assert values["x"] == f"({x},) float32 cpu" and values["cat"] in (
+        f"({row} + {x},) float32 cpu",
+        f"({x} + {row},) float32 cpu",
+    )
+    assert values["nonzero"] == f"({found}, 1) int64 cpu" and values["item"] == f"int {item}"
+    assert values["new_ones"] == f"(2*{x},) float32 cpu" and values["new_ones_1"] == f"({found},) int64 cpu"
+    assert symbols["rows[0].size()[0]"][1] == "rows[0].size()[0], 5 in this call"
+    assert symbols["nonzero.size()[0]"][1] == "nonzero.size()[0], computed at run time"
+    assert symbols["item"][1] == "item, computed at run time"
 
 
 def test_guards_and_verbose_guards(caplog):
