@@ -17,7 +17,7 @@ def step(x: torch.Tensor, history: list[float]) -> torch.Tensor:
     """Scale a batch and record its mean: a typical first version."""
     scale = len(os.listdir(os.curdir)) ** 0  # a call into the operating system
     y = torch.tanh(x) * scale
-    history.append(y.mean().item())  # a Python number from a tensor's data
+    history.append(y.mean().tolist())  # a Python number from a tensor's data
     if y.abs().max() > 0.9:  # a branch on a tensor's data
         y = y * 0.5
     return y.softmax(-1)

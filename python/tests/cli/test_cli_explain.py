@@ -19,7 +19,7 @@ PROGRAM = """
     import torch
 
     def scaled(x, n):
-        return x * (x.sum().item() + n)
+        return x * (x.sum().tolist() + n)
 
     def step(x, n):
         y = x.sin() + 1
