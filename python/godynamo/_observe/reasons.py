@@ -121,6 +121,7 @@ class Reason:
     seen: str | None  #: the value in this call
     remedy: str
     line: int = 0  #: line of the function that uses the value; 0 if other code uses it
+    relation: bool = False  #: the subject is a condition, and the values are those of its left side
 
     def text(self, width: int = WIDTH) -> str:
         """Return one line of at most ``width`` columns."""
@@ -138,7 +139,9 @@ class Reason:
         longest = max(map(len, values), default=0)
         for most in (longest, 40, 28, 20):
             told = [_shortened(v, most) for v in values]
-            if len(told) == 2:
+            if len(told) == 2 and self.relation:
+                said = f": seen {told[1]}, was {told[0]}"
+            elif len(told) == 2:
                 said = f": {field}expected {told[0]}, seen {told[1]}"
             else:
                 said = f": {field}seen {told[0]}" if told else ""
@@ -197,7 +200,9 @@ def reason(failure: Any, frame: Frame) -> Reason:
         name = frame.rename(guard_words.place(place))
         return Reason(frame, _named(name), field, was, found, _FIELD_REMEDIES.get(field, "use one kind"), at)
     subject, what, remedy = _subject(str(part) if part is not None else str(failure), found)
-    return Reason(frame, _named(frame.rename(subject)), what, was, found, remedy, at)
+    tree = guard_words.parsed(str(part)) if part is not None else None
+    relation = isinstance(tree, ast.Compare) and len(tree.ops) == 1 and what == "" and _is_relation(tree)
+    return Reason(frame, _named(frame.rename(subject)), what, was, found, remedy, at, relation)
 
 
 def _named(place: str) -> str:

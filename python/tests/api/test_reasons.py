@@ -166,6 +166,20 @@ def test_the_warning_of_a_function(case, caplog):
     assert re.search(rf"^ +{fn.__name__} \(test_reasons\.py:\d+\): {re.escape(said)}", text, re.MULTILINE), text
 
 
+def branches(x):
+    return x.relu() if x.shape[0] * x.shape[1] > 12 else x
+
+
+def test_a_condition_on_sizes_is_shown_with_its_line_and_both_values(caplog):
+    served = godynamo.optimize(cache_size_limit=1)(branches)
+    served(torch.ones(4, 4))
+    line = branches.__code__.co_firstlineno + 1
+    said = f"branches (test_reasons.py:{line}): x.size()[0] * x.size()[1] >= 13: seen 6, was 16; pad to few sizes"
+    assert said in warned(caplog, lambda: served(torch.ones(3, 2)))
+    served(torch.ones(13, 1))
+    assert godynamo.cache_stats(served)["hits"] == 1
+
+
 def test_modes_and_keywords_have_words_too(caplog):
     served = godynamo.optimize(cache_size_limit=1)(modes)
     served(X)
