@@ -219,7 +219,7 @@ def finished(number: int, told: Mapping[str, Any], more: Mapping[str, Any]) -> N
             "graphs": info.get("graphs", 0),
             "graph": more["graph"],
             "sizes": dict(_sizes(more["sizes"])),
-            "symbols": [line for line in more["sizes"].splitlines() if _SYMBOL.match(line)],
+            "symbols": list(_symbols(more["sizes"], users)),
             "guards": {
                 "text": info.get("guards", ""),
                 "nodes": more["nodes"],
@@ -312,6 +312,14 @@ def _sizes(text: str) -> Iterator[tuple[str, str]]:
 
 
 _SYMBOL = re.compile(r"\w+ = ")
+
+
+def _symbols(text: str, frame: reasons.Frame) -> Iterator[str]:
+    """Yield each line of ``text`` that says what a symbol represents, with the names of the user's code."""
+    for line in filter(_SYMBOL.match, text.splitlines()):
+        name, _, said = line.partition(" = ")
+        place, comma, value = said.rpartition(", ")
+        yield f"{name} = {frame.rename(place) if place else ''}{comma}{value}"
 
 
 def _failure(text: str, frame: reasons.Frame) -> dict[str, Any]:

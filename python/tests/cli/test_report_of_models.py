@@ -24,6 +24,8 @@ class AttentionWithAVeryLongNameThatFitsNoColumn(torch.nn.Module):
 
     def forward(self, tokens_of_the_batch, mask=None):
         y = tokens_of_the_batch + self.mask_of_the_tokens_that_are_left_out
+        for token in tokens_of_the_batch:  # makes the first size a constant
+            y = y + token
         for projection in self.projections:
             y = projection(y).view(tokens_of_the_batch.shape[0], -1, 8).relu()
         return y
@@ -103,8 +105,9 @@ def test_the_reason_stands_first_and_guards_are_words_with_the_text_folded(page,
 
 
 def test_the_graph_has_sizes_and_dtypes(page):
-    source, _ = seen(page, "c0")
-    assert re.search(r"linear.*?# \(2, 3, 8\) float32 cpu", source)
+    source, text = seen(page, "c0")
+    assert re.search(r"linear.*?# \(2, s1, 8\) float32 cpu", source)
+    assert "# s1 = tokens_of_the_batch.size()[1], 3 in this call" in text and "# s0 =" not in text
 
 
 def test_cards_and_tabs_count_the_same(page, summary):
