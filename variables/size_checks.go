@@ -9,7 +9,8 @@ import (
 // check captures torch._check_with(error_type, cond, message), which torch._check and its kin call. If the condition is
 // known only at run time, the call is an effect that may raise, and the condition is a fact from there on. Otherwise
 // the function is inlined.
-func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	if len(args) == 3 && len(kwargs) == 0 {
 		v, err := Realize(tx, args[1])
 		if err != nil {

@@ -30,8 +30,8 @@ type symbolic struct {
 	symbols []*SymNodeVariable // by number
 	// FixesSizes counts the functions being captured whose graph takes no sizes as inputs.
 	FixesSizes int
-	// SizeLooks counts the times that code found a size whose value was not fixed. Opaque counts the values known only at
-	// run time that were computed from sizes; with FixesOpaque, sizes are fixed instead.
+	// SizeLooks counts the times that code found a size whose value was not fixed. Opaque counts the values known only
+	// at run time that were computed from sizes; with FixesOpaque, sizes are fixed instead.
 	SizeLooks, Opaque int
 	FixesOpaque       bool
 	// FloatLooks lists the places of floats that code has looked at without knowing their values.
@@ -87,8 +87,8 @@ func (w *World) Adopt(s sym.Size) {
 // SymbolOf returns the tracker of a symbol.
 func (w *World) SymbolOf(s sym.Symbol) *SymNodeVariable { return w.symbols[s] }
 
-// NewSize returns the tracker of an int: a constant if the known facts fix its value, else a SymNodeVariable. s must not
-// be Unknown. Equal expressions have one tracker.
+// NewSize returns the tracker of an int: a constant if the known facts fix its value, else a SymNodeVariable. s must
+// not be Unknown. Equal expressions have one tracker.
 func NewSize(tx Translator, s sym.Size) VariableTracker {
 	if n, ok := s.Const(); ok {
 		return NewConstant(tx.Scope().Int(n), nil)

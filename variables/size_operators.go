@@ -10,8 +10,8 @@ import (
 // nonZero reports whether a divisor is not 0.
 func nonZero(tx Translator, s sym.Size) (bool, error) { return decide(tx, sym.NotZero(s)) }
 
-// arithmeticOfSizes computes an arithmetic operator with at least one size among its operands. It returns false if there is
-// none, or if the result needs the value of the size.
+// arithmeticOfSizes computes an arithmetic operator with at least one size among its operands. It returns false if
+// there is none, or if the result needs the value of the size.
 func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if asSymNode(tx, a) == nil && asSymNode(tx, b) == nil {
 		return nil, false, nil

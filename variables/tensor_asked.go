@@ -247,8 +247,8 @@ func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 func (m *TensorMeta) equal(tx Translator, o *TensorMeta, all bool) bool {
 	env := tx.World().Env()
 	same := func(a, b sym.Size) bool { return env.Simplify(a) == env.Simplify(b) }
-	return slices.EqualFunc(m.Shape, o.Shape, same) && m.Dtype == o.Dtype && m.Device == o.Device && m.Layout == o.Layout &&
-		(!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
+	return slices.EqualFunc(m.Shape, o.Shape, same) && m.Dtype == o.Dtype && m.Device == o.Device &&
+		m.Layout == o.Layout && (!all || slices.Equal(m.Stride, o.Stride) && m.RequiresGrad == o.RequiresGrad)
 }
 
 // Changed marks the later tensor of a pair as changed in place if the earlier tensor was changed and is computed by one

@@ -271,9 +271,9 @@ type Output interface {
 	CallMethod(tx Translator, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// TensorInput returns the graph input for a tensor read from the frame. It adds the input on the first call.
 	TensorInput(tx Translator, obj py.Object, src guards.Source) (*TensorVariable, error)
-	// Decide reports whether a condition on sizes holds in the translated call. If the known facts do not decide it, the
-	// condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a value
-	// known only at run time.
+	// Decide reports whether a condition on sizes holds in the translated call. If the known facts do not decide it,
+	// the condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a
+	// value known only at run time.
 	Decide(tx Translator, c sym.Cond) (bool, error)
 	// CapturesNumbers reports whether operations that return ints (or, for floats, floats and bools) of a tensor's data
 	// may be in the graph. Call it only if the answer matters; see TakesApart.

@@ -19,8 +19,8 @@ var errEffectsLost = errors.New("effects would be lost")
 // errTakenApart requests another attempt, because the backend traces the graph's operators, which was not known before.
 var errTakenApart = errors.New("a backend that traces operators")
 
-// errFixesSizes requests another attempt, because the backend compiles graphs for the sizes of their examples, which was
-// not known before.
+// errFixesSizes requests another attempt, because the backend compiles graphs for the sizes of their examples, which
+// was not known before.
 var errFixesSizes = errors.New("a backend that fixes sizes")
 
 // errStateless requests another attempt in which the graph does not switch torch's modes.

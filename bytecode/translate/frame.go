@@ -70,8 +70,8 @@ type Options struct {
 	TakesApart bool // the backend traces operators with AOTAutograd
 	// SymbolicSizes allows the sizes of tensors to be symbols; see graph_symbols.go.
 	SymbolicSizes bool
-	// FixInts and FixFloats make ints and floats constants even if they have differed. BreakAtNumbers breaks the graph at
-	// operations that return numbers of a tensor's data.
+	// FixInts and FixFloats make ints and floats constants even if they have differed. BreakAtNumbers breaks the graph
+	// at operations that return numbers of a tensor's data.
 	FixInts, FixFloats, BreakAtNumbers bool
 	// Dynamic is set for optimize(dynamic=True): ints and floats that are arguments of the frame may differ between
 	// calls.

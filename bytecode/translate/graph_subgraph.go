@@ -38,14 +38,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 		return nil, err
 	}
 	inside := len(o.events)
-	o.bodies++
-	o.numBodies++
-	w.FixesSizes++
-	w.Watch()
-	results, err := run()
-	written := w.Watched()
-	w.FixesSizes--
-	o.bodies--
+	results, written, err := o.inBody(run)
 	if err != nil {
 		return nil, err
 	}
@@ -110,6 +103,21 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
+}
+
+// inBody runs a function that is passed to an operation. Sizes are constants in it. written has the values that the
+// function has changed.
+func (o *OutputGraph) inBody(run func() ([]variables.VariableTracker, error)) (results,
+	written []variables.VariableTracker, err error) {
+	o.bodies++
+	o.numBodies++
+	o.world.FixesSizes++
+	o.world.Watch()
+	results, err = run()
+	written = o.world.Watched()
+	o.world.FixesSizes--
+	o.bodies--
+	return results, written, err
 }
 
 // forget makes the metadata sessions process the n-th node and all later nodes again, since these are renumbered.

@@ -42,8 +42,8 @@ type dimension struct {
 // maySymbolize reports whether the sizes of an input may be symbols.
 func (o *OutputGraph) maySymbolize(t *variables.TensorVariable) bool {
 	return o.symbolizes() && t.Class.IsNull() && t.Real.IsNull() &&
-		t.Source() != nil && !t.Source().GuardSource().IsNNModule() && t.Source().GuardSource() != guards.SourceConstant &&
-		o.installer.ReadsSizes(t.Example)
+		t.Source() != nil && !t.Source().GuardSource().IsNNModule() &&
+		t.Source().GuardSource() != guards.SourceConstant && o.installer.ReadsSizes(t.Example)
 }
 
 // symbolic reports whether sizes of an input may still be symbols: they are not all constants.
@@ -214,7 +214,8 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 	n := o.graph.Placeholder(name)
 	n.Target.Text, n.Expression = o.world.Env().Text(v.Size), true
 	if o.symbols.values == nil {
-		o.symbols.nodeOf, o.symbols.values = map[sym.Size]*fxgraph.Node{}, map[*fxgraph.Node]*variables.SymNodeVariable{}
+		o.symbols.nodeOf = map[sym.Size]*fxgraph.Node{}
+		o.symbols.values = map[*fxgraph.Node]*variables.SymNodeVariable{}
 	}
 	o.symbols.nodeOf[v.Size], o.symbols.values[n] = n, v
 	return n, nil
@@ -543,8 +544,8 @@ func (w *nodeWriter) Symbol(s sym.Symbol) {
 	w.stack = append(w.stack, a)
 }
 
-var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", sym.FloorDiv: "floordiv", sym.Mod: "mod",
-	sym.Max: "max", sym.Min: "min"}
+var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", sym.FloorDiv: "floordiv",
+	sym.Mod: "mod", sym.Max: "max", sym.Min: "min"}
 
 func (w *nodeWriter) Apply(op sym.Op) {
 	o, n, name := w.out, len(w.stack), nodeOps[op]

@@ -298,19 +298,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	tx.ip++
 	looks, floatLooks := o.world.SizeLooks, len(o.world.FloatLooks)
-	if o.log.fixed[step] {
-		o.world.FixesSizes++
-		defer func() { o.world.FixesSizes-- }()
-	}
-	var err error
-	if run := tx.pythonForm(step, inst); run != nil {
-		o.account.pythonForm(tx, inst)
-		err = run(tx, inst)
-	} else if h.run == nil {
-		err = exc.Break(exc.OpcodeUnsupported, "%s", missing(inst.Op))
-	} else {
-		err = h.run(tx, inst)
-	}
+	err := tx.execute(step, inst, h)
 	if _, raises := err.(*exc.Observed); err == nil || raises { // any other error ends the translation anyway
 		if overlooked := o.world.Overlooked(); overlooked != nil {
 			err = overlooked
@@ -330,6 +318,23 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		o.account.translated(tx, inst)
 	}
 	return err
+}
+
+// execute runs the handler of an instruction. Sizes are constants in it if an earlier attempt broke the graph there.
+func (tx *InstructionTranslator) execute(step int, inst *bytecode.Instruction, h *handler) error {
+	o := tx.out
+	if o.log.fixed[step] {
+		o.world.FixesSizes++
+		defer func() { o.world.FixesSizes-- }()
+	}
+	if run := tx.pythonForm(step, inst); run != nil {
+		o.account.pythonForm(tx, inst)
+		return run(tx, inst)
+	}
+	if h.run == nil {
+		return exc.Break(exc.OpcodeUnsupported, "%s", missing(inst.Op))
+	}
+	return h.run(tx, inst)
 }
 
 // missing returns the text of the graph break for an opcode without a handler.

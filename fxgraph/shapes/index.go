@@ -22,42 +22,8 @@ func getitem(c *call) Value {
 	if !ok {
 		index = List{c.at(1, "")}
 	}
-	takes, ellipses, tensors, last, masked := 0, 0, [][]Size(nil), 0, false
-	index = append(List(nil), index...)
-	for i, v := range index {
-		if list, ok := v.(List); ok {
-			shape, d, ok := nested(list, "")
-			if !ok || d != torchInt64 {
-				return c.fail()
-			}
-			v = &Tensor{shape, d, t.Device}
-			index[i] = v
-		}
-		switch v := v.(type) {
-		case Int, Slice:
-			takes++
-		case *Tensor:
-			if v.Dtype == torchBool && len(v.Shape) > 0 && v.Device == t.Device && !masked && tensors == nil {
-				masked = true
-				takes += len(v.Shape)
-				continue
-			}
-			if masked || kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0 || v.Device != t.Device {
-				return c.fail() // a second mask, or a tensor without dimensions, which torch treats as an int
-			}
-			if tensors != nil && last != i-1 { // torch would move the dimensions of the index tensors to the front
-				return c.fail()
-			}
-			takes++
-			tensors, last = append(tensors, v.Shape), i
-		case Ellipsis:
-			ellipses++
-		case None:
-		default:
-			return c.fail()
-		}
-	}
-	if c.bad || takes > len(t.Shape) || ellipses > 1 {
+	index, takes, tensors, masked := c.subscript(t, index)
+	if c.bad || takes > len(t.Shape) {
 		return c.fail()
 	}
 	out, at := []Size{}, 0
@@ -94,6 +60,45 @@ func getitem(c *call) Value {
 		}
 	}
 	return t.with(append(out, t.Shape[at:]...))
+}
+
+// subscript returns the parts of a subscript of t, with lists as tensors; the number of dimensions they take; the
+// shapes of the index tensors; and whether one part is a mask. It sets bad if getitem does not know such a subscript.
+func (c *call) subscript(t *Tensor, parts List) (index List, takes int, tensors [][]Size, masked bool) {
+	ellipses, last := 0, 0
+	index = append(List(nil), parts...)
+	for i, v := range index {
+		if list, ok := v.(List); ok {
+			shape, d, ok := nested(list, "")
+			c.bad = c.bad || !ok || d != torchInt64
+			v = &Tensor{shape, d, t.Device}
+			index[i] = v
+		}
+		switch v := v.(type) {
+		case Int, Slice:
+			takes++
+		case *Tensor:
+			if v.Dtype == torchBool && len(v.Shape) > 0 && v.Device == t.Device && !masked && tensors == nil {
+				masked = true
+				takes += len(v.Shape)
+				continue
+			}
+			// A second mask, or a tensor without dimensions, which torch treats as an int.
+			unknown := masked || kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0
+			// torch would move the dimensions of index tensors that are not adjacent to the front.
+			apart := tensors != nil && last != i-1
+			c.bad = c.bad || unknown || apart || v.Device != t.Device
+			takes++
+			tensors, last = append(tensors, v.Shape), i
+		case Ellipsis:
+			ellipses++
+		case None:
+		default:
+			c.bad = true
+		}
+	}
+	c.bad = c.bad || ellipses > 1
+	return index, takes, tensors, masked
 }
 
 // sliced returns the number of elements that a slice selects from a dimension.

@@ -32,7 +32,8 @@ func (e *evaluator) Apply(op Op) {
 	if b != 0 {
 		q, r, _ = floorDivMod(a, b)
 	}
-	e.stack[n-2] = map[Op]int64{Add: a + b, Sub: a - b, Mul: a * b, FloorDiv: q, Mod: r, Max: max(a, b), Min: min(a, b)}[op]
+	e.stack[n-2] = map[Op]int64{Add: a + b, Sub: a - b, Mul: a * b, FloorDiv: q, Mod: r, Max: max(a, b),
+		Min: min(a, b)}[op]
 }
 
 // A written expression has the value of the expression, and the sides of a condition have its verdict.

@@ -92,7 +92,9 @@ def test_graph_sizes_say_what_each_symbol_represents(caplog):
     godynamo.optimize(sized)(torch.ones(3), [torch.ones(5)])
     lines = caplog.records[0].getMessage().splitlines()[1:]
     values = dict(line.split(": ") for line in lines if ": " in line)
-    symbols = {said.split(", ")[0]: (name, said) for name, said in (line.split(" = ") for line in lines if " = " in line)}
+    symbols = {
+        said.split(", ")[0]: (name, said) for name, said in (line.split(" = ") for line in lines if " = " in line)
+    }
     x, row, found, item = (symbols[k][0] for k in ("x.size()[0]", "rows[0].size()[0]", "nonzero.size()[0]", "item"))
     assert len({x, row, found, item}) == len(symbols) == 4
     assert values["x"] == f"({x},) float32 cpu" and values["cat"] in (
