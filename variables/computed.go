@@ -333,12 +333,12 @@ var roundings = map[string]bool{"int": true, "round": true, "math.floor": true, 
 // where code runs in program order and no handler of the program is active. It returns false for other calls.
 func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
-	if !roundings[name] || len(args) != 1 || len(kwargs) > 0 || tx.Output().WholeGraph() || tx.InsideTry() ||
-		tx.World().FixesSizes > 0 {
+	if !roundings[name] || len(args) != 1 || len(kwargs) > 0 {
 		return nil, false, nil
 	}
 	x, ok := args[0].(*ComputedVariable)
-	if !ok || x.Type != tx.World().Builtin("float") {
+	if !ok || x.Type != tx.World().Builtin("float") || tx.Output().WholeGraph() || tx.InsideTry() ||
+		tx.World().FixesSizes > 0 {
 		return nil, false, nil
 	}
 	tx.Output().Const(fn)

@@ -1,6 +1,9 @@
 package variables
 
 import (
+	"math"
+	"strconv"
+
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -146,6 +149,11 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 		if known && unequalToInts[c.Kind()] && (op == opcode.CMP_EQ || op == opcode.CMP_NE) {
 			return BoolConst(op == opcode.CMP_NE), true, nil
 		}
+		if known && c.Kind() == py.Float && ok {
+			return sizeAgainstFloat(tx, op, x, c)
+		} else if known && c.Kind() == py.Float && ok2 {
+			return sizeAgainstFloat(tx, op.Swapped(), y, c)
+		}
 		return nil, false, nil
 	}
 	env := tx.World().Env()
@@ -174,9 +182,45 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 	return BoolConst(holds), true, nil
 }
 
+// sizeAgainstFloat compares a size with a known float. It returns false for operators and floats that have no equal
+// comparison with an int.
+func sizeAgainstFloat(tx Translator, op opcode.CompareOp, x sym.Size, float py.Object) (VariableTracker, bool, error) {
+	f, err := strconv.ParseFloat(tx.Scope().Repr(float), 64)
+	if err != nil || !(math.Abs(f) < exactInt) {
+		return nil, false, nil
+	}
+	env, below := tx.World().Env(), sym.Const(int64(math.Floor(f)))
+	whole := math.Floor(f) == f
+	var c sym.Cond
+	switch {
+	case op == opcode.CMP_GT || op == opcode.CMP_GE && !whole:
+		c = env.Gt(x, below)
+	case op == opcode.CMP_GE:
+		c = env.Ge(x, below)
+	case op == opcode.CMP_LE || op == opcode.CMP_LT && !whole:
+		c = env.Le(x, below)
+	case op == opcode.CMP_LT:
+		c = env.Lt(x, below)
+	case (op == opcode.CMP_EQ || op == opcode.CMP_NE) && !whole:
+		return BoolConst(op == opcode.CMP_NE), true, nil
+	case op == opcode.CMP_EQ:
+		c = env.Eq(x, below)
+	case op == opcode.CMP_NE:
+		c = env.Ne(x, below)
+	default:
+		return nil, false, nil
+	}
+	holds, err := decide(tx, c)
+	if err != nil {
+		return nil, false, nil // the size is known at run time only
+	}
+	return BoolConst(holds), true, nil
+}
+
 // plainKind has the kinds of values that a comparison with a size may read. unequalToInts has those that equal no int.
 var (
-	plainKind     = map[py.Kind]bool{py.NoneKind: true, py.Str: true, py.Bytes: true, py.Int: true}
+	plainKind = map[py.Kind]bool{py.NoneKind: true, py.Str: true, py.Bytes: true, py.Int: true,
+		py.Float: true}
 	unequalToInts = map[py.Kind]bool{py.NoneKind: true, py.Str: true, py.Bytes: true, py.EllipsisKind: true,
 		py.Tuple: true}
 )

@@ -171,8 +171,8 @@ func translatorFor(t *testing.T, s *py.Scope, source, name string) *InstructionT
 	o := newOutputGraph(s, w, f, &Options{MaxSteps: 1000, InlineDepth: 10}, testBackend{}, testInstaller{})
 	d, err := o.decode(code)
 	require.NoError(t, err)
-	o.root = &rootInfo{d.code, f, slotNames(s, f, d.code)}
-	tx := &InstructionTranslator{out: o, d: d, globals: ns, builtins: f.Builtins, log: newSpeculationLog(),
+	o.root, o.log = &rootInfo{d.code, f, slotNames(s, f, d.code)}, newSpeculationLog()
+	tx := &InstructionTranslator{out: o, d: d, globals: ns, builtins: f.Builtins, log: o.log,
 		locals: make([]variables.VariableTracker, len(d.code.Locals))}
 	tx.symbolicLocals()
 	o.current = tx

@@ -261,6 +261,27 @@ def test_a_branch() -> None:
     assert_serves(branches, [(x(), n) for n in range(12)], 4)
 
 
+def compares_with_floats(x, n):
+    return (
+        x + 1,
+        n > 3.5,
+        n < 3.5,
+        n >= 4.0,
+        n <= 3.0,
+        n == 4.0,
+        n != 3.5,
+        3.5 > n,
+        4.0 <= n,
+        n < math.inf,
+        n == math.nan,
+    )
+
+
+def test_comparisons_with_floats() -> None:
+    assert_serves(compares_with_floats, [(x(), n) for n in (9, -3)], 2)
+    assert_serves(lambda x, n: (x + 1, n > 3.5, 4.0 <= n, n == 2.5), [(x(), n) for n in (9, 7, 5, 2**70, 3, 1)], 4)
+
+
 def loops(x, n):
     for i in range(n):
         x = x + i
