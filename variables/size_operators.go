@@ -61,10 +61,21 @@ func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (
 	default:
 		return nil, false, nil
 	}
-	if r.IsUnknown() {
+	if r.IsUnknown() || tooLarge(env, r, x, y) {
 		return nil, false, nil
 	}
 	return NewSize(tx, r), true, nil
+}
+
+// tooLarge reports whether a result of operands with known values in the translated call exceeds 64 bits there.
+func tooLarge(env *sym.Env, r sym.Size, operands ...sym.Size) bool {
+	for _, x := range operands {
+		if _, ok := env.Hint(x); !ok {
+			return false
+		}
+	}
+	_, ok := env.Hint(r)
+	return !ok
 }
 
 // quotientOfSizes returns a / b as a float computed at run time. b is not 0.
@@ -234,7 +245,7 @@ func sizeUnary(tx Translator, op int, v *SymNodeVariable) (VariableTracker, bool
 	case 2:
 		r = env.Sub(env.Neg(r), sym.Const(1))
 	}
-	if r.IsUnknown() || op > 2 {
+	if r.IsUnknown() || op > 2 || tooLarge(env, r, v.Size) {
 		return nil, false
 	}
 	return NewSize(tx, r), true

@@ -132,15 +132,17 @@ func (f *Frame) mayBeBetter(r *Result, err error, b Backend) bool {
 	return false
 }
 
-// orBetter returns the translation with constants if it gets further than b.
+// orBetter returns the translation with constants if it gets further than b. If the program raises first, the log has
+// no break.
 func (b *broken) orBetter(r *Result, err error, log *SpeculationLog) *Result {
-	if err == nil && (len(r.Breaks) == 0 || log.earliest() > b.step) {
+	step := log.earliest()
+	if err == nil && (len(r.Breaks) == 0 || step < 0 || step > b.step) {
 		return r
 	}
 	return b.result
 }
 
-// earliest returns the first step at which an attempt broke the graph.
+// earliest returns the first step at which an attempt broke the graph, or -1.
 func (l *SpeculationLog) earliest() int {
 	first := -1
 	for step := range l.entries {

@@ -327,6 +327,17 @@ def test_arithmetic() -> None:
     assert_serves(computes, [(x(), n) for n in (*INTS, 2**62, -(2**63), 2**63 - 1)], 8)
 
 
+def overflows(x, a, b):
+    n = a * b
+    return x + 1, n, abs(n), n > 5, -a
+
+
+def test_a_product_beyond_64_bits_breaks_no_graph() -> None:
+    calls = [(x(), a, b) for a, b in ((2, 3), (2**40, 2**41), (5, 7), (-(2**63), 1), (2**40, -(2**41)))]
+    optimized = assert_serves(overflows, calls, 5)
+    assert not any(e.info["breaks"] for e in entries(optimized))
+
+
 def of_dtypes(x, n):
     return x.int() * n, x.int() / (abs(n) + 1), torch.full((2,), n), x.to(torch.int8) + n, x > n
 
@@ -375,6 +386,18 @@ def test_floats_break_no_graph() -> None:
     optimized = assert_serves(fussy, [(x(), s) for s in (0.25, 0.5, 0.75)], 3)
     assert not any(e.info["breaks"] for e in entries(optimized))
     assert_serves(fussy, [(x(), s) for s in (0.25, 0.5)], 2, nopython=True)
+
+
+def raises_for_one(x, s):
+    if s > math.floor(s):
+        return x * s
+    return x + s
+
+
+def test_a_value_for_which_the_program_raises_breaks_no_other_call() -> None:
+    optimized = assert_serves(raises_for_one, [(x(), s) for s in (0.5, math.inf, 2.0, 2.5)], 4)
+    codes = [b[0] for e in entries(optimized) for b in e.info["breaks"]]
+    assert codes in ([], ["GD0401"])
 
 
 def broken(x, s, n):
