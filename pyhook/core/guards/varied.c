@@ -74,6 +74,19 @@ tensors(description *d, const gd_guard_node *node)
     return 1;
 }
 
+/* Reports whether node i reads an object that the translator has chosen, not a value of the program: its PY_CHECK is
+ * about the process, such as a hook that is installed. */
+static int
+reads_constant(const gd_GuardedCode *e, int i)
+{
+    for (int k = i - 1; k > 0; k--) {
+        if (e->nodes[k].op == GD_OP_CONST && e->nodes[k].dst == e->nodes[i].src) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* Runs the nodes from the second one up to those that read sizes, past comparisons of values. Results are those of
  * tensors(). `failed` is the first node that failed. */
 static int
@@ -86,7 +99,7 @@ run(description *d, int failed)
         if (node->op == GD_OP_TENSORS) {
             return tensors(d, node);
         }
-        if (v == NULL || (node->op == GD_OP_PY_CHECK && i < failed)) {
+        if (v == NULL || (node->op == GD_OP_PY_CHECK && (i < failed || (i > failed && reads_constant(e, i))))) {
             continue;
         }
         if (node->op == GD_OP_PY_CHECK || !gd_guard_node_runs(e, node, d->regs)) {

@@ -14,8 +14,9 @@
  *   tensors  (number of the tensor in the program, mask of the dimensions whose sizes differ) for each tensor
  *   moved    the slots that hold another object than in the call the entry was made for
  *
- * Runs no Python code. A PY_CHECK node after the failed one has not run in this call, so the entry says nothing
- * unless `any` is set; then the node is left out. The same holds for tensors that only Python can read. */
+ * Runs no Python code. A PY_CHECK node after the failed one has not run in this call. If it is about the process, it is
+ * taken to hold. If it reads a value of the program, the entry says nothing, unless `any` is set; then the node is left
+ * out. The same holds for tensors that only Python can read. */
 PyObject *gd_varied_values(gd_GuardedCode *e, PyObject **regs, int failed, int any);
 
 /* Records the objects in the slots of the call for which the entry was made. If memory is out, none is recorded. */

@@ -517,6 +517,22 @@ def test_a_guard_that_calls_python_waits_for_the_last_entry() -> None:
     assert godynamo.cache_stats(optimized)["misses"] <= 8
 
 
+def in_a_block(x, n):
+    try:
+        x = x * n
+        torch._dynamo.graph_break()
+        return x + n
+    except ValueError:
+        return x
+
+
+def test_a_block_that_may_run_again() -> None:
+    optimized = godynamo.optimize(in_a_block)
+    for n in INTS:
+        assert bits(optimized(x(), n)) == bits(in_a_block(x(), n))
+    assert len(optimized.cache.entries()) == 2
+
+
 def test_the_log_names_what_the_last_entry_compares(caplog) -> None:
     optimized = godynamo.optimize(loops, cache_size_limit=3)
     with caplog.at_level(logging.INFO, "godynamo"):
