@@ -243,6 +243,30 @@ gd_note_interruption(void)
     PyErr_Restore(type, value, traceback);
 }
 
+PyObject *
+gd_take_sent(void)
+{
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (raised_by_python(traceback) || !noteworthy(type, value, traceback)) {
+        PyErr_Restore(type, value, traceback);
+        return NULL;
+    }
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    return type;
+}
+
+void
+gd_send_again(PyObject *type)
+{
+    if (type != NULL) {
+        PyThreadState_SetAsyncExc(PyThread_get_thread_ident(), type);
+        Py_DECREF(type);
+    }
+}
+
 /* ---- functions for Python: they return new references, or NULL with an exception set ---- */
 
 static PyObject *

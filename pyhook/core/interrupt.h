@@ -71,6 +71,15 @@ int gd_is_signal_handler(PyFrameObject *frame);
  * translation, even if other code catches it later. Other exceptions are ignored. The exception stays pending. */
 void gd_note_interruption(void);
 
+/* If another thread has set the pending exception, clears it and returns its class, a new reference; else returns NULL.
+ * For a call whose result only decides about our own code (a guard): the caller repeats the call, then hands the class
+ * to gd_send_again. Signals must be held back. */
+PyObject *gd_take_sent(void);
+
+/* Sets an exception for this thread, as another thread does: CPython raises it where it next looks for requests.
+ * Releases type, which may be NULL. */
+void gd_send_again(PyObject *type);
+
 /* Reports whether an exception from outside, or lack of memory, has been noted. */
 int gd_interrupted(void);
 

@@ -251,7 +251,10 @@ predicate_holds(PyObject *predicate, PyObject *v)
     int held = gd_hold_signals();
     /* The hook must not translate functions that a guard calls: the predicate might be a guard of its own entry. */
     gd_thread.translating++;
-    PyObject *result = PyObject_CallOneArg(predicate, v);
+    PyObject *result = PyObject_CallOneArg(predicate, v), *sent = NULL;
+    if (GD_UNLIKELY(result == NULL) && (sent = gd_take_sent()) != NULL) {
+        result = PyObject_CallOneArg(predicate, v); /* the exception is not the guard's, but the user's code's */
+    }
     Py_DECREF(v);
     int truth = result != NULL ? PyObject_IsTrue(result) : -1;
     gd_thread.translating--;
@@ -260,6 +263,7 @@ predicate_holds(PyObject *predicate, PyObject *v)
     if (truth < 0) {
         PyErr_Clear();
     }
+    gd_send_again(sent);
     return truth > 0;
 }
 

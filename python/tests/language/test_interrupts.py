@@ -10,6 +10,8 @@ from __future__ import annotations
 import array
 import ctypes
 import enum
+import functools
+import operator
 import signal
 import sys
 import threading
@@ -504,6 +506,32 @@ def test_an_exception_of_another_thread_arrives_once():
             thread.join()
         assert log in ([], ["enter block", "exit block Timeout"], ["enter block", "exit block None"])
         thread.join()
+
+
+def test_an_exception_of_another_thread_does_not_decide_a_guard():
+    """The exception is set before the guards run; one of them is a Python function, where CPython would raise it."""
+
+    def program(x, log):
+        log.append("begun")
+        try:
+            return x @ x
+        finally:
+            log.append("ended")
+
+    fn = godynamo.optimize(program, backend=lambda gm, inputs: gm.forward)
+    x = torch.rand(3, 3)
+    fn(x, [])
+    assert any("saved-tensor hooks" in g.text for g in godynamo.guards(fn))
+    here = ctypes.c_ulong(threading.get_ident())
+    post = functools.partial(ctypes.pythonapi.PyThreadState_SetAsyncExc, here, ctypes.py_object(Timeout))
+    for called in (program, fn):
+        log = []
+        with pytest.raises(Timeout):
+            list(map(operator.call, [post, functools.partial(called, x, log)]))  # C code only, up to the call
+        assert log == []
+    assert torch.equal(fn(x, []), x @ x)
+    assert godynamo.cache_stats(fn)["translations"] == 1
+    assert _C.counters()["internal_errors"] == 0
 
 
 def test_ctrl_c_on_a_hit_in_a_lock():
