@@ -21,7 +21,7 @@ def scaled(x, n):
     y = x * n
     return y.relu()
 
-@godynamo.optimize
+@godynamo.optimize(dynamic=False)
 def step(x, n, tag="<script>alert(1)</script>"):
     y = scaled(x, n)
     godynamo.graph_break()

@@ -132,7 +132,7 @@ def test_backends_that_fail_and_full_caches_are_events(traced, caplog):
 
     with pytest.raises(godynamo.exc.BackendCompilerFailed):
         godynamo.optimize(fails)(scaled)(torch.ones(2), 2)
-    f = godynamo.optimize(scaled)
+    f = godynamo.optimize(scaled, dynamic=False)
     with godynamo.config.patch(cache_size_limit=2):
         for n in range(4):
             f(torch.ones(2), n)
@@ -187,7 +187,7 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_the_program_goes_on
     done, _ = run(
         """
         import torch, godynamo
-        f = godynamo.optimize(lambda x, n: x * n)
+        f = godynamo.optimize(lambda x, n: x * n, dynamic=False)
         print([f(torch.ones(1), n).item() for n in (1, 2, 3)])
         print(godynamo.cache_stats(f)["translations"])
         """,
@@ -201,7 +201,7 @@ def test_a_directory_that_cannot_be_written_is_told_once_and_the_program_goes_on
 def test_another_directory_is_another_trace(tmp_path, caplog):
     taken = tmp_path / "taken"
     taken.write_text("")
-    f = godynamo.optimize(lambda x, n: x * n)
+    f = godynamo.optimize(lambda x, n: x * n, dynamic=False)
     with godynamo.config.patch(trace_dir=str(taken)):
         f(torch.ones(1), 1)
         f(torch.ones(1), 2)
