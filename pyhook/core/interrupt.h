@@ -77,7 +77,7 @@ void gd_note_interruption(void);
 PyObject *gd_take_sent(void);
 
 /* Sets an exception for this thread, as another thread does: CPython raises it where it next looks for requests.
- * Releases type, which may be NULL. */
+ * Steals type, which may be NULL. */
 void gd_send_again(PyObject *type);
 
 /* Reports whether an exception from outside, or lack of memory, has been noted. */
