@@ -60,7 +60,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.FullGuards = !inline || full
 	out.AnySize = flag(options, "any_size")
 	out.Dynamic = dynamic == py.True()
-	out.SymbolicSizes = dynamic != py.False() && !full && !flag(options, "fixes_sizes") &&
+	out.SymbolicSizes = dynamic != py.False() && !full && (out.TakesApart || !flag(options, "fixes_sizes")) &&
 		flag(config, "dynamic_shapes")
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")
 	out.BreakAtNumbers = !flag(config, "capture_scalar_outputs")

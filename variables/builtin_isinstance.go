@@ -75,7 +75,7 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 	if t.Class.IsNull() || t.Class == w.ParameterType {
 		real = t.Example
 		if !real.IsNull() && asksForDtype(tx, cls) {
-			tx.Output().NeedField(t, 255)
+			tx.Output().NeedField(t, 2|4|8)
 		}
 	} else if real = t.Real; !real.IsNull() { // the attribute _is_param marks an nn.Parameter
 		if _, err := t.instanceAttr(tx, "_is_param"); err != nil {

@@ -386,7 +386,11 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 			return v, nil
 		}
 		if !t.Example.IsNull() {
-			tx.Output().NeedField(t, 255)
+			fields := uint16(2 | 4 | 8)
+			if name == "nbytes" {
+				fields = 255
+			}
+			tx.Output().NeedField(t, fields)
 		}
 		sample, err := tx.Output().Sample(t)
 		if err != nil {

@@ -218,7 +218,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 			return nil, false, nil
 		}
 		if !t.Example.IsNull() {
-			tx.Output().NeedField(t, 255)
+			fields := uint16(2 | 4)
+			if name == "is_contiguous" {
+				fields = 255
+			}
+			tx.Output().NeedField(t, fields)
 		}
 		if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
 			t.Need(tx, "dtype")

@@ -49,7 +49,7 @@ func (b *Backend) FixesSizes(s *py.Scope) (bool, error) {
 }
 
 // Compile implements translate.Backend.
-func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object,
+func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool, inputs []py.Object, sizes py.Object,
 	whole bool) (py.Object, error) {
 	compiling, err := s.Import("godynamo._backends.compiling")
 	if err != nil {
@@ -71,11 +71,13 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, input
 			several = append(several, s.Int(int64(n.Index)))
 		}
 	}
+	if sizes.IsNull() {
+		sizes = py.None()
+	}
 	backend, err := s.GetAttr(b.options, "backend")
 	if err != nil {
 		return py.Object{}, err
 	}
 	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options,
-		s.List(several...),
-		py.Bool(whole))
+		s.List(several...), py.Bool(whole), sizes)
 }

@@ -217,7 +217,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 				return v
 			}
 		}
-		if f.Origin != nil && slices.Contains(f.Origin.Sizes, i) {
+		if f.Origin != nil && slices.Contains(f.Origin.Sizes, i) && !tx.out.forCompiler() {
 			if v := tx.out.intSymbol(obj, guards.NewLocalSource(root.names[i], i)); v != nil {
 				return v
 			}

@@ -102,7 +102,10 @@ type Backend interface {
 	EmitNode(e NodeEmitter, n *fxgraph.Node) error
 	// Compile compiles the graph and returns a callable that takes the inputs and returns a sequence of outputs. If
 	// whole is true, the graph is correct only if the backend does not trace its operators with AOTAutograd.
-	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs []py.Object, whole bool) (py.Object, error)
+	//
+	// If sizes is not null, it describes symbolic sizes of the inputs (OutputGraph.symbolicExamples), and the result is
+	// what OutputGraph.afterSymbols reads.
+	Compile(s *py.Scope, g *fxgraph.Graph, pool, inputs []py.Object, sizes py.Object, whole bool) (py.Object, error)
 	// TakesApart reports whether the backend is known to trace operators with AOTAutograd. This may become known only
 	// when Compile runs.
 	TakesApart(s *py.Scope) (bool, error)

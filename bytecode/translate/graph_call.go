@@ -109,13 +109,24 @@ func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
 // loads it.
 func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error) {
 	o := c.out
+	if err := o.symbolInputs(); err != nil {
+		return fn, nil, err
+	}
 	loads, inputs, err := o.graphInputs(c)
 	if err != nil {
 		return fn, nil, err
 	}
+	sizes, err := o.symbolicExamples()
+	if err != nil {
+		return fn, nil, err
+	}
 	o.opts.Clock.Begin(Compiling)
-	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, inputs, o.apartMatters && !o.opts.TakesApart)
+	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, inputs, sizes, o.apartMatters && !o.opts.TakesApart)
 	o.opts.Clock.End()
+	if err == nil && !sizes.IsNull() {
+		fn, err = o.afterSymbols(fn)
+		return fn, loads, err
+	}
 	if o.apartMatters && !o.opts.TakesApart {
 		if apart, e := o.backend.TakesApart(o.scope); e != nil {
 			return fn, nil, e

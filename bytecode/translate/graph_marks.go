@@ -10,15 +10,16 @@ import (
 // marks holds what the user has said about the dimensions of a tensor: godynamo.mark_dynamic and its kin, which set
 // torch's own attributes (python/godynamo/_user/dims.py).
 type marks struct {
-	static, dynamic, unbacked map[int]bool
-	ranges                    map[int][2]int64
+	static, dynamic, maybe, unbacked map[int]bool
+	ranges                           map[int][2]int64
 }
 
 // marksOf reads the marks of an input.
 func (o *OutputGraph) marksOf(t *variables.TensorVariable) (m marks) {
 	s := o.scope
 	for name, at := range map[string]*map[int]bool{"_dynamo_static_indices": &m.static,
-		"_dynamo_dynamic_indices": &m.dynamic, "_dynamo_unbacked_indices": &m.unbacked} {
+		"_dynamo_dynamic_indices": &m.dynamic, "_dynamo_weak_dynamic_indices": &m.maybe,
+		"_dynamo_unbacked_indices": &m.unbacked} {
 		set, ok := s.InstanceAttr(t.Example, name)
 		if !ok || set.Kind() != py.SetKind {
 			continue

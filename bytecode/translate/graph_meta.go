@@ -33,7 +33,7 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 	}
 	m, err := o.readMeta(v)
 	if err == nil && v == t.Example {
-		m.Shape = o.shapeOf(t, m.Shape)
+		m.Shape, err = o.shapeOf(t, m.Shape)
 	}
 	return m, err
 }

@@ -141,7 +141,11 @@ func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	if !name.Known() {
 		return shapes.Unknown{}
 	}
-	return &shapes.Tensor{Shape: o.shapeOf(in, m.Shape), Dtype: name, Device: d}
+	shape, err := o.shapeOf(in, m.Shape)
+	if err != nil {
+		return shapes.Unknown{}
+	}
+	return &shapes.Tensor{Shape: shape, Dtype: name, Device: d}
 }
 
 func (o *OutputGraph) sizeOperand(a fxgraph.Arg) shapes.Value {

@@ -41,9 +41,16 @@ type dimension struct {
 
 // maySymbolize reports whether the sizes of an input may be symbols.
 func (o *OutputGraph) maySymbolize(t *variables.TensorVariable) bool {
-	return o.symbolizes() && t.Class.IsNull() && t.Real.IsNull() &&
-		t.Source() != nil && !t.Source().GuardSource().IsNNModule() &&
-		t.Source().GuardSource() != guards.SourceConstant && o.installer.ReadsSizes(t.Example)
+	if !o.symbolizes() || !t.Class.IsNull() || !t.Real.IsNull() || t.Source() == nil ||
+		t.Source().GuardSource().IsNNModule() || t.Source().GuardSource() == guards.SourceConstant ||
+		!o.installer.ReadsSizes(t.Example) {
+		return false
+	}
+	if !o.forCompiler() {
+		return true
+	}
+	m := o.marksOf(t)
+	return o.compilerDims(t, &m) != 0
 }
 
 // symbolic reports whether sizes of an input may still be symbols: they are not all constants.
@@ -53,12 +60,12 @@ func (o *OutputGraph) symbolic(t *variables.TensorVariable) bool {
 }
 
 // shapeOf returns the sizes of an input: symbols where they may differ between calls. sizes has their values.
-func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) []sym.Size {
+func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]sym.Size, error) {
 	if known, ok := o.symbols.shapes[t]; ok {
-		return known
+		return known, nil
 	}
 	if !o.symbolic(t) {
-		return sizes
+		return sizes, nil
 	}
 	out, marks := make([]sym.Size, len(sizes)), o.marksOf(t)
 	for i, s := range sizes {
@@ -69,6 +76,16 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) []s
 			continue
 		}
 		hint, _ := s.Const()
+		if o.forCompiler() {
+			symbol, err := o.isSymbolForCompiler(t, &marks, i, hint)
+			if err != nil {
+				return nil, err
+			} else if !symbol {
+				o.tensorArgs[t].StaticSizes |= 1 << i
+				out[i] = s
+				continue
+			}
+		}
 		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
 		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
 		info.Hinted = !marks.unbacked[i]
@@ -79,7 +96,7 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) []s
 		o.symbols.shapes = map[*variables.TensorVariable][]sym.Size{}
 	}
 	o.symbols.shapes[t] = out
-	return out
+	return out, nil
 }
 
 func (o *OutputGraph) newSymbol(at dimension, info sym.Info) *variables.SymNodeVariable {
@@ -183,7 +200,7 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 	if v.Settled(o.world) == nil && v.Node != nil && o.bodies == 0 {
 		return v.Node, nil
 	}
-	if !o.backend.Inline() && !o.opts.AnySize && o.bodies == 0 {
+	if !o.backend.Inline() && !o.opts.AnySize && !o.forCompiler() && o.bodies == 0 {
 		if err := o.fixHinted(v.Size); err != nil {
 			return nil, err
 		}
@@ -366,7 +383,7 @@ func (o *OutputGraph) symbolizes() bool {
 func (o *OutputGraph) afterCompile() error {
 	fixes, err := o.backend.FixesSizes(o.scope)
 	switch {
-	case err != nil || !fixes:
+	case err != nil || !fixes || o.forCompiler():
 		return err
 	case len(o.symbols.values) > 0 || len(o.symbols.read) > 0:
 		return errFixesSizes
@@ -550,9 +567,20 @@ var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", 
 func (w *nodeWriter) Apply(op sym.Op) {
 	o, n, name := w.out, len(w.stack), nodeOps[op]
 	fn, text := py.Object{}, "operator."+name
-	if op == sym.Max || op == sym.Min {
+	switch {
+	case (op == sym.Max || op == sym.Min) && o.forCompiler(): // max() would make which is greater a condition
+		text = "torch.sym_" + name
+		torch, err := o.scope.Import("torch")
+		if err == nil {
+			fn, err = o.scope.GetAttr(torch, "sym_"+name)
+		}
+		if err != nil {
+			w.err = err
+			return
+		}
+	case op == sym.Max || op == sym.Min:
 		fn, text = o.world.Builtin(name), "builtins."+name
-	} else {
+	default:
 		fn = o.world.Operator(name)
 	}
 	c := o.Const(fn)

@@ -56,6 +56,11 @@ func (o *OutputGraph) varied(obj py.Object, src guards.Source) variables.Variabl
 func (o *OutputGraph) newVaried(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch {
 	case obj.Kind() == py.Int && o.opts.FixInts || obj.Kind() == py.Float && o.opts.FixFloats:
+	case obj.Kind() == py.Int && o.forCompiler():
+		if n, _ := py.AsInt(obj); n == 0 || n == 1 {
+			return nil
+		}
+		return o.intSymbol(obj, src)
 	case obj.Kind() == py.Int && (o.backend.Inline() || o.opts.AnySize):
 		return o.intSymbol(obj, src)
 	case obj.Kind() == py.Float && o.backend.Inline() && !o.log.floats.constant[src.Name()]:

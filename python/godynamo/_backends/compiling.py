@@ -18,7 +18,7 @@ from .._called import torch_state
 from .._called.saved_tensors import unseen
 from .._core import BUILTINS, core
 from .._translator import trace_rules, vague
-from . import aot, graph_outputs
+from . import aot, graph_outputs, symbolic
 from .compile_lock import compile_lock
 from .graph_modules import build_graph_module, with_nodes, without_report
 from .named import Backend, Named, takes_apart
@@ -54,12 +54,16 @@ def compile_fx(
     options: Any = None,
     several: Sequence[int] = (),
     whole: bool = False,
-) -> Callable[..., Any]:
+    sizes: Sequence[Any] | None = None,
+) -> Any:
     """Pass a captured graph to a backend, check the result and return the callable that runs the graph.
 
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first; Ref(i) is the node of row i.
     several: those outputs' rows whose values are sequences; the backend sees the sequences' elements (graph_outputs).
     whole: the graph is correct only if its operators are not decomposed (aot.FirstRun).
+    sizes: the symbolic sizes of the inputs, the arguments of symbolic.Sizes, for a backend that takes graphs apart. The
+    result is then (callable, conditions, constants), see Sizes.assumed(), or None if the graph must be compiled for
+    constant sizes.
 
     Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
     callable. With ``config.suppress_errors`` both are logged and the graph runs as captured.
@@ -78,9 +82,45 @@ def compile_fx(
         values = graph_outputs.fake_values(gm, graph_outputs.like(example_inputs))
         rows, parts = graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
+            if sizes is not None:
+                answer = _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes))
+                return answer and (graph_outputs.regrouped(answer[0], parts), *answer[1:])
             compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole)
             return graph_outputs.regrouped(compiled, parts)
+    if sizes is not None:
+        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes))
     return _compiled(rows, backend, backend_name, example_inputs, options, whole)
+
+
+def _with_symbols(
+    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], sizes: symbolic.Sizes
+) -> tuple[Callable[..., Any], list[Any], list[int]] | None:
+    """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
+    if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
+        return _as_captured(rows, backend_name, example_inputs), [], []
+    if sizes.may_alias(example_inputs):
+        log.info("inputs of a graph that changes tensors share memory; its sizes are constants for %r", backend_name)
+        return None
+    begin = time.perf_counter()
+    handled = sys.exception()
+    try:
+        examples = sizes.examples(example_inputs)
+        gm = build_graph_module(rows, examples, sizes.mode)
+        built = time.perf_counter()
+        utils.record_time("graph_module", built - begin)
+        with _HeldBack("torch._subclasses.fake_tensor"), sizes.context():
+            compiled = _call(backend, backend_name, gm, examples)
+        utils.record_time("backend", time.perf_counter() - built)
+        answer = sizes.assumed()
+    except Exception as error:
+        if (arrived := _not_its_own(error, handled)) is not None:
+            raise arrived from None
+        log.info("backend %r failed with symbolic sizes; they are constants", backend_name, exc_info=True)
+        return None
+    compiled = _outside(compiled, backend_name, _outputs_of(rows))
+    if config.verify_correctness:
+        compiled = Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
+    return compiled, *answer
 
 
 def _compiled(

@@ -90,15 +90,16 @@ _PRINTABLE = (
 )
 
 
-def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any]) -> Any:
+def build_graph_module(rows: Sequence[Any], example_inputs: Sequence[Any], mode: Any = None) -> Any:
     """Return a linted torch.fx.GraphModule of rows. Its output is a tuple, and node.meta["example_value"] is lazy.
 
-    There is one example input per placeholder. Only descriptions of them are kept.
+    There is one example input per placeholder. Only descriptions of them are kept. If they are FakeTensors, ``mode`` is
+    their FakeTensorMode, and they are kept themselves.
     """
-    return with_nodes(rows, example_inputs)[0]
+    return with_nodes(rows, example_inputs, mode)[0]
 
 
-def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any], mode: Any = None) -> tuple[Any, list[Any]]:
     """Return the GraphModule of rows, and the node of each row."""
     builder = _Builder()
     for row in rows:
@@ -108,7 +109,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[Any,
     without_report(gm)
     source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
     source.atexit = False
-    values = _ExampleValues(gm, example_inputs)
+    values = _ExampleValues(gm, example_inputs, mode)
     for node in gm.graph.nodes:
         if node.op != "output":
             node.meta = _Meta(node.meta, node.name, values)
@@ -154,20 +155,24 @@ def _forget_source(filename: str) -> None:
 class _ExampleValues:
     """Fake values of a graph's nodes. The first request computes all of them; without a request they cost nothing."""
 
-    def __init__(self, gm: Any, example_inputs: Sequence[Any]) -> None:
+    def __init__(self, gm: Any, example_inputs: Sequence[Any], mode: Any) -> None:
         self._gm = weakref.ref(gm)
-        self._inputs = [_describe(x) for x in example_inputs]
+        self._mode = mode
+        self._inputs = list(example_inputs) if mode else [_describe(x) for x in example_inputs]
         self._values: dict[str, Any] | None = None
 
     def get(self, name: str) -> Any:
         """Return a node's fake value. Raises KeyError if the value cannot be computed."""
         if self._values is None:
             gm = self._gm()
-            make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
+            if self._mode:
+                make = lambda _: self._inputs  # noqa: E731
+            else:
+                make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
             if gm is None or any(d is _NOT_DENSE for d in self._inputs):
                 self._values = {}
             else:
-                self._values = graph_outputs.fake_values(gm, make)
+                self._values = graph_outputs.fake_values(gm, make, self._mode)
         return self._values[name]
 
 

@@ -118,19 +118,20 @@ def _made(part: Part, flat: Sequence[Any]) -> Any:
 # ---- the graph's values, by a run on fake tensors ----
 
 
-def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> dict[str, Any]:
+def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], mode: Any = None) -> dict[str, Any]:
     """Run a graph on fake tensors; return its nodes' values by name, up to the first that raises or is only a guess.
 
-    ``inputs(mode)`` makes the fake inputs. Which values are guesses is defined in _translator/vague.py. The result is
-    empty if the graph has Python operations, since they must run only once.
+    ``inputs(mode)`` makes the fake inputs; ``mode`` is a new mode if it is not given. Which values are guesses is
+    defined in _translator/vague.py. The result is empty if the graph has Python operations, since they must run only
+    once.
     """
     values: dict[str, Any] = {}
     if any(of_python(node.target) for node in gm.graph.nodes):
         return values
-    raised = _run_fakes(gm, inputs, None, values)
+    raised = _run_fakes(gm, inputs, None, values, mode)
     from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
 
-    if raised in (DataDependentOutputException, DynamicOutputShapeException):
+    if mode is None and raised in (DataDependentOutputException, DynamicOutputShapeException):
         from torch.fx.experimental.symbolic_shapes import ShapeEnv  # late, since the import takes longer than most runs
 
         _run_fakes(gm, inputs, ShapeEnv(), values)
@@ -138,7 +139,11 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
 
 
 def _run_fakes(
-    gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]], symbols: Any, values: dict[str, Any]
+    gm: torch.fx.GraphModule,
+    inputs: Callable[[Any], Sequence[Any]],
+    symbols: Any,
+    values: dict[str, Any],
+    mode: Any = None,
 ) -> type[Exception] | None:
     """Run the graph and fill ``values``; return the class of the exception that ended the run, or None.
 
@@ -157,7 +162,8 @@ def _run_fakes(
     noisy = logging.getLogger("torch._subclasses.fake_tensor")
     before, noisy.disabled = noisy.disabled, True
     outside = torch_state.snapshot()
-    mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True, static_shapes=True)
+    if mode is None:
+        mode = FakeTensorMode(shape_env=symbols, allow_non_fake_inputs=True, static_shapes=True)
     watch = vague.Watch(mode)
     try:
         with unseen(), mode:

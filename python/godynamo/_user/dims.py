@@ -69,6 +69,16 @@ def violated(place: str, value: int, file: str, line: int) -> None:
     )
 
 
+def too_small(place: str, value: int) -> None:
+    """Raise torch's ConstraintViolationError for a dimension of mark_dynamic that is 0 or 1, with a compiler."""
+    from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
+
+    raise ConstraintViolationError(
+        f"{place} is marked with mark_dynamic and is {value}: to a compiler, 0 and 1 are constants. "
+        "Call with a greater size first, or mark the dimension with maybe_mark_dynamic."
+    )
+
+
 def mark_dynamic(
     t: Any,
     index: Dims,

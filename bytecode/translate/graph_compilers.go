@@ -1,0 +1,326 @@
+package translate
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// A compiler (a backend that traces with AOTAutograd) compiles for constant sizes, except for those that have differed
+// between calls and those that the user has marked. These are symbols. The compiler gets FakeTensors as examples, in
+// which they are symbols of a torch ShapeEnv (python/godynamo/_backends/symbolic.py), where torch records what the
+// compiled code assumes about them. afterSymbols adds these conditions to the facts, and thus to the guards.
+
+// forCompiler reports whether the graph goes to a compiler.
+func (o *OutputGraph) forCompiler() bool { return !o.backend.Inline() && o.opts.TakesApart }
+
+// compilerDims returns the mask of the dimensions that are symbols for a compiler.
+func (o *OutputGraph) compilerDims(t *variables.TensorVariable, m *marks) uint64 {
+	mask := o.frame.Varied.Dims[t.Source().Name()]
+	if o.opts.Dynamic {
+		mask = ^uint64(0)
+	}
+	for _, dims := range []map[int]bool{m.dynamic, m.maybe} {
+		for d := range dims {
+			mask |= 1 << d
+		}
+	}
+	for _, dims := range []map[int]bool{m.static, m.unbacked} {
+		for d := range dims {
+			mask &^= 1 << d
+		}
+	}
+	return mask
+}
+
+// isSymbolForCompiler reports whether a size is a symbol for a compiler. 0 and 1 never are, since compilers give these
+// sizes a meaning of their own. They are an error for mark_dynamic, as with torch.compile.
+func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, m *marks, dim int, size int64) (bool, error) {
+	if o.compilerDims(t, m)>>dim&1 == 0 {
+		return false, nil
+	}
+	if size > 1 {
+		o.frame.hasVaried = true
+		return true, nil
+	}
+	if !m.dynamic[dim] {
+		return false, nil
+	}
+	dims, err := o.scope.Import("godynamo._user.dims")
+	if err == nil {
+		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, dim)
+		_, err = o.scope.CallMethod(dims, "too_small", o.scope.Str(src.Name()), o.scope.Int(size))
+	}
+	return false, err
+}
+
+// symbolInputs adds an input to the graph for each symbol in the sizes of other inputs. torch's caches on disk keep
+// conditions on such inputs only.
+func (o *OutputGraph) symbolInputs() error {
+	if !o.forCompiler() || !o.symbolizes() {
+		return nil
+	}
+	for _, n := range o.graph.Nodes() {
+		in := o.inputOf[n]
+		if n.Op != fxgraph.Placeholder || in == nil || !o.symbolic(in) {
+			continue
+		}
+		m, err := o.readMeta(in.Example)
+		if err != nil {
+			return err
+		}
+		shape, err := o.shapeOf(in, m.Shape)
+		if err != nil {
+			return err
+		}
+		for _, size := range shape {
+			if err := o.symbolInput(size); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (o *OutputGraph) symbolInput(size sym.Size) error {
+	x, ok := o.world.Env().Simplify(size).Symbol()
+	if !ok {
+		return nil
+	}
+	_, err := o.SizeOperand(o.current, o.world.SymbolOf(x))
+	return err
+}
+
+// symbolicExamples describes the sizes of the graph's inputs for compile_fx(sizes=...):
+//
+//	(symbols, inputs, conditions, changes)
+//	symbols     a tuple of (place or None, value in this call, whether it is a size)
+//	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor
+//	conditions  a tuple of (relation, left, right)
+//	changes     whether the graph changes tensors in place
+//
+// An expression is an int, ("s", number of a symbol) or (operator, left, right). The result is null if no input has a
+// symbol.
+func (o *OutputGraph) symbolicExamples() (py.Object, error) {
+	if !o.forCompiler() || !o.symbolizes() {
+		return py.Object{}, nil
+	}
+	s, any := o.scope, false
+	var inputs []py.Object
+	for _, n := range o.graph.Nodes() {
+		if n.Op != fxgraph.Placeholder {
+			continue
+		}
+		row := py.None()
+		if v := o.symbols.values[n]; v != nil {
+			any, row = true, o.expression(v.Size)
+		} else if in := o.inputOf[n]; in != nil && o.symbolic(in) {
+			sizes, strides, err := o.layoutOf(in)
+			if err != nil {
+				return py.Object{}, err
+			}
+			any, row = true, s.Tuple(s.Tuple(sizes...), s.Tuple(strides...))
+		}
+		inputs = append(inputs, row)
+	}
+	if !any {
+		return py.Object{}, nil
+	}
+	for _, n := range o.graph.Nodes() {
+		if !n.Several {
+			continue
+		}
+		if _, known := o.byRule(n).(shapes.List); !known {
+			return py.Object{}, errFixesSizes // the number of results may depend on sizes
+		}
+	}
+	env := o.world.Env()
+	var symbols, conditions []py.Object
+	for i, at := range o.symbols.dims {
+		place := py.None()
+		if at.src != nil {
+			place = s.Str(at.src.Name())
+		}
+		hint := env.Info(sym.Symbol(i)).Hint
+		symbols = append(symbols, s.Tuple(place, s.Int(hint), py.Bool(at.tensor != nil)))
+	}
+	for _, r := range env.Records() {
+		if left, rel, right, ok := env.Sides(r.Cond); ok {
+			conditions = append(conditions, s.Tuple(s.Str(relationNames[rel]), o.expression(env.Simplify(left)),
+				o.expression(env.Simplify(right))))
+		}
+	}
+	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(o.ChangesTensors())), nil
+}
+
+var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}
+
+// layoutOf returns the sizes and strides of an input as expressions. A stride that is not computed from the sizes is a
+// constant. All strides become guards.
+func (o *OutputGraph) layoutOf(in *variables.TensorVariable) (sizes, strides []py.Object, err error) {
+	m, err := o.readMeta(in.Example)
+	if err != nil {
+		return nil, nil, err
+	}
+	env, args := o.world.Env(), o.tensorArgs[in]
+	known, err := o.shapeOf(in, m.Shape)
+	if err != nil {
+		return nil, nil, err
+	}
+	shape := slices.Clone(known)
+	for i, size := range shape {
+		shape[i] = env.Simplify(size)
+		sizes = append(sizes, o.expression(shape[i]))
+	}
+	for i, stride := range stridesBySizes(env, shape, m) {
+		stride = env.Simplify(stride)
+		strides = append(strides, o.expression(stride))
+		if _, constant := stride.Const(); constant {
+			args.StaticStrides |= 1 << i
+			continue
+		}
+		src := guards.NewTensorPropertySource(in.Source(), guards.TensorStride, i)
+		o.AddGuards(guards.ShapeEnv(&guards.SizeCond{Rel: guards.SizeEQ, Right: o.sizeProgram(stride),
+			Left: []guards.SizeInst{{Op: guards.SizeLoad, Src: src, Hint: int64(m.Stride[i])}}}).At(o.userLine()))
+	}
+	return sizes, strides, nil
+}
+
+// stridesBySizes returns the strides of a tensor. A stride that equals the size times the stride of another dimension
+// is this product, preferably of the next dimension.
+func stridesBySizes(env *sym.Env, shape []sym.Size, m *variables.TensorMeta) []sym.Size {
+	out, order := make([]sym.Size, len(shape)), make([]int, len(shape))
+	for i := range order {
+		order[i] = len(shape) - 1 - i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return m.Stride[a] - m.Stride[b] })
+	for k, i := range order {
+		out[i] = sym.Const(int64(m.Stride[i]))
+		for _, j := range slices.Backward(order[:k]) {
+			product := env.Mul(out[j], shape[j])
+			if n, ok := env.Hint(product); ok && n == int64(m.Stride[i]) {
+				out[i] = product
+				break
+			}
+		}
+	}
+	return out
+}
+
+// expression returns a size in the form that symbolicExamples describes.
+func (o *OutputGraph) expression(size sym.Size) py.Object {
+	w := &expressionWriter{s: o.scope}
+	o.world.Env().Write(size, w)
+	return w.stack[0]
+}
+
+// expressionWriter implements sym.Writer.
+type expressionWriter struct {
+	s     *py.Scope
+	stack []py.Object
+}
+
+func (*expressionWriter) Begin(sym.Op) {}
+
+func (w *expressionWriter) Const(n int64) { w.stack = append(w.stack, w.s.Int(n)) }
+
+func (w *expressionWriter) Symbol(x sym.Symbol) {
+	w.stack = append(w.stack, w.s.Tuple(w.s.Str("s"), w.s.Int(int64(x))))
+}
+
+func (w *expressionWriter) Apply(op sym.Op) {
+	n := len(w.stack)
+	e := w.s.Tuple(w.s.Str(nodeOps[op]), w.stack[n-2], w.stack[n-1])
+	w.stack = append(w.stack[:n-2], e)
+}
+
+// afterSymbols reads the answer of a compiler to symbolicExamples, (compiled, conditions, constants): what the compiled
+// code assumes, and the symbols about which it assumes something that no condition can say. It returns errFixesSizes if
+// the graph could not be compiled with symbols.
+func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
+	if answer.Kind() != py.Tuple {
+		return py.Object{}, errFixesSizes
+	}
+	env, parts := o.world.Env(), o.scope.Items(answer)
+	decide := func(c sym.Cond) bool {
+		holds, ok := env.Decide(c, o.userLine())
+		return holds && ok
+	}
+	constants := map[sym.Symbol]bool{}
+	for _, row := range o.scope.Items(parts[1]) {
+		items := o.scope.Items(row)
+		if c, ok := o.conditionOf(items); !ok {
+			o.symbolsOf(items[1], constants)
+			o.symbolsOf(items[2], constants)
+		} else if !decide(c) {
+			return py.Object{}, errFixesSizes
+		}
+	}
+	for _, it := range o.scope.Items(parts[2]) {
+		k, _ := py.AsInt(it)
+		constants[sym.Symbol(k)] = true
+	}
+	for s := range constants {
+		x := env.Symbol(s)
+		n, ok := env.Hint(x)
+		if !ok || !decide(env.Eq(x, sym.Const(n))) {
+			return py.Object{}, errFixesSizes
+		}
+	}
+	return parts[0], nil
+}
+
+// symbolsOf adds the symbols of an expression to a set.
+func (o *OutputGraph) symbolsOf(e py.Object, found map[sym.Symbol]bool) {
+	if e.Kind() != py.Tuple {
+		return
+	}
+	items := o.scope.Items(e)
+	if py.GoString(items[0]) == "s" {
+		k, _ := py.AsInt(items[1])
+		found[sym.Symbol(k)] = true
+		return
+	}
+	o.symbolsOf(items[1], found)
+	o.symbolsOf(items[2], found)
+}
+
+func (o *OutputGraph) conditionOf(row []py.Object) (c sym.Cond, ok bool) {
+	env := o.world.Env()
+	left, ok1 := o.sizeOf(row[1])
+	right, ok2 := o.sizeOf(row[2])
+	make, known := map[string]func(a, b sym.Size) sym.Cond{"eq": env.Eq, "ne": env.Ne, "lt": env.Lt, "le": env.Le,
+		"gt": env.Gt, "ge": env.Ge}[py.GoString(row[0])]
+	if !ok1 || !ok2 || !known {
+		return c, false
+	}
+	return make(left, right), true
+}
+
+// sizeOf reads an expression in the form that symbolicExamples describes.
+func (o *OutputGraph) sizeOf(e py.Object) (sym.Size, bool) {
+	if e.Kind() == py.Int {
+		n, ok := py.AsInt(e)
+		return sym.Const(n), ok
+	}
+	env, items := o.world.Env(), o.scope.Items(e)
+	op := py.GoString(items[0])
+	if op == "s" {
+		k, ok := py.AsInt(items[1])
+		return env.Symbol(sym.Symbol(k)), ok
+	}
+	a, ok1 := o.sizeOf(items[1])
+	b, ok2 := o.sizeOf(items[2])
+	apply, known := map[string]func(a, b sym.Size) sym.Size{"add": env.Add, "sub": env.Sub, "mul": env.Mul,
+		"floordiv": env.FloorDiv, "mod": env.Mod, "max": env.Max, "min": env.Min}[op]
+	if !ok1 || !ok2 || !known {
+		return sym.Size{}, false
+	}
+	out := apply(a, b)
+	return out, !out.IsUnknown()
+}

@@ -1,0 +1,235 @@
+"""Symbolic sizes for compilers: FakeTensors whose sizes are symbols of a torch ShapeEnv.
+
+The translator knows which sizes may differ between calls (bytecode/translate/graph_compilers.go) and describes the
+graph's inputs by expressions over numbered symbols. A compiler that traces with AOTAutograd reads the sizes of its
+examples, and torch records in the ShapeEnv what the compiled code assumes about them. These conditions become guards of
+the translation.
+
+An expression is an int, ("s", number of a symbol) or (operator, left, right); a condition is (relation, left, right).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import operator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+
+from .._translator import vague
+
+Expression = Any
+Condition = tuple[str, Expression, Expression]
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": operator.floordiv,
+    "mod": operator.mod,
+    "max": torch.sym_max,
+    "min": torch.sym_min,
+}
+_RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "le": operator.le,
+    "ge": operator.ge,
+}
+
+
+class Sizes:
+    """The symbolic sizes of one graph's inputs, as OutputGraph.symbolicExamples describes them.
+
+    symbols: for each symbol (place, value in this call, whether it is a size of a tensor).
+    inputs: for each input None, the expression of an int, or (sizes, strides).
+    conditions: what is known about the symbols.
+    changes: whether the graph changes tensors in place.
+    """
+
+    def __init__(
+        self,
+        symbols: Sequence[tuple[str | None, int, bool]],
+        inputs: Sequence[Any],
+        conditions: Sequence[Condition],
+        changes: bool,
+    ) -> None:
+        from torch._subclasses.fake_tensor import FakeTensorMode
+        from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+        self._symbols, self._inputs, self._conditions, self._changes = symbols, inputs, conditions, changes
+        self._env: Any = ShapeEnv(duck_shape=False)
+        self._ints: dict[int, Any] = {}
+        self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
+        self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
+
+    def may_alias(self, example_inputs: Sequence[Any]) -> bool:
+        """Return whether the graph may change a tensor through another input: FakeTensors have memory of their own."""
+        if not self._changes:
+            return False
+        seen: set[int] = set()
+        for x in example_inputs:
+            if isinstance(x, torch.Tensor) and vague.is_dense(x):
+                memory = x.untyped_storage()._cdata
+                if memory in seen:
+                    return True
+                seen.add(memory)
+        return False
+
+    def examples(self, example_inputs: Sequence[Any]) -> list[Any]:
+        """Return FakeTensors and SymInts for the inputs."""
+        fakes = [self._example(x, row) for x, row in zip(example_inputs, self._inputs, strict=True)]
+        for relation, left, right in self._conditions:
+            if not bool(_RELATIONS[relation](self._value(left), self._value(right))):
+                raise ValueError("a condition on sizes does not hold in this call")
+        return fakes
+
+    def _example(self, x: Any, row: Any) -> Any:
+        if isinstance(x, torch.Tensor):
+            if row is None:
+                return self.mode.from_tensor(x, static_shapes=True)
+            sizes, strides = (tuple(map(self._value, part)) for part in row)
+            with self.mode:
+                return torch.empty_strided(
+                    sizes, strides, dtype=x.dtype, device=x.device, requires_grad=x.requires_grad
+                )
+        return x if row is None else self._value(row)
+
+    def _value(self, e: Expression) -> Any:
+        """Return an expression as an int or a SymInt."""
+        if isinstance(e, int):
+            return e
+        if e[0] == "s":
+            return self._symbol(e[1])
+        return _OPERATORS[e[0]](self._value(e[1]), self._value(e[2]))
+
+    def _symbol(self, number: int) -> Any:
+        if number not in self._ints:
+            from torch._dynamo.source import ConstantSource
+            from torch.fx.experimental.symbolic_shapes import DimDynamic
+
+            place, hint, size = self._symbols[number]
+            source = ConstantSource(f"{place}" if place else f"__symbol_{number}")
+            make = self._env.create_symbol if size else self._env.create_unspecified_symbol
+            symbol = make(hint, source, DimDynamic.DYNAMIC)
+            self._numbers[symbol] = number
+            self._ints[number] = self._env.create_symintnode(symbol, hint=hint, source=source)
+        return self._ints[number]
+
+    @contextlib.contextmanager
+    def context(self) -> Iterator[None]:
+        """Let torch's compilers find the ShapeEnv, for a ``with`` block.
+
+        Backward graphs are compiled at once, as one that is compiled later would add conditions to a translation that
+        is in use.
+        """
+        from torch._functorch import config
+        from torch._guards import TracingContext, tracing
+
+        with tracing(TracingContext(self.mode)), config.patch(force_non_lazy_backward_lowering=True):
+            yield
+
+    def assumed(self) -> tuple[list[Condition], list[int]]:
+        """Return the conditions recorded in the ShapeEnv, and symbols that must be constants instead.
+
+        The latter are the symbols of conditions that cannot be written as a Condition.
+        """
+        import sympy
+
+        env, conditions, constants = self._env, [], set()
+        reader = _Reader(self._numbers)
+        found = []
+        for symbol in self._numbers:  # the bounds come first, since they show that divisors are not 0
+            bounds = env.var_to_range[symbol]
+            found += [symbol >= bounds.lower, symbol <= bounds.upper]
+        found += [guard.expr for guard in env.guards]
+        found += [sympy.Eq(symbol, env.replacements[symbol]) for symbol in self._numbers if symbol in env.replacements]
+        for condition in found:
+            try:
+                conditions += reader.conditions(condition)
+            except _NotWritable:
+                constants |= {self._numbers[s] for s in condition.free_symbols if s in self._numbers}
+        return conditions, sorted(constants)
+
+
+class _NotWritable(Exception):
+    """A sympy expression is no Expression."""
+
+
+class _Reader:
+    """Turns sympy's expressions into Expressions and Conditions. numbers: the numbers of the known symbols."""
+
+    def __init__(self, numbers: dict[Any, int]) -> None:
+        import sympy
+        from torch.utils._sympy import functions
+        from torch.utils._sympy import numbers as infinite
+
+        self._numbers = numbers
+        self._infinite = (infinite.int_oo, -infinite.int_oo, sympy.oo, -sympy.oo)
+        self._relations = {
+            sympy.Eq: "eq",
+            sympy.Ne: "ne",
+            sympy.Lt: "lt",
+            sympy.Le: "le",
+            sympy.Gt: "gt",
+            sympy.Ge: "ge",
+        }
+        self._negated = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "gt": "le", "le": "gt"}
+        self._operators = {
+            sympy.Add: "add",
+            sympy.Mul: "mul",
+            sympy.Max: "max",
+            sympy.Min: "min",
+            functions.Max: "max",
+            functions.Min: "min",
+            functions.FloorDiv: "floordiv",
+            functions.CleanDiv: "floordiv",
+            functions.Mod: "mod",
+            functions.PythonMod: "mod",
+        }
+
+    def conditions(self, e: Any, negated: bool = False) -> list[Condition]:
+        """Return the conditions that together are ``e``, or its negation. Raises _NotWritable."""
+        import sympy
+
+        if e in (True, False):
+            if bool(e) == negated:
+                raise _NotWritable
+            return []
+        if isinstance(e, sympy.Not):
+            return self.conditions(e.args[0], not negated)
+        if isinstance(e, sympy.Or if negated else sympy.And):
+            return [c for part in e.args for c in self.conditions(part, negated)]
+        relation = self._relations.get(type(e))
+        if relation is None:
+            raise _NotWritable
+        left, right = e.args
+        if left in self._infinite or right in self._infinite:
+            if negated or relation in ("eq", "ne"):
+                raise _NotWritable
+            return []
+        return [(self._negated[relation] if negated else relation, self.expression(left), self.expression(right))]
+
+    def expression(self, e: Any) -> Expression:
+        """Return a sympy expression as an Expression. Raises _NotWritable."""
+        import sympy
+
+        if isinstance(e, sympy.Integer):
+            return int(e)
+        if isinstance(e, sympy.Symbol):
+            if e not in self._numbers:
+                raise _NotWritable
+            return "s", self._numbers[e]
+        if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and 0 < e.exp < 16:
+            return self._joined("mul", [self.expression(e.base)] * int(e.exp))
+        name = self._operators.get(type(e))
+        if name is None:
+            raise _NotWritable
+        return self._joined(name, [self.expression(part) for part in e.args])
+
+    def _joined(self, name: str, parts: list[Expression]) -> Expression:
+        out = parts[0]
+        for part in parts[1:]:
+            out = (name, out, part)
+        return out
