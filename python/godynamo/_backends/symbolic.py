@@ -59,7 +59,7 @@ class Sizes:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._symbols, self._inputs, self._conditions, self._changes = symbols, inputs, conditions, changes
-        self._env: Any = ShapeEnv(duck_shape=False)
+        self._env: Any = ShapeEnv(assume_static_by_default=True, duck_shape=False)
         self._ints: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
         self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
@@ -151,6 +151,28 @@ class Sizes:
             except _NotWritable:
                 constants |= {self._numbers[s] for s in condition.free_symbols if s in self._numbers}
         return conditions, sorted(constants)
+
+
+@contextlib.contextmanager
+def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
+    """Let torch's compilers find a ShapeEnv without symbols, for a ``with`` block: without one they use no cache on disk.
+
+    AOTAutograd would make a symbol of an int, so there is no ShapeEnv if one of the inputs is no dense tensor.
+    """
+    if not all(isinstance(x, torch.Tensor) and vague.is_dense(x) for x in example_inputs):
+        yield
+        return
+    from torch._guards import TracingContext, tracing
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    mode = FakeTensorMode(
+        shape_env=ShapeEnv(assume_static_by_default=True, duck_shape=False), allow_non_fake_inputs=True
+    )
+    fakes = [mode.from_tensor(x, static_shapes=True) for x in example_inputs]
+    with tracing(TracingContext(mode)):
+        yield
+    del fakes  # as long as they live, the mode gives the compiler these FakeTensors for the examples
 
 
 class _NotWritable(Exception):

@@ -233,3 +233,14 @@ def test_inductor_records_what_its_cached_code_assumes() -> None:
     for n in (6, 8, 10):
         x = torch.randn(2, 3, n, n + 2)
         torch.testing.assert_close(optimized(x), conv(x).relu(), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("sizes", [[4], [4, 6]])
+def test_torch_keeps_compiled_code_on_disk(sizes) -> None:
+    counters = torch._dynamo.utils.counters
+    counters.clear()
+    optimized = godynamo.optimize(lambda x, y: (x * 2 + y.view(-1)[0]).relu(), backend="inductor")
+    for n in sizes:
+        optimized(torch.randn(n, 3), torch.randn(1, 1).t())
+    found = counters["inductor"]
+    assert found["fxgraph_cache_bypass"] == 0 and found["fxgraph_cache_hit"] + found["fxgraph_cache_miss"] == len(sizes)
