@@ -43,6 +43,8 @@ type World struct {
 	kinds    py.Object                // _translator/alike.Kinds, set at first use
 	// Kept counts the functions being translated that an operation stores to call them again later.
 	Kept int
+	// Attempts counts the attempts to translate the frame, this one included.
+	Attempts int64
 }
 
 // Settings are the user's options.
@@ -511,7 +513,7 @@ func (w *World) truth(s *py.Scope, fn py.Object, args ...py.Object) bool {
 
 // VariableEndsInCode reports whether user code may run when a variable's value is freed.
 func (w *World) VariableEndsInCode(s *py.Scope, obj py.Object) bool {
-	return w.truth(s, w.endMayRunCode, obj, py.False())
+	return w.truth(s, w.endMayRunCode, obj, s.Int(0))
 }
 
 // EndsAlone reports whether freeing an object frees no other object. It looks only at the object's type.
@@ -526,7 +528,7 @@ func EndsAlone(o py.Object) bool {
 // Replaceable breaks the graph at a store that replaces a value, if freeing that value may run user code. The store
 // may drop the last reference, and CPython then runs that code at once.
 func (w *World) Replaceable(s *py.Scope, old py.Object) error {
-	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, py.True()) {
+	if EndsAlone(old) || !w.truth(s, w.endMayRunCode, old, s.Int(w.Attempts)) {
 		return nil
 	}
 	return unsupported(exc.StoreUnsupported, "replacing a %s, whose end may run code", py.TypeName(old.Type()))

@@ -165,7 +165,8 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err != nil {
 		return nil, err
 	}
-	w.Settings, w.FixesOpaque = opts.Settings, log.fixesOpaque
+	f.attempts++
+	w.Settings, w.FixesOpaque, w.Attempts = opts.Settings, log.fixesOpaque, f.attempts
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	o.sawTensor = opts.TranslateEverything
 	code := f.Code

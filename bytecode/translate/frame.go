@@ -31,6 +31,7 @@ type Frame struct {
 	Varied Varied
 	// hasVaried is set once a translation has read such a place.
 	hasVaried bool
+	attempts  int64 // to translate the frame
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is computed
 	// before anything reads the slots, and nil until then.
 	loud map[int]bool

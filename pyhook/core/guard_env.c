@@ -572,11 +572,11 @@ static PyObject *
 end_may_run_code(PyObject *Py_UNUSED(module), PyObject *args)
 {
     PyObject *object;
-    int stores;
-    if (!PyArg_ParseTuple(args, "Op", &object, &stores)) {
+    int attempts;
+    if (!PyArg_ParseTuple(args, "Oi", &object, &attempts)) {
         return NULL;
     }
-    return PyBool_FromLong(gd_end_may_run_code(object, stores));
+    return PyBool_FromLong(gd_end_may_run_code(object, attempts));
 }
 
 static PyObject *
@@ -669,8 +669,8 @@ static PyMethodDef functions[] = {
     {"ends_in_code", ends_in_code, METH_VARARGS,
      "ends_in_code(object, places) -> bool\n\nThe same for a variable of a resumed frame, as the guard text asks it."},
     {"end_may_run_code", end_may_run_code, METH_VARARGS,
-     "end_may_run_code(object, stores) -> bool\n\nThe same for what a store replaces, or for a variable, during a "
-     "translation, which refers to it as well."},
+     "end_may_run_code(object, attempts) -> bool\n\nThe same for what a store replaces, during a translation, each "
+     "attempt of which refers to it as well, or for a variable (0 attempts)."},
     {"watched", watched, METH_O, "watched(object) -> bool\n\nWhether a weak reference with a callback looks at it."},
     {"has_instance_attr", has_instance_attr, METH_VARARGS, "has_instance_attr(object, name) -> bool"},
     {"instance_dict", instance_dict, METH_O,

@@ -106,14 +106,14 @@ gd_variable_ends_in_code(PyObject *v, int places)
     return look_from(v, places, 0);
 }
 
-/* The most references that the translation itself holds to one object. HELD applies to a value that the
- * translation examines, ALL to the value of a variable. */
+/* The most references that the translation itself holds to one object. HELD applies to each attempt to
+ * translate, for a value that it examines, ALL to the value of a variable. */
 enum { HELD = 6, ALL = 1 << 20 };
 
 int
-gd_end_may_run_code(PyObject *v, int stores)
+gd_end_may_run_code(PyObject *v, int attempts)
 {
-    return look_from(v, stores ? 1 + HELD : ALL, stores);
+    return look_from(v, attempts > 0 ? 1 + HELD * attempts : ALL, attempts > 0);
 }
 
 int

@@ -181,7 +181,7 @@ def _is_graph(compiled: Any, gm: Any, code: str) -> bool:
 def _by_backend(
     rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
 ) -> Callable[..., Any]:
-    apart = takes_apart(backend) or options is not None and options.takes_apart
+    apart = takes_apart(backend) or (options is not None and options.takes_apart)
     begin = time.perf_counter()
     gm = build_graph_module(rows, example_inputs)
     built = time.perf_counter()

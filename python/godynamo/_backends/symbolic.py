@@ -155,9 +155,9 @@ class Sizes:
 
 @contextlib.contextmanager
 def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
-    """Let torch's compilers find a ShapeEnv without symbols, for a ``with`` block: without one they use no cache on disk.
+    """Let torch's compilers find a ShapeEnv, for a ``with`` block: without one they use no cache on disk.
 
-    AOTAutograd would make a symbol of an int, so there is no ShapeEnv if one of the inputs is no dense tensor.
+    It has no symbols. AOTAutograd would make a symbol of an int, so there is no ShapeEnv if an input is no dense tensor.
     """
     if not all(isinstance(x, torch.Tensor) and vague.is_dense(x) for x in example_inputs):
         yield

@@ -18,7 +18,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C
+from godynamo import _C, config
 from godynamo._translator import callables
 from godynamo.testing import CompileCounter
 
@@ -703,3 +703,32 @@ def test_variables_end_in_cpythons_order(fn: Callable[..., Any]) -> None:
         call(torch.ones(2))
         seen.append(list(LOG))
     assert len(seen[0]) > 1 and seen[1:] == seen[:1] * 3
+
+
+def test_earlier_attempts_keep_no_object_alive_in_a_guard(monkeypatch):
+    """An attempt with an int that varies is followed by one with a constant, which saw the objects of the first."""
+    monkeypatch.setattr(config, "translate_everything", True)
+
+    class Key:
+        def __init__(self, number):
+            self.number = number
+
+    class Checks:
+        def equal(self, a, b):
+            if type(a) is type(b) and a != b:
+                raise AssertionError(f"{a} is not {b}")
+
+        def run(self):
+            keys = [Key(i) for i in range(10)]
+            numbers = weakref.WeakKeyDictionary((key, key.number) for key in keys)
+            references, rest = numbers.keyrefs(), list(keys)
+            for reference in references:
+                key = reference()
+                self.equal(key in numbers, True)
+                self.equal(key.number, numbers[key])
+                rest.remove(key)
+            return len(rest), len(numbers)
+
+    optimized = godynamo.optimize(Checks.run)
+    assert [optimized(Checks()) for _ in range(3)] == [(0, 10)] * 3
+    assert _C.counters()["internal_errors"] == 0
