@@ -58,10 +58,9 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	full := py.GoString(mode) == "full"
 	out.FullGuards = !inline || full
-	out.AnySize = flag(options, "any_size")
+	out.AnySize, out.FixesSizes = flag(options, "any_size"), flag(options, "fixes_sizes")
 	out.Dynamic = dynamic == py.True()
-	out.SymbolicSizes = dynamic != py.False() && !full && (out.TakesApart || !flag(options, "fixes_sizes")) &&
-		flag(config, "dynamic_shapes")
+	out.SymbolicSizes = dynamic != py.False() && !full && flag(config, "dynamic_shapes")
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")
 	out.BreakAtNumbers = !flag(config, "capture_scalar_outputs")
 	out.MaxSteps, out.InlineDepth = 200_000, 100

@@ -82,7 +82,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				continue
 			}
 			if err == errFixesSizes {
-				opts.SymbolicSizes = false
+				opts.SymbolicSizes, opts.FixesSizes = !opts.TakesApart && !opts.FixesSizes, true
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
 					stateless: log.stateless}
 				continue

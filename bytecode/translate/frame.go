@@ -78,6 +78,7 @@ type Options struct {
 	// calls.
 	Dynamic     bool
 	AnySize     bool // the backend's compiled graphs run at any sizes, so graphs may have ints as inputs
+	FixesSizes  bool // the backend has returned something other than a graph
 	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
 	ReuseLayers bool // if modules are equal, repeat the operations of an earlier one; see layers
 	CheckTypes  bool // check return values against the user's annotations

@@ -11,17 +11,32 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A compiler (a backend that traces with AOTAutograd) compiles for constant sizes, except for those that have differed
-// between calls and those that the user has marked. These are symbols. The compiler gets FakeTensors as examples, in
-// which they are symbols of a torch ShapeEnv (python/godynamo/_backends/symbolic.py), where torch records what the
-// compiled code assumes about them. afterSymbols adds these conditions to the facts, and thus to the guards.
+// A compiler is a backend that returns something other than the graph. It compiles for constant sizes, except for those
+// that the user has marked and, if it traces with AOTAutograd, those that have differed between calls. These are
+// symbols. The compiler gets FakeTensors as examples, in which they are symbols of a torch ShapeEnv
+// (python/godynamo/_backends/symbolic.py), where torch records what the compiled code assumes about them. afterSymbols
+// adds these conditions to the facts, and thus to the guards.
+//
+// What other compilers do is not known. One that traces at its first call, with that call's tensors, records nothing.
+// So it gets symbols only if the user asks for them.
 
 // forCompiler reports whether the graph goes to a compiler.
-func (o *OutputGraph) forCompiler() bool { return !o.backend.Inline() && o.opts.TakesApart }
+func (o *OutputGraph) forCompiler() bool {
+	return !o.backend.Inline() && (o.opts.TakesApart || o.opts.FixesSizes)
+}
+
+// runsOperators reports whether the backend runs the graph's operators at the sizes of each call, so that numbers known
+// only at run time may be in the graph.
+func (o *OutputGraph) runsOperators() bool {
+	return o.backend.Inline() || !o.opts.FixesSizes && !o.TakesApart()
+}
 
 // compilerDims returns the mask of the dimensions that are symbols for a compiler.
 func (o *OutputGraph) compilerDims(t *variables.TensorVariable, m *marks) uint64 {
-	mask := o.frame.Varied.Dims[t.Source().Name()]
+	mask := uint64(0)
+	if o.opts.TakesApart {
+		mask = o.frame.Varied.Dims[t.Source().Name()]
+	}
 	if o.opts.Dynamic {
 		mask = ^uint64(0)
 	}
@@ -130,6 +145,9 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 	}
 	if !any {
 		return py.Object{}, nil
+	}
+	if o.apartMatters && !o.opts.TakesApart {
+		return py.Object{}, errFixesSizes // its first run is watched, see aot.FirstRun
 	}
 	for _, n := range o.graph.Nodes() {
 		if !n.Several {

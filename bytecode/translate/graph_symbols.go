@@ -389,9 +389,13 @@ func (o *OutputGraph) afterCompile() error {
 		return errFixesSizes
 	}
 	for _, t := range o.inputs {
-		if o.symbolic(t) {
-			o.pin(t, o.tensorArgs[t])
+		if !o.symbolic(t) {
+			continue
 		}
+		if m := o.marksOf(t); o.compilerDims(t, &m) != 0 {
+			return errFixesSizes
+		}
+		o.pin(t, o.tensorArgs[t])
 	}
 	return nil
 }
@@ -450,7 +454,7 @@ func (w *symbolLister) Symbol(s sym.Symbol) { w.found = append(w.found, s) }
 
 // readAtRunTime adds the operation that reads a size from a computed tensor.
 func (o *OutputGraph) readAtRunTime(tx variables.Translator, v *variables.SymNodeVariable, at dimension) error {
-	if at.node == nil || o.sizes.off || o.bodies > 0 || o.isErased(at.node) || !o.backend.Inline() && o.TakesApart() {
+	if at.node == nil || o.sizes.off || o.bodies > 0 || o.isErased(at.node) || !o.runsOperators() {
 		return variables.DataDependent(o.world.Env().Text(v.Size))
 	}
 	n := at.node
@@ -595,5 +599,5 @@ func (o *OutputGraph) CapturesNumbers(floats bool) bool {
 	if o.bodies > 0 || !o.symbolizes() || o.opts.BreakAtNumbers {
 		return false
 	}
-	return o.backend.Inline() || !floats && !o.TakesApart()
+	return o.runsOperators() && (o.backend.Inline() || !floats)
 }

@@ -61,8 +61,8 @@ def compile_fx(
     rows: (op, name, target, args, kwargs, stack_trace, source_range), placeholders first; Ref(i) is the node of row i.
     several: those outputs' rows whose values are sequences; the backend sees the sequences' elements (graph_outputs).
     whole: the graph is correct only if its operators are not decomposed (aot.FirstRun).
-    sizes: the symbolic sizes of the inputs, the arguments of symbolic.Sizes, for a backend that takes graphs apart. The
-    result is then (callable, conditions, constants), see Sizes.assumed(), or None if the graph must be compiled for
+    sizes: the symbolic sizes of the inputs (arguments of symbolic.Sizes), for a backend that does not return the graph.
+    The result is then (callable, conditions, constants), see Sizes.assumed(), or None if the graph must be compiled for
     constant sizes.
 
     Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
@@ -77,27 +77,38 @@ def compile_fx(
     - the backend traces with AOTAutograd and the graph has sparse, quantized, nested or mkldnn tensors
       ("graphs_of_tensors_that_are_not_dense").
     """
+    apart = _apart(backend, options)
     if several:
         gm, nodes = with_nodes(rows, example_inputs)
         values = graph_outputs.fake_values(gm, graph_outputs.like(example_inputs))
         rows, parts = graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
             if sizes is not None:
-                answer = _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes))
+                answer = _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart)
                 return answer and (graph_outputs.regrouped(answer[0], parts), *answer[1:])
             compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole)
             return graph_outputs.regrouped(compiled, parts)
     if sizes is not None:
-        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes))
+        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart)
     return _compiled(rows, backend, backend_name, example_inputs, options, whole)
 
 
+def _apart(backend: Backend, options: Any) -> bool:
+    """Return whether the backend is known to trace with AOTAutograd."""
+    return takes_apart(backend) or (options is not None and options.takes_apart)
+
+
 def _with_symbols(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], sizes: symbolic.Sizes
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    sizes: symbolic.Sizes,
+    apart: bool,
 ) -> tuple[Callable[..., Any], list[Any], list[int]] | None:
     """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
     if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
-        return _as_captured(rows, backend_name, example_inputs), [], []
+        return (_as_captured(rows, backend_name, example_inputs), [], []) if apart else None
     if sizes.may_alias(example_inputs):
         log.info("inputs of a graph that changes tensors share memory; its sizes are constants for %r", backend_name)
         return None
@@ -181,7 +192,7 @@ def _is_graph(compiled: Any, gm: Any, code: str) -> bool:
 def _by_backend(
     rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
 ) -> Callable[..., Any]:
-    apart = takes_apart(backend) or (options is not None and options.takes_apart)
+    apart = _apart(backend, options)
     begin = time.perf_counter()
     gm = build_graph_module(rows, example_inputs)
     built = time.perf_counter()

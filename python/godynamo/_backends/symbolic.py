@@ -157,7 +157,7 @@ class Sizes:
 def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
     """Let torch's compilers find a ShapeEnv, for a ``with`` block: without one they use no cache on disk.
 
-    It has no symbols. AOTAutograd would make a symbol of an int, so there is no ShapeEnv if an input is no dense tensor.
+    It has no symbols. If an input is no dense tensor, there is no ShapeEnv: AOTAutograd would make a symbol of an int.
     """
     if not all(isinstance(x, torch.Tensor) and vague.is_dense(x) for x in example_inputs):
         yield

@@ -214,6 +214,28 @@ def test_the_argument_dynamic(dynamic, most) -> None:
     assert len(entries(optimized)) == most
 
 
+def closure(gm: Any, example_inputs: Any) -> Any:
+    return lambda *inputs: gm.forward(*inputs)
+
+
+def test_a_compiler_of_another_kind_gets_symbols_on_request() -> None:
+    def f(x):
+        return x * 2 + x.shape[0]
+
+    assert_serves(f, [(torch.ones(n, 3),) for n in LENGTHS], len(LENGTHS), closure)
+    optimized = godynamo.optimize(f, backend=closure, dynamic=True)
+    for n in LENGTHS:
+        assert_alike(optimized(torch.ones(n, 3)), f(torch.ones(n, 3)))
+    assert len(entries(optimized)) == 1
+    optimized = godynamo.optimize(f, backend=closure)
+    for n in LENGTHS:
+        x = torch.ones(n, 3)
+        if n == LENGTHS[0]:
+            godynamo.mark_dynamic(x, 0)
+        assert_alike(optimized(x), f(x))
+    assert len(entries(optimized)) == 1
+
+
 def test_verify_correctness(monkeypatch) -> None:
     monkeypatch.setattr(config, "verify_correctness", True)
     assert_serves(lambda x: mlp(x) + x.shape[0], [(torch.randn(n, 16),) for n in LENGTHS], 2)
