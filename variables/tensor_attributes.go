@@ -349,7 +349,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	}
 	sample := t.Example // a leaf stays a leaf after in-place changes
 	if sample.IsNull() {
-		if !tx.Output().TakesApart() {
+		if tx.Output().IsOwn(t) || !tx.Output().TakesApart() {
 			return false, nil
 		}
 		var err error

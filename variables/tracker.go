@@ -339,6 +339,8 @@ type Output interface {
 	// GradFlagMayDiffer reports whether an in-place operation on another tensor may have changed whether t requires
 	// gradients, since one of the two may be a view of the other. requires is the flag without such a change.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
+	// IsOwn reports whether the piece (the code between two graph breaks) has made t's storage. False if not known.
+	IsOwn(t *TensorVariable) bool
 	// HidesChange reports whether an in-place change of t must not be in this graph, since autograd would see the
 	// change differently than in eager mode. Otherwise it records the change.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)

@@ -90,6 +90,9 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 	return m.RequiresGrad, nil
 }
 
+// IsOwn implements variables.Output.
+func (o *OutputGraph) IsOwn(t *variables.TensorVariable) bool { return o.ownStorage(t.Node, 0) }
+
 // HidesChange implements variables.Output. AOTAutograd computes gradients from values that it saves at the graph's
 // start and end. Its gradients are therefore wrong in two cases:
 //   - A graph changes a tensor that requires gradients in no_grad mode, and also has operations that autograd

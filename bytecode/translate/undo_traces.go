@@ -200,14 +200,15 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod || depth > 8 {
 		return false
 	}
-	if n.Inplace { // its result is its first operand, which is not followed
-		return false
-	}
 	if hasOut(n) {
 		return false
 	}
 	if o.world.MakesNew(o.scope, n.Target.Text) {
 		return true
+	}
+	if n.Inplace { // its result is the tensor that it changes
+		changed, ok := changedBy(n)
+		return ok && o.ownStorage(changed, depth+1)
 	}
 	nodes, own := 0, true
 	look := func(in *fxgraph.Node) {

@@ -120,6 +120,7 @@ def of_a_leaf(t: torch.Tensor) -> bool:
     try:
         if base is None:
             return t.requires_grad and t.is_leaf
-        return t.requires_grad and base.requires_grad and base.is_leaf and _creation_meta(t) == _DEFAULT
+        # torch asks whether the base is a leaf, not whether it requires gradients (check_inplace)
+        return t.requires_grad and base.is_leaf and _creation_meta(t) == _DEFAULT
     except RuntimeError:  # autograd rejects a view whose base has changed
         return False

@@ -126,3 +126,12 @@ def test_an_optimizer_step_by_hand_is_one_graph():
     fast(parameters, [torch.ones(3)] * 3)
     assert [p.tolist() for p in parameters] == [torch.full((3,), 0.9).tolist()] * 3
     assert len(godynamo.guards(fast)) == 1
+
+
+@pytest.mark.parametrize("change", [lambda x: x.add_(1), lambda x: x[:, :1].add_(1)], ids=["itself", "a part"])
+def test_a_leaf_that_is_a_view_must_not_change(change):
+    leaf = torch.arange(4.0).reshape(1, 4).requires_grad_()  # a view of what arange has made
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        change(leaf)
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        godynamo.optimize(change, backend="aot_eager")(leaf)

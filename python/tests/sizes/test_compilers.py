@@ -44,6 +44,7 @@ def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: i
 mlp = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 8))
 encoder = torch.nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
 conv = torch.nn.Conv2d(3, 4, 3, padding=1)
+blocks = torch.nn.Sequential(conv, torch.nn.BatchNorm2d(4), torch.nn.ReLU(inplace=True)).eval()
 
 
 def qkv(x: Any) -> Any:
@@ -55,6 +56,13 @@ def in_place(x: Any) -> Any:
     y = x * 2
     x.add_(1)
     return y + x.shape[0]
+
+
+def rows_filled(x: Any) -> Any:
+    y = torch.zeros(x.shape[0], 4)
+    y[:, :2] = x
+    y.view(-1).mul_(2)
+    return y
 
 
 def half(x: Any) -> Any:
@@ -80,6 +88,8 @@ ONE_ENTRY = [
         ("strided", lambda x: x.sum(0) + x.shape[1], [(torch.randn(n, 20)[:, :10:2],) for n in LENGTHS]),
         ("attention", qkv, [(torch.randn(2, n, 24),) for n in LENGTHS]),
         ("in place", in_place, [(torch.randn(n, 3),) for n in LENGTHS]),
+        ("in place on results", rows_filled, [(torch.randn(n, 2),) for n in LENGTHS]),
+        ("in-place modules", lambda x: blocks(x), [(torch.randn(n, 3, 6, 6),) for n in LENGTHS]),
         ("views", lambda x: (x.t(), x[1:], x.unsqueeze(0)), [(torch.randn(n, 3),) for n in LENGTHS]),
         ("several results", lambda x: x.topk(2), [(torch.randn(n, 3),) for n in LENGTHS]),
         ("padding", lambda x: F.pad(x, (0, 8 - x.shape[1])), [(torch.randn(2, n),) for n in LENGTHS]),
