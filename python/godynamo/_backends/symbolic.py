@@ -31,6 +31,13 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "max": torch.sym_max,
     "min": torch.sym_min,
 }
+#: Arguments of ShapeEnv: sizes that are not symbols of ours are constants, and no size or number may depend on data.
+_SETTINGS = {
+    "duck_shape": False,
+    "assume_static_by_default": True,
+    "allow_scalar_outputs": False,
+    "allow_dynamic_output_shape_ops": False,
+}
 _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -59,7 +66,7 @@ class Sizes:
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._symbols, self._inputs, self._conditions, self._changes = symbols, inputs, conditions, changes
-        self._env: Any = ShapeEnv(assume_static_by_default=True, duck_shape=False)
+        self._env: Any = ShapeEnv(**_SETTINGS)
         self._ints: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
         self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
@@ -167,7 +174,7 @@ def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
     mode = FakeTensorMode(
-        shape_env=ShapeEnv(assume_static_by_default=True, duck_shape=False), allow_non_fake_inputs=True
+        shape_env=ShapeEnv(**_SETTINGS), allow_non_fake_inputs=True
     )
     fakes = [mode.from_tensor(x, static_shapes=True) for x in example_inputs]
     with tracing(TracingContext(mode)):
