@@ -311,3 +311,21 @@ def test_a_check_of_a_run_time_value() -> None:
         assert_same(outcome(optimized, (x, torch.tensor(n))), outcome(checked, (x, torch.tensor(n))))
     assert_no_internal_errors()
     assert len(entries(optimized)) == 1
+
+
+def asks_about_kinds(x):
+    flags = x.is_nested, x.is_sparse, x.is_cpu, x.is_quantized, x.itemsize
+    if torch.is_floating_point(x) and not x.is_complex() and x.element_size() == 4:
+        x = x * 2
+    return x.sum(0), flags
+
+
+def test_a_question_about_dtype_or_layout_fixes_no_size() -> None:
+    calls = [(torch.ones(*shape),) for shape in SHAPES] + [(torch.ones(3, 4, dtype=torch.int64),)]
+    assert_serves(asks_about_kinds, calls, 2)
+
+
+def test_a_transformer_layer_is_translated_once_for_all_lengths() -> None:
+    layer = torch.nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
+    calls = [(torch.randn(batch, length, 16),) for batch, length in ((2, 5), (3, 9), (4, 4))]
+    assert_serves(lambda x: layer(x), calls, 1)
