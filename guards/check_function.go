@@ -90,6 +90,9 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	return m, nil
 }
 
+// TextOf returns the text of a Source as the guards' text prints it.
+func (m *CheckFunctionManager) TextOf(src Source) string { return printed(src, m.printer) }
+
 // maxPlaces is the largest count of QUIET_* guards that a program uses. It equals 1 + HELD in
 // core/guards/end.c, the most places that a translation counts for one object.
 const maxPlaces = 7

@@ -59,7 +59,23 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 		[2]py.Object{s.Name("resumes"), names(r.ResumeNames)},
 		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},
 		[2]py.Object{s.Name("skipped"), s.Str(r.Skipped)},
+		[2]py.Object{s.Name("exported"), exportedTuple(s, r.Exported)},
 	)
+}
+
+// exportedTuple returns translate.Exported as a tuple of its fields, for godynamo._user.program, or None.
+func exportedTuple(s *py.Scope, e *translate.Exported) py.Object {
+	if e == nil {
+		return py.None()
+	}
+	var tensors, fixed []py.Object
+	for _, t := range e.Tensors {
+		tensors = append(tensors, s.Tuple(s.Str(t.Text), s.Int(int64(t.Dims))))
+	}
+	for _, v := range e.Fixed {
+		fixed = append(fixed, s.Tuple(s.Str(v.Text), s.Int(v.Value), s.Str(v.Line.File), s.Int(int64(v.Line.Line))))
+	}
+	return s.Tuple(strTuple(s, e.Extras), s.Tuple(tensors...), s.Tuple(fixed...))
 }
 
 // strTuple returns a tuple of str.

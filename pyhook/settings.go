@@ -59,6 +59,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	full := py.GoString(mode) == "full"
 	out.FullGuards = !inline || full
 	out.AnySize, out.FixesSizes = flag(options, "any_size"), flag(options, "fixes_sizes")
+	out.Exporting = flag(options, "exporting")
 	out.Dynamic = dynamic == py.True()
 	out.SymbolicSizes = dynamic != py.False() && !full && flag(config, "dynamic_shapes")
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")

@@ -180,8 +180,11 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		kindFalse: func(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 			return BoolConst(false), nil
 		},
-		kindTracing: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
+		kindTracing: func(tx Translator, _ *TorchVariable, name string, _ []VariableTracker,
 			_ []Kw) (VariableTracker, error) {
+			if tx.World().Exporting && strings.HasSuffix(name, "is_exporting") {
+				return BoolConst(true), nil
+			}
 			tx.Output().AddGuards(guards.GlobalState()) // no frame is translated during torch.jit tracing and the like
 			return BoolConst(false), nil
 		},

@@ -57,6 +57,8 @@ type Settings struct {
 	Transparent bool
 	// PythonOps allows Python calls in the graph.
 	PythonOps bool
+	// Exporting makes effects outside the graph graph breaks. The result of the translation has Exported.
+	Exporting bool
 }
 
 // identity maps objects to their trackers.

@@ -452,8 +452,9 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		NeedsHook:  c.needsHook || o.python.used(), PythonOps: o.python.counts, Rerun: rerun, Catches: c.catches,
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph,
-		Fixed: o.symbols.fixed, GraphText: o.GraphText, GraphSizes: o.graphSizes,
-		Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
+		Fixed: o.symbols.fixed, Exported: o.exported(m, c.extras, order), GraphText: o.GraphText,
+		GraphSizes: o.graphSizes,
+		Inlined:    o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(), Account: o.account.done(o),
 	}
 	return errDone
 }
@@ -464,6 +465,9 @@ func (o *OutputGraph) mayFinish() error {
 		return o.nothingToCapture(true)
 	}
 	if err := o.abandoned(); err != nil {
+		return err
+	}
+	if err := o.mayExport(); err != nil {
 		return err
 	}
 	o.savesState()

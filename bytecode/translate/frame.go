@@ -210,9 +210,10 @@ type Result struct {
 	ResumeNames []string
 	Text        string // text of the guards
 	Fixed       []FixedSize
-	Nothing     bool     // there is nothing to capture
-	Skipped     string   // reason why the whole frame is left to CPython
-	Account     *Account // set with Options.Explain, unless nothing was captured
+	Exported    *Exported // set with Options.Exporting
+	Nothing     bool      // there is nothing to capture
+	Skipped     string    // reason why the whole frame is left to CPython
+	Account     *Account  // set with Options.Explain, unless nothing was captured
 }
 
 // TracebackRow maps the code units from Start to End-1 to user frames.

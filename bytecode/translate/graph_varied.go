@@ -28,6 +28,7 @@ func (o *OutputGraph) varies(src guards.Source) bool {
 		return false
 	}
 	_, argument := src.(*guards.LocalSource)
+	argument = argument || o.opts.Exporting && src.GuardSource() == guards.SourceLocal
 	return argument && o.opts.Dynamic || o.frame.Varied.Numbers[src.Name()]
 }
 

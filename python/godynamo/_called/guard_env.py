@@ -537,6 +537,11 @@ def _variables(entry: Any, slots: Mapping[str, Any]) -> dict[str, Any]:
     return out
 
 
+def names(entry: Any, slots: Mapping[str, Any], globals: dict[str, Any]) -> Mapping[str, Any]:
+    """Return the names of the entry's texts for a frame. `slots` maps variables to the contents of their slots."""
+    return _Names(environment(entry, slots, globals), _variables(entry, slots), globals)
+
+
 def eval_text(
     entry: Any,
     slots: Sequence[Any] | Mapping[str, Any],
@@ -586,10 +591,8 @@ def _holds(entry: Any, parts: Sequence[str], slots: Mapping[str, Any], globals: 
     on_sizes = {entry.parts[node[4]] for node in entry.nodes() if node[0] == "SHAPE_ENV"}
     text = " and ".join(_in_64_bits(part) if part in on_sizes else part for part in parts)
     scope = globals if globals is not None else {}
-    env = environment(entry, slots, scope)
-    lookup = _Names(env, _variables(entry, slots), scope)
     code = compile(text, "<guards>", "eval")
     try:
-        return bool(eval(code, {"__builtins__": {}}, lookup))
+        return bool(eval(code, {"__builtins__": {}}, names(entry, slots, scope)))
     except (Failed, AttributeError, ArithmeticError, LookupError, NameError, TypeError, ValueError):
         return False

@@ -134,7 +134,7 @@ def _special() -> dict[Any, Classified]:
     put_objects("check", torch._check_with)
     put_objects("later", torch.nn.modules.lazy.LazyModuleMixin._infer_parameters)
     put_objects("true", godynamo.is_compiling)
-    put_objects("false", godynamo.is_exporting)
+    put_objects("tracing", godynamo.is_exporting)
     put_objects("graph_break", godynamo.graph_break)
     put_objects("skip_frame", godynamo.skip_frame)
     for fn in break_errors.REGIONS:

@@ -5,7 +5,8 @@ The translator reads them where it reads a tensor's sizes: bytecode/translate/gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 Dims = int | list[int] | tuple[int, ...]
@@ -53,6 +54,35 @@ def _in_range(t: Any, dim: Dims, low: int | None, high: int | None) -> None:
 
 
 _MOST = 2**63 - 1
+
+#: the attributes in which torch and godynamo keep marks
+_MARKS = (
+    "_dynamo_dynamic_indices",
+    "_dynamo_weak_dynamic_indices",
+    "_dynamo_unbacked_indices",
+    "_dynamo_static_indices",
+    "_dynamo_dynamic_range",
+    "_dynamo_propagated_dynamic_indices",
+    "_has_dynamo_dim_marking",
+    "_godynamo_dim_ranges",
+)
+
+
+@contextlib.contextmanager
+def unmarked(arguments: Any) -> Iterator[None]:
+    """Remove the marks of all tensors of a tree for a ``with`` block: torch.export sets its own, and may leave them."""
+    import torch
+    from torch.utils import _pytree as pytree
+
+    tensors = [t for t in pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
+    saved = [{name: vars(t).pop(name) for name in _MARKS if name in vars(t)} for t in tensors]
+    try:
+        yield
+    finally:
+        for t, marks in zip(tensors, saved, strict=True):
+            for name in _MARKS:
+                vars(t).pop(name, None)
+            vars(t).update(marks)
 
 
 def violated(place: str, value: int, file: str, line: int) -> None:

@@ -1,17 +1,18 @@
-"""Exports a function as one GraphModule with the function's own structure of arguments and results, and its guards.
+"""Exports a function: as one GraphModule with its guards, or as an ExportedProgram (:mod:`.program`).
 
-The function is translated with ``nopython`` and runs once on the given arguments. The graph's inputs are identified by
-object identity with the arguments and parameters, and the graph's results with the function's outputs.
+For a GraphModule, the function is translated with ``nopython`` and runs once on the given arguments. The graph's inputs
+are identified by object identity with the arguments and parameters, the graph's results with the function's outputs.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, overload
 
 import torch
+import torch.export
 import torch.fx
 from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from torch.utils import _pytree as pytree
@@ -19,6 +20,7 @@ from torch.utils import _pytree as pytree
 from .. import exc
 from .._core import core
 from .._explain.explain import GuardText, guards
+from . import modules as _modules
 from .optimize import optimize
 
 
@@ -29,27 +31,82 @@ class Exported(NamedTuple):
     guards: list[GuardText]
 
 
+@overload
 def export(
     fn: Callable[..., Any],
+    *,
     dynamic: bool | None = None,
     aten_graph: bool = False,
     decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
-) -> Callable[..., Exported]:
-    """Capture a function or module as one graph: ``graph_module, guards = export(f)(*args, **kwargs)``.
+) -> Callable[..., Exported]: ...
+@overload
+def export(
+    fn: Callable[..., Any],
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> torch.export.ExportedProgram: ...
+@overload
+def export(
+    fn: Callable[..., Any],
+    *,
+    dynamic_shapes: Any,
+    decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> Callable[..., torch.export.ExportedProgram]: ...
+def export(
+    fn: Callable[..., Any],
+    args: Sequence[Any] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    *,
+    dynamic_shapes: Any = None,
+    dynamic: bool | None = None,
+    aten_graph: bool = False,
+    decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> Any:
+    """Capture a function or module as one graph, as torch._dynamo.export or torch.export.export does.
 
-    The graph module takes f's arguments and returns f's result, both in their original structure. Its parameters and
-    buffers are f's own objects. Arguments that are not tensors become constants. The graph module is valid for calls
-    for which the guards hold.
+    ``graph_module, guards = export(f)(*args, **kwargs)`` calls f once. The graph module takes f's arguments and returns
+    f's result, both in their original structure. Its parameters and buffers are f's own objects. Arguments that are not
+    tensors become constants. The graph module is valid for calls for which the guards hold.
+
+    ``export(f, args, kwargs, dynamic_shapes=...)``, or ``export(f, dynamic_shapes=...)(*args, **kwargs)``, returns a
+    torch.export.ExportedProgram and does not run f: torch.export traces the translation with FakeTensors. f must have
+    no effect that other code can see, except changes of buffers.
 
     Args:
-        dynamic: see :func:`optimize`.
-        aten_graph: return the graph of the corresponding aten operations, with ``decomposition_table`` applied.
+        dynamic_shapes: which sizes may vary, as for torch.export.export: ``torch.export.Dim`` objects and hints in a
+            dict by argument, or in a tuple or list in the order of arguments; or a ShapesCollection.
+        decomposition_table: decompositions for aten operations; for a graph module, aten_graph must be True.
+        prefer_deferred_runtime_asserts_over_guards: see torch.export.export.
+        dynamic: for a graph module; see :func:`optimize`.
+        aten_graph: return the graph module of the corresponding aten operations.
 
     Raises:
         exc.Unsupported: f has a graph break (the text is its report), or f's result has a part that is neither a tensor
             of the graph nor an argument nor a constant.
-        AssertionError: a decomposition table is given without aten_graph.
+        torch._dynamo.exc.UserError: a Dim does not fit f. The text is torch's, with the lines of f that restrict it.
+        AssertionError: a decomposition table for a graph module is given without aten_graph.
     """
+    if args is not None or dynamic_shapes is not None:
+
+        def program(*args: Any, **kwargs: Any) -> torch.export.ExportedProgram:
+            from .program import exported_program
+
+            made = exported_program(
+                _own(fn),
+                args,
+                kwargs,
+                dynamic_shapes,
+                prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards,
+            )
+            return made if decomposition_table is None else made.run_decompositions(dict(decomposition_table))
+
+        return program if args is None else program(*args, **(kwargs or {}))
     if decomposition_table is not None and not aten_graph:
         raise AssertionError("a decomposition_table is for aten_graph=True")
 
@@ -66,7 +123,9 @@ def export(
 
 
 def _own(fn: Any) -> Any:
-    """Return the original function if ``fn`` is optimized, otherwise ``fn``."""
+    """Return the original function or module if ``fn`` is optimized, otherwise ``fn``."""
+    if _modules.is_module(fn):
+        return _modules.original(fn)
     return fn.__wrapped__ if isinstance(fn, core.Callable) else fn
 
 

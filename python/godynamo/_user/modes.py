@@ -191,5 +191,6 @@ is_dynamo_compiling = is_compiling
 
 
 def is_exporting() -> bool:
-    """Return False. :func:`export` does not count: it translates as optimize() does, and is not torch.export."""
-    return False
+    """Return True in code that torch.export or :func:`export` with ``dynamic_shapes`` captures, else False."""
+    torch = sys.modules.get("torch")
+    return torch is not None and bool(torch.compiler.is_exporting())

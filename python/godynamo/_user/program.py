@@ -1,0 +1,223 @@
+"""Exports a function as a torch.export.ExportedProgram whose sizes are those of ``dynamic_shapes``.
+
+The function is translated as one graph for all sizes, without running it. torch.export then traces the transformed
+function with FakeTensors. First it evaluates each condition on sizes that the translation has recorded, so torch
+reports a Dim that does not fit; :mod:`.program_lines` adds the user's lines to its report.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import types
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+import torch.fx
+
+from .. import config, exc
+from .._called import guard_env
+from . import modules as _modules
+from .dims import unmarked
+from .optimize import Optimizer
+from .options import Options
+from .program_lines import Narrowed, at_user_lines, in_torchs_form
+
+
+class _ExportOptions(Options):
+    """Options of a translation whose graph is only traced, so it serves all sizes and keeps its operators."""
+
+    any_size = property(lambda _: True)
+    fixes_sizes = property(lambda _: False)
+    takes_apart = property(lambda _: False)
+
+
+class _Graph:
+    """A backend that keeps the graph. Results are dummies, unless ``narrowed`` is set: then torch.export traces."""
+
+    __name__ = "export"
+
+    def __init__(self) -> None:
+        self.narrowed: Narrowed | None = None
+
+    def __call__(self, gm: torch.fx.GraphModule, _example_inputs: list[Any]) -> Callable[..., Any]:
+        (output,) = [n for n in gm.graph.nodes if n.op == "output"]
+        count = len(output.args[0])
+        for node in gm.graph.nodes:
+            if node.stack_trace:
+                node.stack_trace = in_torchs_form(node.stack_trace)
+
+        def run(*inputs: Any) -> tuple[Any, ...]:
+            if self.narrowed is None:
+                return tuple(torch.empty(0) for _ in range(count))
+            with torch.fx.traceback.preserve_node_meta():
+                return tuple(_Interpreter(gm, self.narrowed).run(*inputs))
+
+        return run
+
+
+class _Interpreter(torch.fx.Interpreter):
+    """Runs a graph, and records which of its nodes restrict sizes."""
+
+    def __init__(self, gm: torch.fx.GraphModule, narrowed: Narrowed) -> None:
+        super().__init__(gm)
+        self._narrowed = narrowed
+
+    def run_node(self, n: torch.fx.Node) -> Any:
+        with self._narrowed.by_node(n):
+            return super().run_node(n)
+
+
+class _Condition(NamedTuple):
+    """A condition on sizes, as a Python expression with the names of the guards' text, and the line that needs it."""
+
+    text: str
+    file: str
+    line: int
+
+    def code(self) -> types.CodeType:
+        """Return the expression's code. It has the user's line, which torch's logs then show."""
+        tree = ast.parse(self.text, mode="eval")
+        for node in ast.walk(tree):
+            if isinstance(node, ast.expr):
+                node.lineno = node.end_lineno = max(self.line, 1)
+        return compile(tree, self.file or "<godynamo.export>", "eval")
+
+
+#: A bound of a size that only says that a number is representable is at least this: the mantissa of a float.
+_NO_BOUND = 2**53 - 1
+
+
+def _compares_ints(text: str) -> bool:
+    """Return whether a guard's text compares ints, and does not only say that a number is representable."""
+    compare = ast.parse(text, mode="eval").body
+    if not isinstance(compare, ast.Compare):
+        return False
+    values = [s.value for s in (compare.left, compare.comparators[0]) if isinstance(s, ast.Constant)]
+    return all(type(value) is int and value < _NO_BOUND for value in values)
+
+
+class _Translation:
+    """The translation of a call for all sizes."""
+
+    def __init__(self, fn: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        self._graph = _Graph()
+        options = _ExportOptions(
+            backend=self._graph,
+            backend_name="export",
+            inline=False,
+            nopython=True,
+            exporting=True,
+            dynamic=True,
+        )
+        made = Optimizer(options)(fn)
+        self._original = fn
+        self._call = object.__getattribute__(made, "_godynamo_call") if _modules.is_module(made) else made
+        self._entry = self._translated(args, kwargs)
+        self._conditions = list(self._found(args, kwargs)) if self._entry is not None else []
+
+    def _translated(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Return the entry of the translation, or None if the call has nothing to capture."""
+        cache = getattr(self._call, "cache", None)
+        if cache is None:
+            raise exc.Unsupported("export: godynamo.disable or the process's settings leave this function to CPython")
+        with config.patch(verify_correctness=False, suppress_errors=False, dynamic_shapes=True):
+            try:
+                self._call(*args, **kwargs)
+            except exc.TorchDynamoException:
+                raise
+            except Exception:
+                if not cache.entries():
+                    raise  # otherwise the code after the graph has met a dummy
+        return next((e for e in cache.entries() if e.function is not None), None)
+
+    def _slots(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+        """Return the contents of the frame's slots for a call: its arguments, then the cells of its closure."""
+        function = self._call.function
+        code, closure = function.__code__, function.__closure__
+        plain = types.FunctionType(code, {}, code.co_name, function.__defaults__, closure)
+        plain.__kwdefaults__ = function.__kwdefaults__
+        own = () if self._call.self_object is None else (self._call.self_object,)
+        bound = inspect.signature(plain).bind(*own, *args, **kwargs)
+        bound.apply_defaults()
+        flags = (inspect.CO_VARARGS, inspect.CO_VARKEYWORDS)
+        count = code.co_argcount + code.co_kwonlyargcount + sum(bool(code.co_flags & flag) for flag in flags)
+        return [bound.arguments[name] for name in code.co_varnames[:count]] + list(closure or ())
+
+    def _names(self, slots: Sequence[Any]) -> tuple[dict[str, Any], Any]:
+        """Return the globals and locals with which texts of the guards are evaluated."""
+        by_name = dict(zip(guard_env.slot_names(self._entry), slots, strict=False))
+        return {"__builtins__": {}}, guard_env.names(self._entry, by_name, self._call.function.__globals__)
+
+    def _found(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Iterator[_Condition]:
+        entry = self._entry
+        _, tensors, fixed = entry.info["exported"]
+        names = self._names(self._slots(args, kwargs))
+        for text, value, file, line in fixed:
+            yield _Condition(f"{text} == {value}", file, line)
+        known = {text for text, *_ in fixed}
+        for text, dims in tensors:
+            for dim, size in enumerate(eval(text, *names).size()):
+                if dims & 1 << dim and f"{text}.size()[{dim}]" not in known:
+                    yield _Condition(f"{text}.size()[{dim}] == {size}", "", 0)
+        on_ints = {node[4] for node in entry.nodes() if node[0] in ("SHAPE_ENV", "EQUALS")}
+        for part in sorted(on_ints):
+            if _compares_ints(entry.parts[part]):
+                file, line = (entry.part_lines or {})[part] or ("", 0)
+                yield _Condition(entry.parts[part], file, line)
+
+    def trace(self, args: tuple[Any, ...], kwargs: Mapping[str, Any], narrowed: Narrowed) -> Any:
+        """Run the transformed function on FakeTensors, under torch.export."""
+        if self._entry is None:
+            return self._original(*args, **kwargs)
+        slots = self._slots(args, kwargs)
+        names = self._names(slots)
+        for condition in self._conditions:
+            with narrowed.by_line(condition.file, condition.line):
+                if not eval(condition.code(), *names):
+                    raise exc.Unsupported(f"export: {condition.text} does not hold for these arguments")
+        extras = [eval(text, *names) for text in self._entry.info["exported"][0]]
+        self._graph.narrowed = narrowed
+        try:
+            return self._entry.function(*slots, *extras)
+        finally:
+            self._graph.narrowed = None
+
+
+def _module_for(fn: Any, run: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> torch.nn.Module:
+    """Return a module with the tensors of fn's module and fn's signature, whose forward calls run(args, kwargs).
+
+    Its dicts of parameters, buffers and submodules are those of fn's module: torch.export replaces the tensors in them
+    by FakeTensors, which the translation then reads.
+    """
+
+    def forward(_self: Any, *args: Any, **kwargs: Any) -> Any:
+        return run(args, kwargs)
+
+    owner = fn if _modules.is_module(fn) else getattr(fn, "__self__", None)
+    given = inspect.signature(fn.forward if _modules.is_module(fn) else fn).parameters.values()
+    own = inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)
+    forward.__signature__ = inspect.Signature([own, *given])  # type: ignore[attr-defined]
+    is_module = isinstance(owner, torch.nn.Module)
+    name = type(owner).__name__ if is_module else getattr(fn, "__name__", "Program").strip("<>")
+    made: torch.nn.Module = type(name, (torch.nn.Module,), {"forward": forward})()
+    if is_module:
+        state, theirs = vars(made), vars(owner)
+        for key in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"):
+            state[key] = theirs[key]
+        state.update({key: value for key, value in theirs.items() if isinstance(value, torch.Tensor)})
+    return made
+
+
+def exported_program(
+    fn: Any, args: Sequence[Any], kwargs: Mapping[str, Any] | None, dynamic_shapes: Any, **settings: Any
+) -> torch.export.ExportedProgram:
+    """Return the ExportedProgram of a call; see :func:`.export.export`."""
+    args, kwargs = tuple(args), dict(kwargs or {})
+    narrowed = Narrowed()
+    with unmarked((args, kwargs)):
+        translation = _Translation(fn, args, kwargs)
+        module = _module_for(fn, lambda args, kwargs: translation.trace(args, kwargs, narrowed))
+        with at_user_lines(narrowed, module, args, kwargs, dynamic_shapes):
+            return torch.export.export(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=False, **settings)
