@@ -60,8 +60,10 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.FullGuards = !inline || full
 	out.AnySize, out.FixesSizes = flag(options, "any_size"), flag(options, "fixes_sizes")
 	out.Exporting = flag(options, "exporting")
-	out.Dynamic = dynamic == py.True()
-	out.SymbolicSizes = dynamic != py.False() && !full && flag(config, "dynamic_shapes")
+	if err := readSizes(s, options, config, dynamic, &out.Options); err != nil {
+		return nil, err
+	}
+	out.SymbolicSizes = out.SymbolicSizes && !full
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")
 	out.BreakAtNumbers = !flag(config, "capture_scalar_outputs")
 	out.MaxSteps, out.InlineDepth = 200_000, 100
@@ -94,6 +96,66 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
+}
+
+// readSizes reads the settings that say whether sizes and ints are symbols. dynamic is that of optimize().
+func readSizes(s *py.Scope, options, config, dynamic py.Object, out *translate.Options) error {
+	settings := map[string]bool{"assume_static_by_default": false, "dynamic_shapes": false,
+		"automatic_dynamic_shapes": false}
+	for name := range settings {
+		v, err := s.GetAttr(config, name)
+		if err != nil {
+			return err
+		}
+		settings[name] = v == py.True()
+	}
+	if err := readListed(s, options, config, &out.Listed); err != nil {
+		return err
+	}
+	l := &out.Listed
+	off := dynamic == py.False() || !settings["dynamic_shapes"]
+	out.Dynamic = dynamic == py.True() || dynamic == py.None() && !settings["assume_static_by_default"]
+	l.NoMarks = off
+	l.Only = off || l.Shapes != py.None() || !out.Dynamic && !settings["automatic_dynamic_shapes"]
+	out.SymbolicSizes = !off || !l.Rules.IsNull()
+	if !l.Rules.IsNull() || l.Parameters || l.Modules {
+		out.ReuseLayers = false // equal layers have parameters of equal sizes
+	}
+	return nil
+}
+
+// readListed reads the settings that say which sizes and ints may be symbols.
+func readListed(s *py.Scope, options, config py.Object, out *translate.Listed) error {
+	var err error
+	if out.Shapes, err = s.GetAttr(options, "shapes"); err != nil {
+		return err
+	}
+	listed := out.Shapes != py.None()
+	for _, name := range [...]string{"dynamic_sources", "unbacked_sources", "static_sources", "dynamic_values"} {
+		v, err := s.GetAttr(config, name)
+		if err != nil {
+			return err
+		}
+		listed = listed || py.GoString(v) != ""
+	}
+	for name, at := range map[string]*bool{"allow_ignore_mark_dynamic": &out.IgnoreMarks,
+		"force_parameter_static_shapes":          &out.Parameters,
+		"force_nn_module_property_static_shapes": &out.Modules} {
+		v, err := s.GetAttr(config, name)
+		if err != nil {
+			return err
+		}
+		*at = v == py.True()
+	}
+	out.Parameters, out.Modules = !out.Parameters, !out.Modules
+	if !listed {
+		return nil
+	}
+	m, err := s.Import("godynamo._user.sources")
+	if err == nil {
+		out.Rules, err = s.GetAttr(m, "rules")
+	}
+	return err
 }
 
 // watched returns the bits of godynamo._called.runtime.watched, which say which records have a reader. It is

@@ -22,6 +22,7 @@ class Row:
 
 
 _OURS = "godynamo's own"
+_FOR_COMPILERS = "; hint_override and specialize_on are for torch's compilers"
 
 #: (heading, rows)
 GROUPS: list[tuple[str, list[Row]]] = [
@@ -44,7 +45,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "compile",
                 "torch.compile",
                 "godynamo.compile(plain, backend='eager', fullgraph=True)(x).equal(x + 1)",
-                "torch.compiler.compile as well. dynamic_shapes has no effect; "
+                "torch.compiler.compile as well; no derived sizes and assumptions in dynamic_shapes; "
                 "options={'guard_filter_fn': ...} is ignored with a warning",
             ),
             Row(
@@ -63,8 +64,10 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "export",
                 "torch._dynamo.export",
-                "godynamo.export(plain)(x).graph_module(x).equal(x + 1)",
-                "no constraints, and sizes are constants; .guards holds texts",
+                "godynamo.export(plain)(x).graph_module(x).equal(x + 1) and "
+                "godynamo.export(plain, (x,), dynamic_shapes=({0: torch.export.Dim('n')},)).module()(x).equal(x + 1)",
+                "with arguments or dynamic_shapes, torch.export.export: functions as well, errors name the user's "
+                "lines, no preserve_module_call_signature; without, no constraints, constant sizes, .guards holds texts",
             ),
             Row(
                 "run",
@@ -214,13 +217,13 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 name,
                 torch,
                 f"godynamo.{name}(x, 0) is None",
-                "the mark is stored on the tensor, and torch.compile sees it",
+                "the mark is stored on the tensor, and torch.compile sees it" + difference,
             )
-            for name, torch in (
-                ("mark_dynamic", "torch._dynamo.mark_dynamic"),
-                ("maybe_mark_dynamic", "torch._dynamo.maybe_mark_dynamic"),
-                ("mark_unbacked", "torch._dynamo.decorators.mark_unbacked"),
-                ("mark_static", "torch._dynamo.mark_static"),
+            for name, torch, difference in (
+                ("mark_dynamic", "torch._dynamo.mark_dynamic", _FOR_COMPILERS),
+                ("maybe_mark_dynamic", "torch._dynamo.maybe_mark_dynamic", ""),
+                ("mark_unbacked", "torch._dynamo.decorators.mark_unbacked", _FOR_COMPILERS),
+                ("mark_static", "torch._dynamo.mark_static", "; on a class of modules it has no effect here"),
             )
         ]
         + [
@@ -468,6 +471,25 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("specialize_int", False),
                 ("specialize_float", False),
                 ("dynamic_shapes", True),
+            )
+        ]
+        + [
+            Row(f"config.{name}", f"torch.compiler.config.{name}", f"godynamo.config.{name} == ''", difference)
+            for name, difference in (
+                ("dynamic_sources", "also without L[...]; not read from the environment"),
+                ("unbacked_sources", "as dynamic_sources"),
+                ("static_sources", "as dynamic_sources; a size that is never read is not compared"),
+                ("dynamic_values", "not read from the environment"),
+            )
+        ]
+        + [
+            Row(f"config.{name}", f"torch._dynamo.config.{name}", f"godynamo.config.{name} is {value}", difference)
+            for name, value, difference in (
+                ("assume_static_by_default", True, "of ints and floats; sizes are symbols anyway"),
+                ("automatic_dynamic_shapes", True, "False: only what is marked or listed is a symbol"),
+                ("force_parameter_static_shapes", True, "none"),
+                ("force_nn_module_property_static_shapes", True, "none"),
+                ("allow_ignore_mark_dynamic", False, "none"),
             )
         ]
         + [

@@ -74,6 +74,7 @@ type Options struct {
 	// FixInts and FixFloats make ints and floats constants even if they have differed. BreakAtNumbers breaks the graph
 	// at operations that return numbers of a tensor's data.
 	FixInts, FixFloats, BreakAtNumbers bool
+	Listed                             Listed
 	// Dynamic is set for optimize(dynamic=True): ints and floats that are arguments of the frame may differ between
 	// calls.
 	Dynamic     bool

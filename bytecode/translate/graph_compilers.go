@@ -32,21 +32,20 @@ func (o *OutputGraph) runsOperators() bool {
 }
 
 // compilerDims returns the mask of the dimensions that are symbols for a compiler.
-func (o *OutputGraph) compilerDims(t *variables.TensorVariable, m *marks) uint64 {
+func (o *OutputGraph) compilerDims(t *variables.TensorVariable, marks []dimMark) uint64 {
 	mask := uint64(0)
-	if o.opts.TakesApart {
+	switch {
+	case o.opts.Listed.Only:
+	case o.opts.Dynamic:
+		mask = ^uint64(0)
+	case o.opts.TakesApart:
 		mask = o.frame.Varied.Dims[t.Source().Name()]
 	}
-	if o.opts.Dynamic {
-		mask = ^uint64(0)
-	}
-	for _, dims := range []map[int]bool{m.dynamic, m.maybe} {
-		for d := range dims {
+	for d, m := range marks {
+		if m.dynamic || m.weak {
 			mask |= 1 << d
 		}
-	}
-	for _, dims := range []map[int]bool{m.static, m.unbacked} {
-		for d := range dims {
+		if m.static || m.unbacked {
 			mask &^= 1 << d
 		}
 	}
@@ -55,15 +54,16 @@ func (o *OutputGraph) compilerDims(t *variables.TensorVariable, m *marks) uint64
 
 // isSymbolForCompiler reports whether a size is a symbol for a compiler. 0 and 1 never are, since compilers give these
 // sizes a meaning of their own. They are an error for mark_dynamic, as with torch.compile.
-func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, m *marks, dim int, size int64) (bool, error) {
-	if o.compilerDims(t, m)>>dim&1 == 0 {
+func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, marks []dimMark, dim int,
+	size int64) (bool, error) {
+	if o.compilerDims(t, marks)>>dim&1 == 0 {
 		return false, nil
 	}
 	if size > 1 {
 		o.frame.hasVaried = true
 		return true, nil
 	}
-	if !m.dynamic[dim] {
+	if !marks[dim].dynamic {
 		return false, nil
 	}
 	dims, err := o.scope.Import("godynamo._user.dims")

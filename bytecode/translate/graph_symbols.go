@@ -26,6 +26,9 @@ type symbols struct {
 	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
 	passed map[string]variables.VariableTracker         // ints and floats whose places have varied, by place
 	fixed  []FixedSize                                  // sizes of tensors that have varied
+	marks  map[*variables.TensorVariable][]dimMark      // what the user has said about the sizes of inputs
+	same   map[string]sameSize                          // sizes that the user says are equal, by name
+	failed error                                        // an exception raised for what the user says about sizes
 }
 
 // dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor
@@ -41,16 +44,11 @@ type dimension struct {
 
 // maySymbolize reports whether the sizes of an input may be symbols.
 func (o *OutputGraph) maySymbolize(t *variables.TensorVariable) bool {
-	if !o.symbolizes() || !t.Class.IsNull() || !t.Real.IsNull() || t.Source() == nil ||
-		t.Source().GuardSource().IsNNModule() || t.Source().GuardSource() == guards.SourceConstant ||
-		!o.installer.ReadsSizes(t.Example) {
+	if !o.symbolizes() || !t.Real.IsNull() || t.Source() == nil ||
+		t.Source().GuardSource() == guards.SourceConstant || !o.installer.ReadsSizes(t.Example) || !o.mayVary(t) {
 		return false
 	}
-	if !o.forCompiler() {
-		return true
-	}
-	m := o.marksOf(t)
-	return o.compilerDims(t, &m) != 0
+	return !o.forCompiler() || o.compilerDims(t, o.marksOfInput(t)) != 0
 }
 
 // symbolic reports whether sizes of an input may still be symbols: they are not all constants.
@@ -67,9 +65,12 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]
 	if !o.symbolic(t) {
 		return sizes, nil
 	}
-	out, marks := make([]sym.Size, len(sizes)), o.marksOf(t)
+	out, marks := make([]sym.Size, len(sizes)), o.marksOf(t, sizes)
+	if o.symbols.failed != nil {
+		return nil, o.symbols.failed
+	}
 	for i, s := range sizes {
-		if marks.static[i] {
+		if o.isConstant(marks[i]) {
 			o.tensorArgs[t].StaticSizes |= 1 << i
 			o.tensorArgs[t].Fields |= fieldSizes | fieldRank
 			out[i] = s
@@ -77,7 +78,7 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]
 		}
 		hint, _ := s.Const()
 		if o.forCompiler() {
-			symbol, err := o.isSymbolForCompiler(t, &marks, i, hint)
+			symbol, err := o.isSymbolForCompiler(t, marks, i, hint)
 			if err != nil {
 				return nil, err
 			} else if !symbol {
@@ -88,9 +89,9 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]
 		}
 		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
 		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
-		info.Hinted = !marks.unbacked[i]
-		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src, marked: marks.dynamic[i]}, info).Size
-		o.inRange(out[i], marks.ranges[i])
+		info.Hinted = !marks[i].unbacked
+		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src, marked: marks[i].dynamic}, info).Size
+		o.apply(marks[i], out[i], hint)
 	}
 	if o.symbols.shapes == nil {
 		o.symbols.shapes = map[*variables.TensorVariable][]sym.Size{}
@@ -240,8 +241,8 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 
 // guardSizes adds the guards for all conditions on sizes.
 func (o *OutputGraph) guardSizes() error {
-	if len(o.symbols.dims) == 0 {
-		return nil
+	if o.symbols.failed != nil || len(o.symbols.dims) == 0 {
+		return o.symbols.failed
 	}
 	env := o.world.Env()
 	lines := o.fixingLines()
@@ -371,7 +372,14 @@ func (o *OutputGraph) intSymbol(obj py.Object, src guards.Source) variables.Vari
 		return nil
 	}
 	o.AddGuards(guards.TypeMatch(src, o.Const(obj.Type())))
-	return o.newSymbol(dimension{src: src}, variables.IntInfo("s"+itoa(len(o.symbols.dims)), n))
+	info, at := variables.IntInfo("s"+itoa(len(o.symbols.dims)), n), dimension{src: src}
+	rules := o.rules(src, []int64{n}, false)
+	info.Hinted = rules == nil || !rules[0].unbacked
+	v := o.newSymbol(at, info)
+	if rules != nil {
+		o.apply(rules[0], v.Size, n)
+	}
+	return v
 }
 
 // symbolizes reports whether this translation supports symbols.
@@ -392,7 +400,7 @@ func (o *OutputGraph) afterCompile() error {
 		if !o.symbolic(t) {
 			continue
 		}
-		if m := o.marksOf(t); o.compilerDims(t, &m) != 0 {
+		if o.compilerDims(t, o.marksOfInput(t)) != 0 {
 			return errFixesSizes
 		}
 		o.pin(t, o.tensorArgs[t])

@@ -19,12 +19,20 @@ type Varied struct {
 }
 
 // varies reports whether the int or float at a place is not a constant.
-func (o *OutputGraph) varies(src guards.Source) bool {
+func (o *OutputGraph) varies(obj py.Object, src guards.Source) bool {
 	switch src.GuardSource() {
 	case guards.SourceConstant, guards.SourceRandomValue, guards.SourcePolyfill:
 		return false
 	}
 	if !o.symbolizes() {
+		return false
+	}
+	if n, ok := py.AsInt(obj); ok && obj.Kind() == py.Int {
+		if rules := o.rules(src, []int64{n}, false); rules != nil && (rules[0].static || rules[0].symbolic()) {
+			return !rules[0].static
+		}
+	}
+	if o.opts.Listed.Only {
 		return false
 	}
 	_, argument := src.(*guards.LocalSource)
@@ -35,7 +43,7 @@ func (o *OutputGraph) varies(src guards.Source) bool {
 // varied returns the tracker of an int or a float that is not a constant, or nil for all other values.
 func (o *OutputGraph) varied(obj py.Object, src guards.Source) variables.VariableTracker {
 	kind := obj.Kind()
-	if kind != py.Int && kind != py.Float || !o.varies(src) {
+	if kind != py.Int && kind != py.Float || !o.varies(obj, src) {
 		return nil
 	}
 	v, known := o.symbols.passed[src.Name()]

@@ -52,6 +52,14 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	return holds, true
 }
 
+// Require records c and makes it a fact, for a condition that the user has given. The hints must satisfy it.
+func (env *Env) Require(c Cond, why any) {
+	if env.Ask(c) != True {
+		env.recorded = append(env.recorded, Record{c, why})
+		env.Assume(c)
+	}
+}
+
 // Assume makes c a fact without recording it. It is for conditions that other code guarantees, such as torch._check. A
 // fact that contradicts the others makes later answers arbitrary.
 func (env *Env) Assume(c Cond) {

@@ -185,6 +185,19 @@ func (p *program) factTexts() (out []string) {
 	return out
 }
 
+func TestRequireRecordsWithoutHints(t *testing.T) {
+	env := NewEnv()
+	u := env.NewSymbol(Info{Name: "u0", Lo: 0, Hi: math.MaxInt64})
+	env.Require(env.Ge(u, Const(2)), "the user")
+	env.Require(env.Ge(u, Const(1)), "the user")
+	require.Len(t, env.Records(), 1)
+	assert.Equal(t, True, env.Ask(env.Gt(u, Const(1))))
+	assert.Equal(t, Undecided, env.Ask(env.Gt(u, Const(2))))
+	fixed, records := env.Essential()
+	assert.Empty(t, fixed)
+	assert.Len(t, records, 1)
+}
+
 func TestUndoForgets(t *testing.T) {
 	for seed := range 600 {
 		p := newProgram(int64(seed))

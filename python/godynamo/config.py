@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 import sys
 import types
 from collections.abc import Mapping
@@ -66,6 +67,25 @@ specialize_int: bool
 specialize_float: bool
 #: True: sizes are symbols; False: sizes, ints and floats are constants of the translation
 dynamic_shapes: bool
+#: sources whose sizes and ints are symbols from the first call on, also with dynamic=False: a comma list of names such
+#: as ``L['x']`` or regular expressions, each with an optional dimension, ``L['x']:0``
+dynamic_sources: str
+#: sources whose sizes and ints are known at run time only: a branch on one breaks the graph
+unbacked_sources: str
+#: sources whose sizes and ints are constants; they win over the lists above
+static_sources: str
+#: comma list of ints: a size or int with such a value is a symbol from the first call on
+dynamic_values: str
+#: False: ints and floats among the arguments are symbols from the first call on, as with dynamic=True
+assume_static_by_default: bool
+#: False: only sizes and ints that are marked or listed are symbols
+automatic_dynamic_shapes: bool
+#: False: sizes of parameters may be symbols
+force_parameter_static_shapes: bool
+#: False: sizes of the tensors of modules may be symbols
+force_nn_module_property_static_shapes: bool
+#: True: a program may make a size a constant that mark_dynamic has marked
+allow_ignore_mark_dynamic: bool
 #: additional tensor subclasses to capture: classes with another metaclass than torch's, or classes that torch defines
 traceable_tensor_subclasses: frozenset[type]
 #: True: also transform frames without tensors. This is slower, and is for tests of whole programs (`make cpython`).
@@ -86,6 +106,7 @@ class _Setting:
     core: str = ""  #: name among the core's settings, "" if the core does not use the setting
     choices: tuple[Any, ...] = ()
     minimum: int = 0
+    ints: bool = False  #: the text is a comma list of ints
 
     def check(self, name: str, value: Any) -> None:
         wanted = type(self.default)
@@ -96,6 +117,8 @@ class _Setting:
             raise TypeError(f"config.{name} must be of type {wanted.__name__}, not {value!r}")
         if self.choices and value not in self.choices:
             raise ValueError(f"config.{name} must be one of {', '.join(map(repr, self.choices))}, not {value!r}")
+        if self.ints and not re.fullmatch(r"(\s*-?\d+\s*(,|$))*", value):
+            raise ValueError(f"config.{name} must be a comma list of ints, not {value!r}")
         if wanted is int and value < self.minimum:
             raise ValueError(f"config.{name} must be at least {self.minimum}, not {value!r}")
 
@@ -122,6 +145,15 @@ _SETTINGS: dict[str, _Setting] = {
     "specialize_int": _Setting(False),
     "specialize_float": _Setting(False),
     "dynamic_shapes": _Setting(True),
+    "dynamic_sources": _Setting(""),
+    "unbacked_sources": _Setting(""),
+    "static_sources": _Setting(""),
+    "dynamic_values": _Setting("", ints=True),
+    "assume_static_by_default": _Setting(True),
+    "automatic_dynamic_shapes": _Setting(True),
+    "force_parameter_static_shapes": _Setting(True),
+    "force_nn_module_property_static_shapes": _Setting(True),
+    "allow_ignore_mark_dynamic": _Setting(False),
     "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
@@ -153,6 +185,10 @@ _MOST = 2**31 - 1  #: greater limits of entries become this one, since the core 
 
 
 def _unknown(name: str) -> AttributeError:
+    from ._user.not_built import NOT_BUILT
+
+    if f"config.{name}" in NOT_BUILT:
+        return AttributeError(f"godynamo.config has no setting {name!r}: {NOT_BUILT[f'config.{name}']}")
     near = difflib.get_close_matches(name, _SETTINGS, n=3)
     hint = f"; near it: {', '.join(near)}" if near else ""
     return AttributeError(f"godynamo.config has no setting {name!r}{hint}")

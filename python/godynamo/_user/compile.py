@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar, overload
 
-from . import defaults
+from . import defaults, sources
 from . import modules as _modules
 from .optimize import Optimizer, optimize
 
@@ -70,11 +71,20 @@ def compile(
         options: options for the backend. ``guard_filter_fn`` is ignored with a warning, and every guard is kept.
         recompile_limit: maximum number of entries per code object.
         isolate_recompiles: ignored, since each call of compile() has its own translations anyway.
-        dynamic_shapes: ignored; see mark_dynamic and mark_static.
+        dynamic_shapes: a ShapesSpec, ParamsSpec or dict of torch.fx.experimental.dynamic_spec, as for torch.compile; by
+            default, that of torch's decorator dynamic_spec. Sizes and ints that it does not list are constants.
         fullgraph, dynamic, mode, name, disable: see :func:`optimize`.
 
-    Raises what optimize() raises.
+    Raises:
+        ValueError: dynamic and dynamic_shapes are both given.
+        NotImplementedError: dynamic_shapes has assumptions, or sizes that are computed from others.
+
+    It also raises what optimize() raises, and for dynamic_shapes what torch raises. A call whose sizes do not fit
+    dynamic_shapes raises torch's ConstraintViolationError.
     """
+    shapes = sources.of_user(dynamic_shapes, model)
+    if shapes is not None and dynamic is not None:
+        raise ValueError("compile(): dynamic and dynamic_shapes cannot both be set")
     if options is not None and "guard_filter_fn" in options:
         warnings.warn(
             "godynamo.compile: guard_filter_fn is not used, every guard is kept", RuntimeWarning, stacklevel=2
@@ -90,6 +100,8 @@ def compile(
         disable=disable,
         cache_size_limit=recompile_limit,
     )
+    if shapes is not None:
+        optimizer = Optimizer(dataclasses.replace(optimizer.options, shapes=shapes), bool(disable))
     return optimizer if model is None else optimizer(model)
 
 

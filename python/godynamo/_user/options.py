@@ -40,6 +40,8 @@ class Options:
     python_ops: bool | str | None = None
     #: whether the program has not requested translation, so that is_compiling() and the like return False
     transparent: bool = False
+    #: dynamic_shapes of compile(): a ShapesSpec of torch, or None
+    shapes: Any = None
     #: whether the translation is for an exported program, which has no effects outside its graph
     exporting: bool = False
     #: facts learned about the backend: "takes_apart" if it decomposes operators
