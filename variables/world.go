@@ -57,7 +57,7 @@ type Settings struct {
 	Transparent bool
 	// PythonOps allows Python calls in the graph.
 	PythonOps bool
-	// Exporting makes effects outside the graph graph breaks. The result of the translation has Exported.
+	// Exporting leaves effects out of the transformed function. The result of the translation has Exported.
 	Exporting bool
 }
 

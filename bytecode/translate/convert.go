@@ -347,6 +347,11 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 		}
 		return err // the next attempt breaks the graph where the returned exception was raised
 	}
+	if o.opts.Exporting {
+		if err := o.dropEffects(v); err != nil {
+			return err
+		}
+	}
 	c := newCodegen(o)
 	o.codegen = c
 	if err := c.runEvents(); err != nil {
@@ -465,9 +470,6 @@ func (o *OutputGraph) mayFinish() error {
 		return o.nothingToCapture(true)
 	}
 	if err := o.abandoned(); err != nil {
-		return err
-	}
-	if err := o.mayExport(); err != nil {
 		return err
 	}
 	o.savesState()

@@ -1,9 +1,13 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // A translation for export (python/godynamo/_user/program.py) is called again with FakeTensors, by torch.export. The
@@ -30,19 +34,76 @@ type FixedValue struct {
 	Line  guards.UserLine
 }
 
-// mayExport returns a graph break if other code can see an effect of a translation for export. Its exported program has
-// the graph's effects only.
-func (o *OutputGraph) mayExport() error {
-	if !o.opts.Exporting {
-		return nil
-	}
+// dropEffects leaves the effects of a translation for export out of the transformed function, which returns result: an
+// exported program has no effects, and neither has the export. It returns a graph break if the result depends on an
+// effect, or if an effect keeps a tensor that the graph computes.
+func (o *OutputGraph) dropEffects(result variables.VariableTracker) error {
+	returned := map[any]bool{}
+	addReachable([]variables.VariableTracker{result}, returned)
 	for _, e := range o.events {
-		if e.effect() {
-			return &exc.Unsupported{Code: exc.StoreUnsupported, Stack: e.chain.stack(),
-				Context: "an effect that other code can see, which an exported program cannot have"}
+		if !e.effect() {
+			continue
 		}
+		what, changed := "", func(v variables.VariableTracker) bool { return returned[identity(v)] && mayChange(v) }
+		if slices.ContainsFunc(e.values, changed) {
+			what = "a change of an object that the function returns"
+		}
+		used := map[any]bool{}
+		addReachable(e.values, used)
+		for v := range used {
+			if t, ok := v.(*variables.TensorVariable); ok && t.Src == nil {
+				what = "an effect that keeps a tensor that the graph computes"
+			}
+		}
+		if what != "" {
+			return &exc.Unsupported{Code: exc.StoreUnsupported, Stack: e.chain.stack(),
+				Context: what + ", which an exported program cannot have"}
+		}
+		e.emit, e.fresh = func(variables.Emitter) error { return nil }, true
 	}
 	return nil
+}
+
+// mayChange reports whether an effect may change the object.
+func mayChange(v variables.VariableTracker) bool {
+	switch identity(v).(type) {
+	case *variables.TupleVariable, *variables.SymNodeVariable, *variables.ComputedVariable:
+		return false
+	}
+	return true
+}
+
+// identity returns a key for the object that a tracker represents, or nil for a constant and for no tracker.
+func identity(v variables.VariableTracker) any {
+	l, ok := v.(*variables.LazyVariable)
+	if ok && l.Realized() {
+		return identity(l.Real())
+	}
+	if ok {
+		switch l.Peek().Kind() {
+		case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Complex, py.Str, py.Bytes:
+			return nil
+		}
+		return l.Peek()
+	}
+	if _, known := v.(*variables.ConstantVariable); known || v == nil {
+		return nil
+	}
+	return v
+}
+
+// addReachable adds the identities of the values and, recursively, of what they contain to seen.
+func addReachable(values []variables.VariableTracker, seen map[any]bool) {
+	for _, v := range values {
+		key := identity(v)
+		if key == nil || seen[key] {
+			continue
+		}
+		seen[key] = true
+		if c, ok := key.(variables.Container); ok {
+			addReachable(c.Children(), seen)
+		}
+	}
 }
 
 // exported returns the record of a translation for export. order is that of extraOrder.

@@ -39,7 +39,8 @@ type event struct {
 	// inBlock is set if a handler in the user's code would catch the event's exceptions, and the event is not an
 	// operation.
 	inBlock bool
-	putBack bool // the operation's effect is undone before the user's code runs again
+	putBack bool                        // the operation's effect is undone before the user's code runs again
+	values  []variables.VariableTracker // operands of an effect, in a translation for export
 }
 
 // OutputGraph holds what the translation of one frame produces: the graph, its inputs, the guards, and the events in
@@ -551,7 +552,11 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 		}
 	}
 	o.letGo(values)
-	o.events = append(o.events, o.here(&event{emit: emit, fresh: o.materializing > 0}))
+	e := &event{emit: emit, fresh: o.materializing > 0}
+	if o.opts.Exporting {
+		e.values = slices.Clone(values)
+	}
+	o.events = append(o.events, o.here(e))
 	return nil
 }
 

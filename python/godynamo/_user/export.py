@@ -75,8 +75,8 @@ def export(
     tensors become constants. The graph module is valid for calls for which the guards hold.
 
     ``export(f, args, kwargs, dynamic_shapes=...)``, or ``export(f, dynamic_shapes=...)(*args, **kwargs)``, returns a
-    torch.export.ExportedProgram and does not run f: torch.export traces the translation with FakeTensors. f must have
-    no effect that other code can see, except changes of buffers.
+    torch.export.ExportedProgram and does not run f: torch.export traces the translation with FakeTensors. The program
+    has f's changes of tensors, but no other effect: no print, and no store into an object.
 
     Args:
         dynamic_shapes: which sizes may vary, as for torch.export.export: ``torch.export.Dim`` objects and hints in a
@@ -87,8 +87,9 @@ def export(
         aten_graph: return the graph module of the corresponding aten operations.
 
     Raises:
-        exc.Unsupported: f has a graph break (the text is its report), or f's result has a part that is neither a tensor
-            of the graph nor an argument nor a constant.
+        exc.Unsupported: f has a graph break (the text is its report). For a graph module: f's result has a part that is
+            neither a tensor of the graph nor an argument nor a constant. For a program: f returns an object that it has
+            changed, or an effect keeps a tensor that f computes.
         torch._dynamo.exc.UserError: a Dim does not fit f. The text is torch's, with the lines of f that restrict it.
         AssertionError: a decomposition table for a graph module is given without aten_graph.
     """

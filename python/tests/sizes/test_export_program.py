@@ -303,17 +303,44 @@ def test_an_int_that_selects_code_is_no_free_int() -> None:
         run(r(2, 3), 0)
 
 
-def test_effects_are_errors() -> None:
-    seen: list[Any] = []
+class Counts(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls, self.log, self.last = 0, [], None
 
-    def f(x):
-        y = x + 1
-        seen.append(y)
-        return y
+    def forward(self, x):
+        self.calls += 1
+        self.log.append(x.shape[0])
+        self.last = x.shape
+        print("called")
+        return x + len(self.log), tuple(x.shape)
 
+
+def test_effects_are_left_out(capsys: Any) -> None:
+    module = Counts()
+    program = godynamo.export(module, (r(3),), dynamic_shapes=({0: b},))
+    x = r(5)
+    assert same(program.module()(x), (x + 1, (5,)))
+    assert (module.calls, module.log, module.last, capsys.readouterr().out) == (0, [], None, "")
+
+
+def keeps(x, log):
+    y = x + 1
+    log.append(y)
+    return y
+
+
+def returns_changed(x, log):
+    log.append(1)
+    return x + 1, [log]
+
+
+@pytest.mark.parametrize("f", [keeps, returns_changed])
+def test_effects_that_a_program_cannot_have(f: Callable[..., Any]) -> None:
+    log: list[Any] = [r(3)]
     with pytest.raises(godynamo.exc.Unsupported, match="an exported program cannot have") as found:
-        godynamo.export(f, (r(3),))
-    assert seen == [] and f"line {line_of(f, 'append')}" in str(found.value)
+        godynamo.export(f, (r(3), log))
+    assert len(log) == 1 and f"line {line_of(f, 'append')}" in str(found.value)
 
 
 def test_is_exporting() -> None:
