@@ -16,6 +16,9 @@ func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker
 		if err != nil {
 			return nil, err
 		}
+		if cond, ok := v.(*undecidedVariable); ok {
+			return NoneConst(), tx.Output().CheckInGraph(tx, cond.cond)
+		}
 		if cond, ok := v.(*ComputedVariable); ok && cond.Type == tx.World().Builtin("bool") {
 			return NoneConst(), t.checkAtRunTime(tx, cond, args)
 		}
@@ -42,11 +45,29 @@ func (t *TorchVariable) checkAtRunTime(tx Translator, cond *ComputedVariable, ar
 	return err
 }
 
+// undecidedVariable is a condition on numbers known only at run time, in a translation for export. Only torch._check
+// and its kin accept it.
+type undecidedVariable struct {
+	Base
+	cond sym.Cond
+}
+
+// Kind implements VariableTracker.
+func (*undecidedVariable) Kind() string { return "UndecidedVariable" }
+
+// Truth implements Truther.
+func (v *undecidedVariable) Truth(tx Translator) (bool, error) {
+	return false, DataDependent(tx.World().Env().CondText(v.cond))
+}
+
 // comparedAtRunTime compares two ints, at least one of them known only at run time, if err says that the condition c is
 // undecided. The result is a bool computed at run time.
 func comparedAtRunTime(tx Translator, c sym.Cond, err error, operands []VariableTracker,
 	emit func(e Emitter)) (VariableTracker, error) {
 	u, ok := err.(*exc.Unsupported)
+	if ok && u.DataDependent && tx.World().Exporting && tx.World().FixesSizes == 0 {
+		return &undecidedVariable{cond: c}, nil
+	}
 	if !ok || !u.DataDependent || tx.Output().WholeGraph() || tx.World().FixesSizes > 0 {
 		return nil, err
 	}

@@ -275,6 +275,8 @@ type Output interface {
 	// the condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a
 	// value known only at run time.
 	Decide(tx Translator, c sym.Cond) (bool, error)
+	// CheckInGraph adds torch._check of a condition to the graph of a translation for export.
+	CheckInGraph(tx Translator, c sym.Cond) error
 	// CapturesNumbers reports whether operations that return ints (or, for floats, floats and bools) of a tensor's data
 	// may be in the graph. Call it only if the answer matters; see TakesApart.
 	CapturesNumbers(floats bool) bool

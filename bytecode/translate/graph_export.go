@@ -3,6 +3,7 @@ package translate
 import (
 	"slices"
 
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -104,6 +105,39 @@ func addReachable(values []variables.VariableTracker, seen map[any]bool) {
 			addReachable(c.Children(), seen)
 		}
 	}
+}
+
+// CheckInGraph implements variables.Output.
+func (o *OutputGraph) CheckInGraph(tx variables.Translator, c sym.Cond) error {
+	env := o.world.Env()
+	left, rel, right, ok := env.Sides(c)
+	if !ok {
+		return variables.DataDependent(env.CondText(c))
+	}
+	torch, err := o.scope.Import("torch")
+	if err != nil {
+		return err
+	}
+	check, err := o.scope.GetAttr(torch, "_check")
+	if err != nil {
+		return err
+	}
+	w := &nodeWriter{out: o, tx: tx}
+	env.Write(left, w)
+	env.Write(right, w)
+	if w.err != nil {
+		return w.err
+	}
+	call := func(target py.Object, text string, args ...fxgraph.Arg) *fxgraph.Node {
+		k := o.Const(target)
+		n := o.added(o.graph.CallFunction(fxgraph.Target{Pool: k.Index, Text: text}, args, nil))
+		o.symbols.inner = append(o.symbols.inner, n)
+		return n
+	}
+	name := relationNames[rel]
+	call(check, "torch._check", call(o.world.Operator(name), "operator."+name, w.stack...))
+	env.Assume(c)
+	return nil
 }
 
 // exported returns the record of a translation for export. order is that of extraOrder.

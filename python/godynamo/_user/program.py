@@ -58,15 +58,55 @@ class _Graph:
 
 
 class _Interpreter(torch.fx.Interpreter):
-    """Runs a graph, and records which of its nodes restrict sizes."""
+    """Runs a graph, and records which of its nodes restrict sizes.
+
+    The graph switches autocast with the single functions that torch.autocast calls. torch.export keeps whole blocks
+    only, so a block is entered and left instead.
+    """
 
     def __init__(self, gm: torch.fx.GraphModule, narrowed: Narrowed) -> None:
         super().__init__(gm)
         self._narrowed = narrowed
+        self._blocks: list[Any] = []  # entered autocast blocks, innermost last
+        self._switch: dict[str, Any] = {}  # the functions called so far of a block's beginning or end
+
+    def run(self, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return super().run(*args, **kwargs)
+        finally:
+            while self._blocks:
+                self._blocks.pop().__exit__(None, None, None)
 
     def run_node(self, n: torch.fx.Node) -> Any:
         with self._narrowed.by_node(n):
             return super().run_node(n)
+
+    def call_function(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if target not in _AUTOCAST:
+            return super().call_function(target, args, kwargs)
+        self._switch[target.__name__] = args
+        if target is not torch.set_autocast_cache_enabled:  # the last function at both ends of a block
+            return None
+        switch, self._switch = self._switch, {}
+        if "autocast_decrement_nesting" in switch:
+            self._blocks.pop().__exit__(None, None, None)
+            return None
+        device, enabled = switch["set_autocast_enabled"]
+        dtype = switch["set_autocast_dtype"][1]
+        cache = None if args[0] else False  # None: torch.export's choice
+        self._blocks.append(torch.autocast(device, dtype=dtype, enabled=enabled, cache_enabled=cache))
+        self._blocks[-1].__enter__()
+        return None
+
+
+_AUTOCAST = (
+    torch.set_autocast_enabled,
+    torch.set_autocast_dtype,
+    torch.set_autocast_cache_enabled,
+    torch.autocast_increment_nesting,
+    torch.autocast_decrement_nesting,
+    torch.clear_autocast_cache,
+)
 
 
 class _Condition(NamedTuple):
@@ -201,7 +241,9 @@ def _module_for(fn: Any, run: Callable[[tuple[Any, ...], Mapping[str, Any]], Any
     forward.__signature__ = inspect.Signature([own, *given])  # type: ignore[attr-defined]
     is_module = isinstance(owner, torch.nn.Module)
     name = type(owner).__name__ if is_module else getattr(fn, "__name__", "Program").strip("<>")
-    made: torch.nn.Module = type(name, (torch.nn.Module,), {"forward": forward})()
+    kind: Any = type(owner) if is_module else fn
+    members = {"forward": forward, "__module__": getattr(kind, "__module__", __name__), "__qualname__": name}
+    made: torch.nn.Module = type(name, (torch.nn.Module,), members)()
     if is_module:
         state, theirs = vars(made), vars(owner)
         for key in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set", "training"):

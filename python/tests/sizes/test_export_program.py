@@ -95,6 +95,27 @@ class Found(nn.Module):
         return x.nonzero(), x[x > 0]
 
 
+class Cast(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(4, 4)
+
+    def forward(self, x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            y = self.linear(x)
+            with torch.autocast("cpu", enabled=False):
+                z = self.linear(x)
+        return y, z, self.linear(x)
+
+
+class Head(nn.Module):
+    def forward(self, x, n):
+        k = n.item()
+        torch._check(k >= 0)
+        torch._check(k <= x.shape[0], lambda: "too many")
+        return x[:k]
+
+
 b, t = Dim("b", min=2, max=63), Dim("t", min=2, max=63)
 
 #: name -> (module, args, kwargs, dynamic_shapes, other args)
@@ -129,6 +150,14 @@ CASES: dict[str, tuple[nn.Module, tuple[Any, ...], dict[str, Any], Any, list[tup
     "tied parameters, no_grad": (Tied(), (r(4, 3),), {}, {"x": {0: b}}, [(r(6, 3),)]),
     "int": (Scaled(), (r(4), 3), {}, {"x": {0: b}, "n": None}, []),
     "int that varies": (Scaled(), (r(4), 3), {}, {"x": {0: b}, "n": Dim.DYNAMIC}, [(r(6), 5)]),
+    "autocast": (Cast(), (r(4, 4),), {}, {"x": {0: b}}, [(r(6, 4),)]),
+    "a checked number of the data": (
+        Head(),
+        (r(9), torch.tensor(3)),
+        {},
+        {"x": {0: b}, "n": None},
+        [(r(12), torch.tensor(5))],
+    ),
     "sizes of the data": (Found(), (r(4, 3),), {}, {"x": {0: b}}, [(r(6, 3),)]),
 }
 
@@ -215,6 +244,14 @@ def test_additional_inputs() -> None:
     program = godynamo.export(Sum(), args, dynamic_shapes=more)
     x = r(9)
     assert same(program.module()(x, x), x + x)
+
+
+def test_a_branch_on_a_number_of_the_data_is_an_error() -> None:
+    def f(x, n):
+        return x + 1 if n.item() > 3 else x
+
+    with pytest.raises(godynamo.exc.Unsupported, match="known at run time only"):
+        godynamo.export(f, (r(3), torch.tensor(3)))
 
 
 # ---- Dims that do not fit -------------------------------------------------------------------------------------------
