@@ -41,8 +41,8 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 // foresee computes the value of n right after the operation `at`. If `at` is nil, it computes the present value.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	ask string) (value py.Object, ok bool, err error) {
-	if o.bodies > 0 || o.world.Calls > 0 || !o.libraryCode(tx) {
-		return value, false, nil
+	if o.bodies > 0 || o.world.Calls > 0 || o.opts.Exporting || !o.libraryCode(tx) {
+		return value, false, nil // an exported program has no guards on data
 	}
 	o.world.Asked.Origin++
 	in, nodes := o.sliceOf(n, at)

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 import torch.fx
+from torch.utils import _pytree as pytree
 
 from .. import config, exc
 from .._called import guard_env
@@ -138,6 +139,9 @@ def _compares_ints(text: str) -> bool:
     return all(type(value) is int and value < _NO_BOUND for value in values)
 
 
+_NO_RESULT = object()
+
+
 class _Translation:
     """The translation of a call for all sizes."""
 
@@ -154,6 +158,7 @@ class _Translation:
         made = Optimizer(options)(fn)
         self._original = fn
         self._call = object.__getattribute__(made, "_godynamo_call") if _modules.is_module(made) else made
+        self._result: Any = _NO_RESULT  # of the call that is translated: dummies in place of the graph's results
         self._entry = self._translated(args, kwargs)
         self._conditions = list(self._found(args, kwargs)) if self._entry is not None else []
 
@@ -164,7 +169,7 @@ class _Translation:
             raise exc.Unsupported("export: godynamo.disable or the process's settings leave this function to CPython")
         with config.patch(verify_correctness=False, suppress_errors=False, dynamic_shapes=True):
             try:
-                self._call(*args, **kwargs)
+                self._result = self._call(*args, **kwargs)
             except exc.TorchDynamoException:
                 raise
             except Exception:
@@ -220,9 +225,20 @@ class _Translation:
         extras = [eval(text, *names) for text in self._entry.info["exported"][0]]
         self._graph.narrowed = narrowed
         try:
-            return self._entry.function(*slots, *extras)
+            result = self._entry.function(*slots, *extras)
         finally:
             self._graph.narrowed = None
+        self._check_texts(result)
+        return result
+
+    def _check_texts(self, result: Any) -> None:
+        """Raise exc.Unsupported if the result has a text that the program makes from a size: it names torch's symbol."""
+        if self._result is _NO_RESULT:
+            return
+        (before, structure), (now, structure_now) = pytree.tree_flatten(self._result), pytree.tree_flatten(result)
+        texts = (x == y for x, y in zip(before, now, strict=False) if isinstance(y, (str, bytes)))
+        if structure != structure_now or not all(texts):
+            raise exc.Unsupported("export: the result has a text or a key that is made from a size")
 
 
 def _module_for(fn: Any, run: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> torch.nn.Module:

@@ -254,6 +254,15 @@ def test_a_branch_on_a_number_of_the_data_is_an_error() -> None:
         godynamo.export(f, (r(3), torch.tensor(3)))
 
 
+def test_a_value_of_a_tensor_that_torch_reads_is_no_constant() -> None:
+    layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True)
+    encoder = nn.TransformerEncoder(layer, 1).eval()
+    args = r(2, 6, 16), nn.Transformer.generate_square_subsequent_mask(6)
+    assert godynamo.explain(encoder)(*args).graph_break_count == 0  # a guard reads whether the mask is causal
+    with pytest.raises(godynamo.exc.Unsupported):
+        godynamo.export(encoder, args)
+
+
 # ---- Dims that do not fit -------------------------------------------------------------------------------------------
 
 
@@ -378,6 +387,16 @@ def test_effects_that_a_program_cannot_have(f: Callable[..., Any]) -> None:
     with pytest.raises(godynamo.exc.Unsupported, match="an exported program cannot have") as found:
         godynamo.export(f, (r(3), log))
     assert len(log) == 1 and f"line {line_of(f, 'append')}" in str(found.value)
+
+
+def test_a_text_of_a_size_is_no_result() -> None:
+    text, key = lambda x: (x + 1, f"{x.shape[0]}"), lambda x: {f"{x.shape[0]}": x + 1}  # noqa: E731
+    for f in (text, key):
+        assert same(godynamo.export(f, (r(4),)).module()(x := r(4)), f(x))
+    with pytest.raises(godynamo.exc.Unsupported, match="made from a size"):
+        godynamo.export(text, (r(4),), dynamic_shapes=({0: b},))
+    with pytest.raises(UserError, match="specialized it to be a constant"):
+        godynamo.export(key, (r(4),), dynamic_shapes=({0: b},))
 
 
 def test_is_exporting() -> None:
