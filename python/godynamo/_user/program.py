@@ -232,7 +232,7 @@ class _Translation:
         return result
 
     def _check_texts(self, result: Any) -> None:
-        """Raise exc.Unsupported if the result has a text that the program makes from a size: it names torch's symbol."""
+        """Raise exc.Unsupported if the result has a text that is made from a size: it names torch's symbol."""
         if self._result is _NO_RESULT:
             return
         (before, structure), (now, structure_now) = pytree.tree_flatten(self._result), pytree.tree_flatten(result)
