@@ -101,6 +101,27 @@ def test_unbacked_sources() -> None:
     assert translations(plus, SIZES, nopython=True) == 1
 
 
+def test_lists_with_a_compiler() -> None:
+    assert translations(plus, SIZES, backend="aot_eager") == 2
+    config.dynamic_sources = "L['x']:0"
+    assert translations(plus, SIZES, backend="aot_eager") == 1
+    assert translations(plus, SIZES, backend="aot_eager", dynamic=False) == 1
+    config.static_sources = "L['x']"
+    assert translations(plus, SIZES, backend="aot_eager") == 3
+    config.reset_config()
+    config.automatic_dynamic_shapes = False
+    assert translations(plus, SIZES, backend="aot_eager") == 3
+    config.reset_config()
+    config.dynamic_values = "2"
+    assert translations(plus, SIZES, backend="aot_eager") == 1
+    spec = pytest.importorskip("torch.fx.experimental.dynamic_spec")
+    shapes = {"x": spec.TensorSpec([None, None])}
+    optimized = godynamo.compile(plus, backend="aot_eager", dynamic_shapes=shapes)
+    for args in SIZES:
+        assert torch.equal(optimized(*args), plus(*args))
+    assert len(entries(optimized)) == 3
+
+
 def test_dynamic_values() -> None:
     config.dynamic_values = "1111, 2222"
     assert translations(plus, [(torch.ones(3, 2), n) for n in (1111, 2, 5)]) == 1
