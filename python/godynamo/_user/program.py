@@ -140,6 +140,7 @@ def _compares_ints(text: str) -> bool:
 
 
 _NO_RESULT = object()
+_TEXT = "the result has a text or a key that is made from a size"
 
 
 class _Translation:
@@ -226,6 +227,10 @@ class _Translation:
         self._graph.narrowed = narrowed
         try:
             result = self._entry.function(*slots, *extras)
+        except TypeError as error:
+            if "SymInt" in str(error) or "SymFloat" in str(error):
+                raise exc.Unsupported(f"export: {_TEXT} ({error})") from error
+            raise
         finally:
             self._graph.narrowed = None
         self._check_texts(result)
@@ -238,7 +243,7 @@ class _Translation:
         (before, structure), (now, structure_now) = pytree.tree_flatten(self._result), pytree.tree_flatten(result)
         texts = (x == y for x, y in zip(before, now, strict=False) if isinstance(y, (str, bytes)))
         if structure != structure_now or not all(texts):
-            raise exc.Unsupported("export: the result has a text or a key that is made from a size")
+            raise exc.Unsupported(f"export: {_TEXT}")
 
 
 def _module_for(fn: Any, run: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> torch.nn.Module:

@@ -393,8 +393,9 @@ def test_a_text_of_a_size_is_no_result() -> None:
     text, key = lambda x: (x + 1, f"{x.shape[0]}"), lambda x: {f"{x.shape[0]}": x + 1}  # noqa: E731
     for f in (text, key):
         assert same(godynamo.export(f, (r(4),)).module()(x := r(4)), f(x))
-    with pytest.raises(godynamo.exc.Unsupported, match="made from a size"):
-        godynamo.export(text, (r(4),), dynamic_shapes=({0: b},))
+    for f in (text, lambda x: (x + 1, f"{x.shape[0]:03d}")):
+        with pytest.raises(godynamo.exc.Unsupported, match="made from a size"):
+            godynamo.export(f, (r(4),), dynamic_shapes=({0: b},))
     with pytest.raises(UserError, match="specialized it to be a constant"):
         godynamo.export(key, (r(4),), dynamic_shapes=({0: b},))
 
