@@ -220,9 +220,17 @@ class _Translation:
         slots = self._slots(args, kwargs)
         names = self._names(slots)
         for condition in self._conditions:
+            before = len(narrowed.lines)
             with narrowed.by_line(condition.file, condition.line):
-                if not eval(condition.code(), *names):
+                holds = eval(condition.code(), *names)
+                if not holds:
                     raise exc.Unsupported(f"export: {condition.text} does not hold for these arguments")
+            if isinstance(holds, torch.SymBool) and len(narrowed.lines) == before:
+                # To torch.export, this follows from a size being neither 0 nor 1, which its programs do not check.
+                where = f', needed by File "{condition.file}", line {condition.line}' if condition.line else ""
+                torch.ops.aten._assert_scalar.default(
+                    holds, f"{narrowed.text_of(holds.node.expr)} does not hold{where}"
+                )
         extras = [eval(text, *names) for text in self._entry.info["exported"][0]]
         self._graph.narrowed = narrowed
         try:

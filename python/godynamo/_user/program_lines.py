@@ -6,7 +6,7 @@ import contextlib
 import inspect
 import linecache
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
@@ -44,6 +44,11 @@ class Narrowed:
         file, line, _ = (_places(node.stack_trace or "") or [("", 0, "")])[-1]
         return self.by_line(file, line)
 
+    def text_of(self, expr: Any) -> str:
+        """Return a condition with the sources of its symbols, such as ``L['x'].size()[0] >= 2``."""
+        sources = {str(s): _source(self.env, s) for s in expr.free_symbols}
+        return re.sub(r"\w+", lambda m: sources.get(m[0], m[0]), str(expr))
+
     def report(self, message: str, dims: Mapping[str, str]) -> str:
         """Return text to add to torch's report: the lines that restrict the dimensions that the report names.
 
@@ -53,14 +58,13 @@ class Narrowed:
         for at in self.lines:
             sources = {str(s): _source(self.env, s) for s in at.expr.free_symbols}
             if at.line and any(_names(message, dims.get(s, ""), s) for s in sources.values()):
-                rows.append(_row(at, sources, dims))
+                rows.append(_row(at, self.text_of(at.expr), sources.values(), dims))
         return "\nThese lines need it:\n" + "\n".join(dict.fromkeys(rows)) if rows else ""
 
 
-def _row(at: _Line, sources: Mapping[str, str], dims: Mapping[str, str]) -> str:
-    """Return the text of a line. sources: symbol of its condition -> source."""
-    named = sorted(f"{dims[s]} = {s}" if dims.get(s) else s for s in sources.values())
-    condition = re.sub(r"\w+", lambda m: sources.get(m[0], m[0]), str(at.expr))
+def _row(at: _Line, condition: str, sources: Iterable[str], dims: Mapping[str, str]) -> str:
+    """Return the text of a line. sources: those of its condition."""
+    named = sorted(f"{dims[s]} = {s}" if dims.get(s) else s for s in sources)
     code = linecache.getline(at.file, at.line).strip()
     return f'  - {", ".join(named)}: {condition}\n    File "{at.file}", line {at.line}' + (
         f"\n      {code}" if code else ""

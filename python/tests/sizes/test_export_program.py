@@ -389,6 +389,24 @@ def test_effects_that_a_program_cannot_have(f: Callable[..., Any]) -> None:
     assert len(log) == 1 and f"line {line_of(f, 'append')}" in str(found.value)
 
 
+@pytest.mark.parametrize("dim", [Dim("n"), Dim.AUTO, Dim.DYNAMIC])
+def test_a_condition_that_only_0_or_1_fails_is_checked(dim: Any) -> None:
+    def f(x):
+        if x.shape[0] > 1:
+            return x + 1
+        return x + 2
+
+    program = godynamo.export(f, (r(4),), dynamic_shapes=({0: dim},))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    for run in (program.module(), torch.export.load(buffer).module(), program.run_decompositions().module()):
+        assert same(run(x := r(2)), f(x))
+        for n in (0, 1):  # torch.export's program returns x + 1
+            with pytest.raises(RuntimeError, match=rf"L\['x'\].* does not hold, needed by .*line {line_of(f, '> 1')}"):
+                run(r(n))
+
+
 def test_a_text_of_a_size_is_no_result() -> None:
     text, key = lambda x: (x + 1, f"{x.shape[0]}"), lambda x: {f"{x.shape[0]}": x + 1}  # noqa: E731
     for f in (text, key):
