@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "language"))
@@ -13,6 +14,7 @@ import torch
 
 import harness.fuzz_children as children
 import harness.fuzz_compare as comparing
+import sizes_export as exporting
 import sizes_judge as judging
 from fuzz_sizes_run import CAPTURES, SIZES
 from sizes_program import CALLS, HEADER, SIZES_PRELUDE, cases
@@ -32,6 +34,19 @@ def table(seed):
 def test_random_programs_are_eagers(first):
     found = [(seed, str(m)) for seed, m in children.mismatches(SIZES, list(range(first, first + 20))) if m is not None]
     assert not found, "\n".join(f"fuzz_sizes_run.py --count 1 --seed {seed}: {text}" for seed, text in found)
+
+
+@pytest.mark.parametrize("first", (1000, 1300, 1600))
+def test_exported_programs_are_eagers(first):
+    counts, wrong = Counter(), {}
+    for seed in range(first, first + 80, 2):
+        text = SIZES.text(seed)
+        if "'grad': True" not in text:
+            count, calls = exporting.exported(text)
+            counts += count
+            wrong |= {seed: calls} if calls else {}
+    assert not wrong
+    assert counts["programs"] > 5 and counts["equal"] > 12, counts
 
 
 def test_two_seeds_are_one_program_for_both_backends():
