@@ -97,6 +97,7 @@ func init() {
 	function(whereTrue, "torch.where")
 	method(whereMethod, "where")
 	both(clamp, "clamp", "clip")
+	both(arithmetic(), "clamp_min", "clamp_max")
 	both(maskedFill, "masked_fill")
 
 	// In-place operations. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not included.
@@ -197,6 +198,8 @@ func init() {
 	function(einsum, "torch.einsum")
 	function(embedding, "torch.embedding")
 	function(attention, "torch._C._nn.scaled_dot_product_attention")
+	function(nativeAttention, "torch._native_multi_head_attention")
+	function(encoderLayer, "torch._transformer_encoder_layer_fwd")
 	function(conv(1), "torch.conv1d")
 	function(conv(2), "torch.conv2d")
 	function(conv(3), "torch.conv3d")

@@ -1,0 +1,102 @@
+"""Sizes that change in modules: layers that are repeated, attention, images in windows."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import godynamo
+from test_symbols import assert_serves
+
+
+class Chunked(nn.Module):
+    """A block whose code counts the parts of a tensor."""
+
+    def __init__(self, by):
+        super().__init__()
+        self.linear, self.by = nn.Linear(6, 6), by
+
+    def forward(self, x):
+        a, b, *_ = x.unbind(0) if self.by == "unbind" else x.chunk(2, -1)
+        y = torch.relu(a) + b.sin() * 2 - a.cos()
+        return self.linear(torch.stack([y, y]) if self.by == "unbind" else torch.cat([y, y], -1))
+
+
+@pytest.mark.parametrize("by", ["chunk", "unbind"])
+def test_equal_layers_that_split_a_tensor_keep_symbols(by):
+    torch.manual_seed(0)
+    net = nn.Sequential(*(Chunked(by) for _ in range(6)))
+    calls = [(torch.randn(2, n, 6),) for n in (4, 7, 1, 12)]
+
+    def f(x):
+        return net(x)
+
+    assert_serves(f, calls, 1)
+    compiled = godynamo.optimize(f)
+    compiled(calls[0][0])
+    (entry,) = godynamo.cache_entries(compiled)
+    assert entry.info["reused_layers"] > 0
+
+
+def windows(x, size):
+    """Cut an image into windows as Swin does: pad it to a multiple, then view and permute."""
+    b, h, w, c = x.shape
+    x = F.pad(x, (0, 0, 0, (size - w % size) % size, 0, (size - h % size) % size))
+    _, h, w, _ = x.shape
+    x = x.view(b, h // size, size, w // size, size, c)
+    return x.permute(0, 1, 3, 2, 4, 5).reshape(b * (h // size) * (w // size), size * size, c)
+
+
+def merged(x):
+    """Halve an image, as patch merging does."""
+    h, w = x.shape[1:3]
+    x = F.pad(x, (0, 0, 0, w % 2, 0, h % 2))
+    return torch.cat([x[:, 0::2, 0::2], x[:, 1::2, 0::2], x[:, 0::2, 1::2], x[:, 1::2, 1::2]], -1)
+
+
+def test_products_that_are_too_large_for_one_expression():
+    def f(x):
+        out = []
+        for _ in range(3):
+            out.append(windows(x, 7).sum(1))
+            x = merged(x)
+        return out
+
+    shapes = [(2, 32, 32, 3), (3, 48, 32, 3), (1, 33, 50, 3), (4, 64, 48, 3)]
+    assert_serves(f, [(torch.arange(float(torch.Size(s).numel())).reshape(s),) for s in shapes], 2)
+
+
+@pytest.mark.parametrize("limit", [torch.clamp_min, torch.clamp_max])
+def test_limits(limit):
+    def f(x):
+        return limit(x, 3.0).expand_as(x).reshape(-1), limit(x, 3.0).shape
+
+    assert_serves(f, [(torch.arange(float(n * 3)).reshape(n, 3),) for n in (4, 2, 9)], 1)
+
+
+def test_the_fast_path_of_attention():
+    layer = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 3, enable_nested_tensor=False)
+    layer.eval()
+
+    def f(x):
+        return layer(x)
+
+    with torch.no_grad():
+        assert_serves(f, [(torch.randn(b, t, 8),) for b, t in ((2, 4), (3, 7), (5, 4))], 1)
+
+
+@pytest.mark.parametrize("name", ["is_cuda", "is_nested", "is_sparse", "is_quantized", "itemsize", "is_meta"])
+def test_flags_of_an_input_leave_its_sizes_symbols(name):
+    def f(x):
+        return (x * 2 if not getattr(x, name) else x * 3), x.shape[0] * 2
+
+    calls = [(torch.ones(n, 3),) for n in (4, 2, 9)]
+    assert_serves(f, calls, 1)
+    other = {"is_sparse": torch.ones(2, 3).to_sparse(), "is_meta": torch.ones(2, 3, device="meta")}.get(name)
+    if other is not None:
+        compiled = godynamo.optimize(f)
+        compiled(*calls[0])
+        assert compiled(other)[0].layout == other.layout
+        assert godynamo.cache_stats(compiled)["misses"] == 2
