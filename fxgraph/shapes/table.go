@@ -1,10 +1,26 @@
 package shapes
 
+import "strings"
+
 // functions and methods map the names that graphs print to rules.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
-// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device.
+// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device, and whose names do
+// not say so.
 var inPlace = map[string]bool{}
+
+// resizing lists the in-place operations that may change their operand's sizes: addbmm_ broadcasts it.
+var resizing = map[string]bool{"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "sparse_resize_": true,
+	"sparse_resize_and_clear_": true, "set_": true, "as_strided_": true, "squeeze_": true, "unsqueeze_": true, "t_": true,
+	"transpose_": true, "swapaxes_": true, "swapdims_": true, "addbmm_": true, "baddbmm_": true,
+	"addmm_": true, "addmv_": true, "addr_": true}
+
+// changesInPlace reports whether a method or function of torch changes the values of its first operand, which it
+// returns, and nothing else: its name ends in "_".
+func changesInPlace(name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "torch."), "_C._nn.")
+	return strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "__") && !strings.Contains(name, ".") && !resizing[name]
+}
 
 // both registers a rule as torch.NAME and as a method.
 func both(r rule, names ...string) {
@@ -23,19 +39,6 @@ func function(r rule, names ...string) {
 func method(r rule, names ...string) {
 	for _, name := range names {
 		methods[name] = r
-	}
-}
-
-// changes registers in-place operations, whose names end in "_", as functions of torch and torch._C._nn and as methods.
-// These operations return their first operand.
-func changes(names ...string) {
-	for _, name := range names {
-		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
-			functions[n] = inPlaceFirst
-			inPlace[n] = true
-		}
-		methods[name] = inPlaceFirst
-		inPlace[name] = true
 	}
 }
 
@@ -97,20 +100,9 @@ func init() {
 	function(whereTrue, "torch.where")
 	method(whereMethod, "where")
 	both(clamp, "clamp", "clip")
-	both(arithmetic(), "clamp_min", "clamp_max")
 	both(maskedFill, "masked_fill")
 
-	// In-place operations. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not included.
-	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_",
-		"clamp_", "clamp_min_",
-		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_",
-		"hardsigmoid_", "relu6_", "elu_",
-		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_",
-		"index_fill_", "scatter_",
-		"scatter_add_", "masked_scatter_", "addcmul_", "addcdiv_", "lerp_", "tril_", "triu_", "floor_", "ceil_",
-		"round_", "abs_", "nan_to_num_",
-		"logical_not_", "logical_and_", "logical_or_", "bitwise_and_", "bitwise_or_", "cumsum_", "gelu_",
-		"requires_grad_")
+	// In-place operations by other names than changesInPlace has.
 	for _, name := range []string{"iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "imod"} {
 		functions["operator."+name] = inPlaceFirst
 		inPlace["operator."+name] = true
@@ -118,7 +110,6 @@ func init() {
 	inPlace["operator.setitem"] = true
 	inPlace["torch.batch_norm"] = true // changes the operands that hold its running statistics
 	inPlace["torch.instance_norm"] = true
-	inPlace["torch.embedding_renorm_"] = true
 
 	// Conversions and new tensors.
 	for name, d := range map[string]Dtype{
