@@ -108,3 +108,17 @@ def test_operations_in_place_that_have_no_row_keep_sizes():
 
     calls = [(torch.randn(e, 4), torch.randint(0, n, (e,)), torch.randn(n, 4)) for e, n in ((12, 4), (30, 7), (9, 9))]
     assert_serves(f, calls, 1)
+
+
+def test_a_branch_on_a_count_of_the_data_and_a_size_that_is_not_empty():
+    def f(edges, x):
+        loops = torch.arange(x.shape[0])
+        index = torch.cat([edges[edges != 2], loops])
+        if index.numel() == 0:
+            return x - 1
+        return x + index.sum()
+
+    calls = [(torch.arange(e), torch.ones(n, 2)) for e, n in ((5, 4), (9, 3), (0, 7))]
+    assert_serves(f, calls, 1)
+    none = torch.arange(0), torch.ones(0, 2)
+    assert_serves(f, [*calls, none, calls[0]], 2)
