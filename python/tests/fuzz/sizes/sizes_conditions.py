@@ -85,7 +85,9 @@ def near(rng: random.Random, first: Shapes) -> Shapes:
     pick = rng.choice((lambda: one, lambda: rng.choice(pool)))
     case = {name: _mapped(value, lambda n: pick() if next(counter) in some else n) for name, value in first.items()}
     if rng.random() < 0.1:
-        case |= {name: -rng.choice(POOL) for name, value in case.items() if isinstance(value, int) and rng.random() < 0.5}
+        case |= {
+            name: -rng.choice(POOL) for name, value in case.items() if isinstance(value, int) and rng.random() < 0.5
+        }
     return case
 
 
@@ -195,7 +197,7 @@ def of_program(text: str, whole: bool) -> Subject:
 
 
 def judge_program(text: str, whole: bool = False) -> Mismatch:
-    """Return the number of a program's needed conditions as ``call``, and the others as JSON: what children can report."""
+    """Return a program's conditions in the form that children report: the number of those that are needed, the rest."""
     verdicts = judge(of_program(text, whole), seed=len(text))
     lines = text.split("\n")
     others = [
