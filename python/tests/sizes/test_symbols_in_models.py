@@ -122,3 +122,41 @@ def test_a_branch_on_a_count_of_the_data_and_a_size_that_is_not_empty():
     assert_serves(f, calls, 1)
     none = torch.arange(0), torch.ones(0, 2)
     assert_serves(f, [*calls, none, calls[0]], 2)
+
+
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.reshape(x.shape[0] * 2, -1) * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return (grad * 2).reshape(x.shape)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_the_result_of_a_functions_forward_has_symbols(grad):
+    def f(x):
+        y = Doubled.apply(x)
+        return y.sin(), y.shape, y.reshape(-1).cumsum(0), y.dtype
+
+    calls = [(torch.arange(n * 4.0).reshape(n, 4).requires_grad_(grad),) for n in (4, 7, 1)]
+    assert_serves(f, calls, 1)
+    for (x,) in calls if grad else ():
+        found = [torch.autograd.grad(g(x)[2].sum(), x)[0] for g in (f, godynamo.optimize(f))]
+        assert torch.equal(*found)
+
+
+def test_a_function_whose_forward_has_a_result_of_unknown_size():
+    class Positive(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[x > 1]
+
+    def f(x):
+        y = Positive.apply(x)
+        return y * 2, y.shape[0] + 1
+
+    assert_serves(f, [(torch.arange(float(n)),) for n in (4, 7, 1)], 3)
