@@ -7,7 +7,7 @@ func (env *Env) decidePositive(c Cond, why any) (holds, ok bool) {
 	if e.t == nil || e.IsUnknown() {
 		return false, false
 	}
-	m, w := env.Mark(), &symbolsOf{}
+	m, w := env.Mark(), &symbolLister{}
 	env.Write(e, w)
 	for _, s := range w.found {
 		if info := env.symbols[s]; !info.Hinted || info.Hint < 1 {
@@ -25,10 +25,10 @@ func (env *Env) decidePositive(c Cond, why any) (holds, ok bool) {
 	return false, false
 }
 
-// symbolsOf implements Writer. It collects the symbols of an expression.
-type symbolsOf struct{ found []Symbol }
+// symbolLister implements Writer. It collects the symbols of an expression.
+type symbolLister struct{ found []Symbol }
 
-func (*symbolsOf) Begin(Op)          {}
-func (*symbolsOf) Const(int64)       {}
-func (*symbolsOf) Apply(Op)          {}
-func (w *symbolsOf) Symbol(s Symbol) { w.found = append(w.found, s) }
+func (*symbolLister) Begin(Op)          {}
+func (*symbolLister) Const(int64)       {}
+func (*symbolLister) Apply(Op)          {}
+func (w *symbolLister) Symbol(s Symbol) { w.found = append(w.found, s) }
