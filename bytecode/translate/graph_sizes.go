@@ -225,6 +225,10 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 	switch py.TypeName(obj.Type()) {
 	case "torch.dtype":
 		return s.dtypeName(scope, obj)
+	case "torch.layout":
+		if obj == s.strided {
+			return shapes.Strided{}
+		}
 	case "torch.device":
 		text, ok := py.Answered(scope.CallMethod(obj, "__str__"))
 		if !ok {

@@ -41,6 +41,8 @@ type (
 	Int struct{ Size }
 	// Float is a float.
 	Float float64
+	// Strided is torch.strided, the layout of every Tensor.
+	Strided struct{}
 	// Bool is True or False.
 	Bool bool
 	// None is None.

@@ -128,7 +128,7 @@ func init() {
 	method(newFilled, "new_zeros", "new_ones", "new_empty")
 	method(newFull, "new_full")
 	function(arange, "torch.arange")
-	function(literal, "torch.tensor")
+	function(literal, "torch.tensor", "torch.as_tensor")
 
 	// Views and concatenation.
 	method(view, "view")

@@ -160,3 +160,21 @@ def test_a_function_whose_forward_has_a_result_of_unknown_size():
         return y * 2, y.shape[0] + 1
 
     assert_serves(f, [(torch.arange(float(n)),) for n in (4, 7, 1)], 3)
+
+
+@torch.jit.script_if_tracing
+def kept_boxes(boxes: torch.Tensor, least: float) -> torch.Tensor:
+    return boxes[torch.where(boxes[:, 2] - boxes[:, 0] >= least)[0]]
+
+
+def test_boxes_that_are_kept_need_no_break():
+    """Boxes are filtered as in torchvision's detectors: their number is known at run time only."""
+
+    def f(boxes, mean):
+        kept = kept_boxes(boxes - torch.as_tensor(mean)[None], 0.5)
+        ids = torch.full_like(kept[:, :1], 1, layout=torch.strided)
+        return torch.cat([ids, kept], 1), ids.shape[0]
+
+    torch.manual_seed(0)
+    mean = [0.1, 0.2, 0.3, 0.4]
+    assert_serves(f, [(torch.rand(n, 4), mean) for n in (9, 4, 30)], 1)
