@@ -61,7 +61,8 @@ func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta,
 
 func (o *OutputGraph) newSizeSession() *sizeSession {
 	s := &sizeSession{
-		values: map[*fxgraph.Node]shapes.Value{}, given: map[*fxgraph.Node]*shapes.Tensor{}, known: map[py.Object]shapes.Value{},
+		values: map[*fxgraph.Node]shapes.Value{}, given: map[*fxgraph.Node]*shapes.Tensor{},
+		known:  map[py.Object]shapes.Value{},
 		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
 	}
 	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {

@@ -11,15 +11,16 @@ var inPlace = map[string]bool{}
 
 // resizing lists the in-place operations that may change their operand's sizes: addbmm_ broadcasts it.
 var resizing = map[string]bool{"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "sparse_resize_": true,
-	"sparse_resize_and_clear_": true, "set_": true, "as_strided_": true, "squeeze_": true, "unsqueeze_": true, "t_": true,
-	"transpose_": true, "swapaxes_": true, "swapdims_": true, "addbmm_": true, "baddbmm_": true,
+	"sparse_resize_and_clear_": true, "set_": true, "as_strided_": true, "squeeze_": true, "unsqueeze_": true,
+	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "addbmm_": true, "baddbmm_": true,
 	"addmm_": true, "addmv_": true, "addr_": true}
 
 // changesInPlace reports whether a method or function of torch changes the values of its first operand, which it
 // returns, and nothing else: its name ends in "_".
 func changesInPlace(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "torch."), "_C._nn.")
-	return strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "__") && !strings.Contains(name, ".") && !resizing[name]
+	return strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "__") && !strings.Contains(name, ".") &&
+		!resizing[name]
 }
 
 // both registers a rule as torch.NAME and as a method.

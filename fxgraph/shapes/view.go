@@ -36,8 +36,8 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 }
 
 // regrouped is sized for products that are too large for the normal form of package sym. It splits both shapes at the
-// places where the products of this call's sizes are equal, and requires that of the parts. A shape in which other parts
-// are equal is rejected.
+// places where the products of this call's sizes are equal, and requires that of the parts. The conditions also reject
+// sizes that are equal in other parts.
 func (c *call) regrouped(t *Tensor, out []Size, open int) Value {
 	in, end := t.Shape, len(out)
 	if open >= 0 {

@@ -31,8 +31,9 @@ func (env *Env) Undo(m Mark) {
 func (env *Env) Records() []Record { return env.recorded }
 
 // Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. In this
-// case, Decide records c or its opposite and makes it a fact. If c depends on a value that is known only at run time, it
-// may follow from other sizes being positive, which is recorded then. Else ok is false, as it is if c depends on Unknown.
+// case, Decide records c or its opposite and makes it a fact. If c depends on a value that is known only at run time,
+// it may follow from other sizes being positive, which is then recorded. Otherwise ok is false, as it is if c depends
+// on Unknown.
 func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	switch env.Ask(c) {
 	case True:

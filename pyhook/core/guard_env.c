@@ -309,7 +309,8 @@ entry_drop_size(gd_GuardedCode *e, PyObject *args)
     }
     gd_tensor_check *c = tensor < e->ntensors ? &e->tensors[tensor] : NULL;
     if (c == NULL || dim >= c->ndim || !(c->size_mask >> dim & 1)) {
-        PyErr_SetString(PyExc_ValueError, "drop_size() takes the number of a tensor's check and a dimension it compares");
+        PyErr_SetString(PyExc_ValueError,
+                        "drop_size() takes the number of a tensor's check and a dimension it compares");
         return NULL;
     }
     c->size_mask &= (uint8_t)~(1u << dim);

@@ -253,7 +253,7 @@ _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.bre
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
 
 #: the code object of the functions that torch.jit.script_if_tracing returns: outside of tracing they call the original
-_SCRIPT_IF_TRACING = torch.jit.script_if_tracing(id).__code__
+_SCRIPT_IF_TRACING = torch.jit.script_if_tracing(id).__code__  # type: ignore[no-untyped-call]
 
 
 def _caches_plainly(fn: Any) -> bool:
