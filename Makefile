@@ -100,7 +100,7 @@ fuzz-language: build ## random programs against CPython, what differs shrunk: SE
 fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many ARGS=--sizes
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
-fuzz-sizes: build ## random programs that compute with sizes, at other sizes each call, against eager: SEED=first N=how many ARGS=--captures
+fuzz-sizes: build ## random programs that compute with sizes, at other sizes each call, against eager: SEED=first N=how many ARGS="--captures | --conditions"
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/sizes/fuzz_sizes_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
 fuzz-signals: build ## signals and other threads' exceptions at random points of random programs: SEED=first N=arrivals ARGS="--nomemory --malloc-debug"
@@ -120,8 +120,8 @@ identity: roundtrip ## the older name of roundtrip
 cpython: build ## CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
 	@$(PY) python/tests/cpython/cpython_run.py $(CPYTHON_ARGS) $(FILES)
 
-opinfo: build ## torch's op_db, each operator's samples against eager, forward and backward: OPS="nn.* add" N=samples a dtype
-	@$(PY) python/tests/torch_library/library_run.py ops --only "$(OPS)" $(if $(N),--samples $(N)) --json build/opinfo.json
+opinfo: build ## torch's op_db, each operator's samples against eager, forward and backward: OPS="nn.* add" N=samples a dtype OPINFO_ARGS=--sizes
+	@$(PY) python/tests/torch_library/library_run.py ops --only "$(OPS)" $(if $(N),--samples $(N)) --json build/opinfo.json $(OPINFO_ARGS)
 
 modules: build ## every module of torch.nn against eager, in training and evaluation: MODULES="RNN Conv*" N=inputs a mode
 	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json

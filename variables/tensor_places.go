@@ -38,7 +38,7 @@ func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw)
 	if !ok {
 		return result{}, false, nil
 	}
-	m, err := x.Meta(tx)
+	m, err := x.Sizes(tx)
 	if err != nil {
 		return result{}, false, err
 	}

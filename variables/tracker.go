@@ -246,6 +246,9 @@ type Emitter interface {
 	MakeFunction(code py.Object, name, qualname string, flags int)
 }
 
+// ResultSizes is what an Output knows about the sizes of a result, for Output.GiveSizes.
+type ResultSizes any
+
 // Output is the part of OutputGraph that trackers use.
 type Output interface {
 	// AddGuards adds guards to the entry.
@@ -332,8 +335,11 @@ type Output interface {
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool
 	// Tentative runs a translation only to obtain its guards, and then removes the captured operations from the graph.
-	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph.
-	Tentative(run func() error) (seen bool, err error)
+	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph. sizes is not nil
+	// if run returns a new tensor whose sizes follow from those of the frame's tensors.
+	Tentative(run func() (VariableTracker, error)) (sizes ResultSizes, seen bool, err error)
+	// GiveSizes says that the result of a node is a tensor with the sizes, dtype and device of another one.
+	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent
 	// the function's arguments. run calls the function with these tensors and returns the tensors among its results.
 	// If fresh is true and the results share memory with one another or with an outer tensor, the graph breaks.

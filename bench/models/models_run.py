@@ -1,7 +1,7 @@
 """`make models`: runs each model of the zoo in a separate process; reports correctness, graphs and times.
 
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
-        [--backend NAME]
+        [--backend NAME] [--sizes]
 
 Eager mode, godynamo and torch.compile take turns, and warm times are compared round by round: the table has the median
 of the rounds' ratios and its interval (godynamo/_tools/bench/timing.py). A model counts as slower only if the whole
@@ -10,7 +10,8 @@ column "bytes" is the peak memory relative to eager mode. These two do not depen
 
 Exits with 1 if a model is wrong, fails, or has more than one graph where torch.compile has one. With a backend
 (aot_eager, inductor, callable) only correctness is checked: outputs, gradients, buffers and random numbers must equal
-those of eager mode. A model with the same difference under torch.compile is no failure.
+those of eager mode. A model with the same difference under torch.compile is no failure. With --sizes the captures at
+several sizes are counted instead (sizes_of_models.py); more than under torch.compile are a failure.
 """
 
 from __future__ import annotations
@@ -29,10 +30,14 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
+import sizes_of_models  # noqa: E402
+from godynamo._tools.bench import zoo  # noqa: E402
+
 
 def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Run a child; return its result, or the reason why there is none."""
-    command = [sys.executable, str(HERE / "child.py"), name, str(options.rounds)]
+    child = ["sizes_of_models.py", name] if options.sizes else ["child.py", name, str(options.rounds)]
+    command = [sys.executable, str(HERE / child[0]), *child[1:]]
     if options.no_torch_compile:
         command.append("--no-torch-compile")
     if options.backend:
@@ -160,6 +165,22 @@ def with_backend(names: list[str], options: argparse.Namespace) -> int:
     return int("failed" in verdicts or "WRONG" in verdicts)
 
 
+def at_sizes(names: list[str], options: argparse.Namespace) -> int:
+    """Count the captures at several sizes and print a table; return the exit code."""
+    print(sizes_of_models.HEAD)
+    results = []
+    for name in names:
+        results.append(r := one(name, options))
+        print(sizes_of_models.line(r), flush=True)
+        for engine in sizes_of_models.ENGINES[1:] if "error" not in r and sizes_of_models.short(r) else ():
+            for reason in r[engine].get("reasons", ()):
+                print(f"    {engine}: {reason}")
+    print(sizes_of_models.summary(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int(any(map(sizes_of_models.failed, results)))
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -169,13 +190,15 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--timeout", type=float, default=600)
     parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
+    parser.add_argument("--sizes", action="store_true", help="captures when batch and length change")
     options = parser.parse_args()
-    from godynamo._tools.bench import zoo
-
-    names = [n for n in zoo.MODELS if fnmatch.fnmatch(n, options.only)]
+    known = sizes_of_models.names() if options.sizes else list(zoo.MODELS)
+    names = [n for n in known if fnmatch.fnmatch(n, options.only)]
     if not names:
-        print(f"models: no model is called {options.only}; there are {', '.join(zoo.MODELS)}", file=sys.stderr)
+        print(f"models: no model is called {options.only}; there are {', '.join(known)}", file=sys.stderr)
         return 2
+    if options.sizes:
+        return at_sizes(names, options)
     if options.backend:
         return with_backend(names, options)
     print(

@@ -86,11 +86,12 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 
 // NodeValue implements variables.Output.
 func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
-	o.world.Asked.Meta++
 	if list, ok := o.byRule(n).(shapes.List); ok {
+		o.world.Asked.Sizes++
 		o.needOfAll(fieldsOfSizes)
 		return o.scope.Int(int64(len(list))), nil
 	}
+	o.world.Asked.Meta++
 	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {

@@ -20,7 +20,8 @@ type sizeSession struct {
 	off     bool
 	done    int // number of graph nodes processed so far
 	values  map[*fxgraph.Node]shapes.Value
-	known   map[py.Object]shapes.Value // values of constants whose conversion calls Python
+	given   map[*fxgraph.Node]*shapes.Tensor // of nodes without a rule
+	known   map[py.Object]shapes.Value       // values of constants whose conversion calls Python
 	dtypes  map[shapes.Dtype]py.Object
 	devices map[shapes.Device]py.Object
 	strided py.Object
@@ -60,7 +61,8 @@ func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta,
 
 func (o *OutputGraph) newSizeSession() *sizeSession {
 	s := &sizeSession{
-		values: map[*fxgraph.Node]shapes.Value{}, known: map[py.Object]shapes.Value{},
+		values: map[*fxgraph.Node]shapes.Value{}, given: map[*fxgraph.Node]*shapes.Tensor{},
+		known:  map[py.Object]shapes.Value{},
 		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
 	}
 	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {
@@ -90,6 +92,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
+	}
+	if t := s.given[n]; t != nil {
+		return t
 	}
 	args := make([]shapes.Value, len(n.Args))
 	for i, a := range n.Args {
@@ -221,6 +226,10 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 	switch py.TypeName(obj.Type()) {
 	case "torch.dtype":
 		return s.dtypeName(scope, obj)
+	case "torch.layout":
+		if obj == s.strided {
+			return shapes.Strided{}
+		}
 	case "torch.device":
 		text, ok := py.Answered(scope.CallMethod(obj, "__str__"))
 		if !ok {

@@ -1,17 +1,30 @@
 package translate
 
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/variables"
+)
+
 // Tentative implements variables.Output. It runs a translation to find its guards and effects, then removes the
 // captured operations from the graph again. seen is true if the translation cannot be undone, because it has an
 // effect, materializes a value or leaves a trace. seen is also true if it reads a tensor that is not yet an input of
-// a whole graph.
-func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
+// a whole graph. sizes is nil if the rules do not determine them, or if the result is not a new tensor.
+func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (sizes variables.ResultSizes, seen bool,
+	err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
 	o.tentative++
-	err = run()
+	result, err := run()
 	o.tentative--
 	if err != nil {
-		return true, err
+		return nil, true, err
+	}
+	if t := o.sizesOfResult(result); t != nil {
+		sizes = t
 	}
 	seen = o.world.Effects != effects || o.world.Calls != calls
 	if !o.backend.Inline() && len(o.inputs) > inputs {
@@ -26,14 +39,38 @@ func (o *OutputGraph) Tentative(run func() error) (seen bool, err error) {
 	for i := len(o.events) - 1; i >= from; i-- {
 		if n := o.events[i].node; n != nil {
 			if err := o.graph.Erase(n); err != nil {
-				return true, err
+				return nil, true, err
 			}
 		}
+	}
+	if o.sizes != nil {
+		o.sizes.done = min(o.sizes.done, nodes)
 	}
 	if o.meta != nil && o.meta.rows >= nodes {
 		o.meta = nil // the session identifies nodes by their numbers, which are used again
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
-	return seen, nil
+	return sizes, seen, nil
+}
+
+// sizesOfResult returns what the rules yield for a tensor that operations have made. It returns nil if there is nothing
+// or if a size depends on data, since the operation that reads it is removed.
+func (o *OutputGraph) sizesOfResult(v variables.VariableTracker) *shapes.Tensor {
+	t, ok := v.(*variables.TensorVariable)
+	if !ok || t.Changed || o.bodies > 0 || o.inputOf[t.Node] != nil {
+		return nil
+	}
+	found, ok := o.byRule(t.Node).(*shapes.Tensor)
+	if !ok || slices.ContainsFunc(found.Shape, func(s sym.Size) bool { _, ok := o.world.Env().Hint(s); return !ok }) {
+		return nil
+	}
+	o.world.Asked.Sizes++
+	o.needOfAll(fieldsOfSizes)
+	return found
+}
+
+// GiveSizes implements variables.Output.
+func (o *OutputGraph) GiveSizes(n *fxgraph.Node, sizes variables.ResultSizes) {
+	o.sizes.given[n], _ = sizes.(*shapes.Tensor)
 }

@@ -78,7 +78,7 @@ func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 			c.bad = true
 		}
 	}
-	if v := c.at(-1, "layout"); v != nil {
+	if v := c.at(-1, "layout"); !none(v) && v != (Strided{}) {
 		c.bad = true
 	}
 	c.ignore("requires_grad", "pin_memory", "memory_format", "generator")
@@ -181,10 +181,14 @@ func arange(c *call) Value {
 	return c.made([]Size{n}, torchInt64, c.CPU)
 }
 
-// literal is the rule of torch.tensor for numbers and nested lists of numbers.
+// literal is the rule of torch.tensor and torch.as_tensor for numbers, nested lists of numbers, and a tensor.
 func literal(c *call) Value {
 	c.only(1)
-	shape, d, ok := nested(c.at(0, "data"), c.DefaultDtype)
+	data := c.at(0, "data")
+	if t, ok := data.(*Tensor); ok {
+		return c.made(t.Shape, t.Dtype, t.Device)
+	}
+	shape, d, ok := nested(data, c.DefaultDtype)
 	if !ok {
 		return c.fail()
 	}

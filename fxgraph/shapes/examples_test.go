@@ -117,6 +117,8 @@ func text(v Value) string {
 			parts[i] = text(it)
 		}
 		return "(" + strings.Join(parts, ", ") + ")"
+	case None:
+		return "None"
 	case Bool:
 		return map[Bool]string{true: "True", false: "False"}[v]
 	case Dtype:

@@ -121,6 +121,30 @@ func attention(c *call) Value {
 	return q.with(append(out, q.Shape[n-2], v.Shape[n-1]))
 }
 
+// nativeAttention is the rule of torch._native_multi_head_attention without weights in the result.
+func nativeAttention(c *call) Value {
+	if len(c.args) < 8 || c.at(10, "need_weights") != Bool(false) {
+		return c.fail()
+	}
+	q, proj := c.tensor(0, "query"), c.tensor(7, "proj_weight")
+	if c.bad || len(q.Shape) != 3 || len(proj.Shape) != 2 {
+		return c.fail()
+	}
+	for _, name := range []string{"mask", "average_attn_weights", "mask_type"} {
+		c.ignore(name)
+	}
+	c.only(13)
+	return List{q.with(q.replaced(2, proj.Shape[0])), None{}}
+}
+
+// encoderLayer is the rule of torch._transformer_encoder_layer_fwd, which adds to its first operand.
+func encoderLayer(c *call) Value {
+	if len(c.kwargs) > 0 {
+		return c.fail()
+	}
+	return c.tensor(0, "src")
+}
+
 // einsum is the rule of torch.einsum. An equation without an arrow, or with an ellipsis, has no answer.
 func einsum(c *call) Value {
 	equation, ok := c.at(0, "equation").(Str)

@@ -240,6 +240,9 @@ func maskedFill(c *call) Value {
 
 // inPlaceFirst is the rule of in-place operations, which return their first operand itself.
 func inPlaceFirst(c *call) Value {
+	if len(c.args) == 0 {
+		return c.fail()
+	}
 	t, ok := c.args[0].(*Tensor)
 	if !ok {
 		return c.fail()

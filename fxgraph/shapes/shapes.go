@@ -41,6 +41,8 @@ type (
 	Int struct{ Size }
 	// Float is a float.
 	Float float64
+	// Strided is torch.strided, the layout of every Tensor.
+	Strided struct{}
 	// Bool is True or False.
 	Bool bool
 	// None is None.
@@ -86,7 +88,7 @@ type rule func(c *call) Value
 // Function returns the result of a torch function, given by its printed name in graphs ("torch.relu",
 // "operator.add").
 func Function(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
-	return apply(functions[name], x, args, kwargs)
+	return apply(ruleOf(functions, name), x, args, kwargs)
 }
 
 // Method returns the result of a tensor's method. args[0] is the tensor.
@@ -97,7 +99,14 @@ func Method(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) 
 	if _, ok := args[0].(*Tensor); !ok {
 		return Unknown{}, false
 	}
-	return apply(methods[name], x, args, kwargs)
+	return apply(ruleOf(methods, name), x, args, kwargs)
+}
+
+func ruleOf(table map[string]rule, name string) rule {
+	if r, ok := table[name]; ok || !changesInPlace(name) {
+		return r
+	}
+	return inPlaceFirst
 }
 
 func apply(r rule, x Context, args []Value, kwargs []Kwarg) (Value, bool) {
@@ -130,7 +139,7 @@ func answered(v Value) bool {
 
 // KeepsSizes reports whether an operation that changes an operand in place keeps the sizes, dtype and device of
 // every tensor.
-func KeepsSizes(name string) bool { return inPlace[name] }
+func KeepsSizes(name string) bool { return inPlace[name] || changesInPlace(name) }
 
 // GivesTuple reports whether an operation returns its results in a plain tuple, not in a subclass.
 func GivesTuple(name string) bool {

@@ -1,10 +1,27 @@
 package shapes
 
+import "strings"
+
 // functions and methods map the names that graphs print to rules.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
-// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device.
+// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device, and whose names do
+// not say so.
 var inPlace = map[string]bool{}
+
+// resizing lists the in-place operations that may change their operand's sizes: addbmm_ broadcasts it.
+var resizing = map[string]bool{"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "sparse_resize_": true,
+	"sparse_resize_and_clear_": true, "set_": true, "as_strided_": true, "squeeze_": true, "unsqueeze_": true,
+	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "addbmm_": true, "baddbmm_": true,
+	"addmm_": true, "addmv_": true, "addr_": true}
+
+// changesInPlace reports whether a method or function of torch changes the values of its first operand, which it
+// returns, and nothing else: its name ends in "_".
+func changesInPlace(name string) bool {
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "torch."), "_C._nn.")
+	return strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "__") && !strings.Contains(name, ".") &&
+		!resizing[name]
+}
 
 // both registers a rule as torch.NAME and as a method.
 func both(r rule, names ...string) {
@@ -23,19 +40,6 @@ func function(r rule, names ...string) {
 func method(r rule, names ...string) {
 	for _, name := range names {
 		methods[name] = r
-	}
-}
-
-// changes registers in-place operations, whose names end in "_", as functions of torch and torch._C._nn and as methods.
-// These operations return their first operand.
-func changes(names ...string) {
-	for _, name := range names {
-		for _, n := range []string{"torch." + name, "torch._C._nn." + name} {
-			functions[n] = inPlaceFirst
-			inPlace[n] = true
-		}
-		methods[name] = inPlaceFirst
-		inPlace[name] = true
 	}
 }
 
@@ -99,17 +103,7 @@ func init() {
 	both(clamp, "clamp", "clip")
 	both(maskedFill, "masked_fill")
 
-	// In-place operations. Operations that change sizes (unsqueeze_, resize_, t_, ...) are not included.
-	changes("relu_", "add_", "sub_", "mul_", "div_", "pow_", "neg_", "exp_", "sqrt_", "rsqrt_", "sigmoid_", "tanh_",
-		"clamp_", "clamp_min_",
-		"clamp_max_", "copy_", "fill_", "zero_", "masked_fill_", "dropout_", "silu_", "hardtanh_", "hardswish_",
-		"hardsigmoid_", "relu6_", "elu_",
-		"leaky_relu_", "mish_", "celu_", "selu_", "normal_", "uniform_", "bernoulli_", "index_copy_", "index_add_",
-		"index_fill_", "scatter_",
-		"scatter_add_", "masked_scatter_", "addcmul_", "addcdiv_", "lerp_", "tril_", "triu_", "floor_", "ceil_",
-		"round_", "abs_", "nan_to_num_",
-		"logical_not_", "logical_and_", "logical_or_", "bitwise_and_", "bitwise_or_", "cumsum_", "gelu_",
-		"requires_grad_")
+	// In-place operations by other names than changesInPlace has.
 	for _, name := range []string{"iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "imod"} {
 		functions["operator."+name] = inPlaceFirst
 		inPlace["operator."+name] = true
@@ -117,7 +111,6 @@ func init() {
 	inPlace["operator.setitem"] = true
 	inPlace["torch.batch_norm"] = true // changes the operands that hold its running statistics
 	inPlace["torch.instance_norm"] = true
-	inPlace["torch.embedding_renorm_"] = true
 
 	// Conversions and new tensors.
 	for name, d := range map[string]Dtype{
@@ -136,7 +129,7 @@ func init() {
 	method(newFilled, "new_zeros", "new_ones", "new_empty")
 	method(newFull, "new_full")
 	function(arange, "torch.arange")
-	function(literal, "torch.tensor")
+	function(literal, "torch.tensor", "torch.as_tensor")
 
 	// Views and concatenation.
 	method(view, "view")
@@ -197,6 +190,8 @@ func init() {
 	function(einsum, "torch.einsum")
 	function(embedding, "torch.embedding")
 	function(attention, "torch._C._nn.scaled_dot_product_attention")
+	function(nativeAttention, "torch._native_multi_head_attention")
+	function(encoderLayer, "torch._transformer_encoder_layer_fwd")
 	function(conv(1), "torch.conv1d")
 	function(conv(2), "torch.conv2d")
 	function(conv(3), "torch.conv3d")

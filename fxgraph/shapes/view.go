@@ -1,5 +1,7 @@
 package shapes
 
+import "slices"
+
 import "github.com/godynamo/godynamo/fxgraph/sym"
 
 // sized returns t viewed with the given sizes, one of which may be -1.
@@ -17,6 +19,9 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 		}
 	}
 	n := c.numel(t.Shape)
+	if n.IsUnknown() || known.IsUnknown() {
+		return c.regrouped(t, out, open)
+	}
 	if open >= 0 {
 		if c.eq(known, Size{}) || !c.divides(known, n) {
 			return c.fail()
@@ -28,6 +33,69 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 		return c.fail()
 	}
 	return t.with(out)
+}
+
+// regrouped is sized for products that are too large for the normal form of package sym. It splits both shapes at the
+// places where the products of this call's sizes are equal, and requires that of the parts. The conditions also reject
+// sizes that are equal in other parts.
+func (c *call) regrouped(t *Tensor, out []Size, open int) Value {
+	in, end := t.Shape, len(out)
+	if open >= 0 {
+		end = open
+	}
+	used, ok := c.matched(in, out[:end])
+	if !ok {
+		return c.fail()
+	}
+	in = in[used:]
+	if open >= 0 {
+		tail := reversed(out[open+1:])
+		if used, ok = c.matched(reversed(in), tail); !ok {
+			return c.fail()
+		}
+		out[open] = c.numel(in[:len(in)-used])
+		return t.with(out)
+	}
+	for _, s := range in {
+		if !c.eq(s, one) {
+			return c.fail()
+		}
+	}
+	return t.with(out)
+}
+
+// matched returns the number of sizes of `in` whose product is that of `out`.
+func (c *call) matched(in, out []Size) (used int, ok bool) {
+	for i := 0; i < len(out); {
+		a, b := one, out[i]
+		i++
+		for {
+			x, known := c.Env.Hint(a)
+			y, known2 := c.Env.Hint(b)
+			switch {
+			case !known || !known2 || x == 0 || y == 0:
+				return 0, false
+			case x < y && used < len(in):
+				a = c.Env.Mul(a, in[used])
+				used++
+				continue
+			case x > y && i < len(out):
+				b = c.Env.Mul(b, out[i])
+				i++
+				continue
+			case x != y || !c.eq(a, b):
+				return 0, false
+			}
+			break
+		}
+	}
+	return used, true
+}
+
+func reversed(sizes []Size) []Size {
+	sizes = slices.Clone(sizes)
+	slices.Reverse(sizes)
+	return sizes
 }
 
 func view(c *call) Value { return c.sized(c.tensor(0, ""), c.variadic(1, "size")) }

@@ -31,8 +31,9 @@ func (env *Env) Undo(m Mark) {
 func (env *Env) Records() []Record { return env.recorded }
 
 // Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. In this
-// case, Decide records c or its opposite and makes it a fact. ok is false if the hints do not decide c either, for
-// example because c depends on Unknown or on a value that is known only at run time.
+// case, Decide records c or its opposite and makes it a fact. If c depends on a value that is known only at run time,
+// it may follow from other sizes being positive, which is then recorded. Otherwise ok is false, as it is if c depends
+// on Unknown.
 func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	switch env.Ask(c) {
 	case True:
@@ -42,7 +43,7 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	}
 	holds, ok = env.EvalCond(c, func(s Symbol) (int64, bool) { return env.symbols[s].Hint, env.symbols[s].Hinted })
 	if !ok {
-		return false, false
+		return env.decidePositive(c, why)
 	}
 	if !holds {
 		c = env.Not(c)

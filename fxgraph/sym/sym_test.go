@@ -336,3 +336,28 @@ func BenchmarkDecoder(b *testing.B) {
 		}
 	}
 }
+
+func TestDecideUsesThatSizesOfThisCallArePositive(t *testing.T) {
+	env := NewEnv()
+	rows := env.NewSymbol(Info{Name: "s0", Hint: 4, Hinted: true, Hi: math.MaxInt64})
+	none := env.NewSymbol(Info{Name: "s1", Hint: 0, Hinted: true, Hi: math.MaxInt64})
+	found := env.NewSymbol(Info{Name: "u2", Hi: math.MaxInt64})
+
+	_, ok := env.Decide(env.Eq(found, Size{}), nil)
+	assert.False(t, ok)
+	_, ok = env.Decide(env.Eq(env.Add(found, none), Size{}), nil)
+	assert.False(t, ok, "s1 is 0 in this call")
+	_, ok = env.Decide(env.Lt(found, rows), nil)
+	assert.False(t, ok)
+	assert.Empty(t, env.Records())
+
+	holds, ok := env.Decide(env.Eq(env.Add(found, rows), Size{}), "why")
+	assert.True(t, ok)
+	assert.False(t, holds)
+	require.Len(t, env.Records(), 1)
+	assert.Equal(t, "s0 - 1 >= 0", env.CondText(env.Records()[0].Cond))
+	assert.Equal(t, "why", env.Records()[0].Why)
+	holds, ok = env.Decide(env.Eq(env.Add(found, rows), Size{}), nil)
+	assert.True(t, ok && !holds)
+	assert.Len(t, env.Records(), 1)
+}

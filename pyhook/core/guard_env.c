@@ -8,6 +8,7 @@
 #include "guards/end.h"
 #include "guards/eval.h"
 #include "guards/failure.h"
+#include "guards/memo.h"
 #include "guards/pure.h"
 #include "guards/tensor.h"
 #include "guards/weak.h"
@@ -272,6 +273,53 @@ entry_nodes(gd_GuardedCode *e, PyObject *unused)
     return list;
 }
 
+/* Makes a check of sizes or of a value hold always, for tests that look for a call which then has a wrong result. */
+static PyObject *
+entry_drop_node(gd_GuardedCode *e, PyObject *arg)
+{
+    unsigned long i = PyLong_AsUnsignedLong(arg);
+    if (i == (unsigned long)-1 && PyErr_Occurred()) {
+        return NULL;
+    }
+    gd_guard_node *n = i < e->nnodes ? &e->nodes[i] : NULL;
+    if (n != NULL && n->op == GD_OP_EQUALS) {
+        n->op = GD_OP_NOT_NONE;
+    }
+    else if (n != NULL && n->op == GD_OP_SHAPE_ENV) {
+        gd_size_step zero = {.op = GD_SIZE_CONST}, equal = {.op = GD_SIZE_EQ};
+        e->sizes[n->a] = e->sizes[n->a + 1] = zero; /* 0 == 0: a condition has three steps or more */
+        e->sizes[n->a + 2] = equal;
+        n->b = 3;
+    }
+    else {
+        PyErr_SetString(PyExc_ValueError, "drop_node() takes the index of a SHAPE_ENV or EQUALS node");
+        return NULL;
+    }
+    gd_memo_drop(e);
+    Py_RETURN_NONE;
+}
+
+/* Makes the check of one size of a tensor hold always. */
+static PyObject *
+entry_drop_size(gd_GuardedCode *e, PyObject *args)
+{
+    unsigned tensor, dim;
+    if (!PyArg_ParseTuple(args, "II", &tensor, &dim)) {
+        return NULL;
+    }
+    gd_tensor_check *c = tensor < e->ntensors ? &e->tensors[tensor] : NULL;
+    if (c == NULL || dim >= c->ndim || !(c->size_mask >> dim & 1)) {
+        PyErr_SetString(PyExc_ValueError,
+                        "drop_size() takes the number of a tensor's check and a dimension it compares");
+        return NULL;
+    }
+    c->size_mask &= (uint8_t)~(1u << dim);
+    c->static_sizes &= ~((uint64_t)1 << dim);
+    c->whole = 0;
+    gd_memo_drop(e);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef entry_methods[] = {
     {"check", (PyCFunction)(void (*)(void))entry_check, METH_VARARGS | METH_KEYWORDS,
      "check(*slots, globals=None) -> bool\n\nWhether the guards hold for these slots."},
@@ -285,6 +333,10 @@ static PyMethodDef entry_methods[] = {
      "unchanged(object) -> bool\n\nWhether an object watched for mutation has not been changed."},
     {"invalidate", (PyCFunction)entry_invalidate, METH_NOARGS, "invalidate()\n\nThe entry never serves again."},
     {"nodes", (PyCFunction)entry_nodes, METH_NOARGS, "nodes() -> list of (op, flags, dst, src, part, a, b)"},
+    {"drop_node", (PyCFunction)entry_drop_node, METH_O,
+     "Tests: drop_node(index)\n\nThe SHAPE_ENV or EQUALS node holds from now on, for every call."},
+    {"drop_size", (PyCFunction)entry_drop_size, METH_VARARGS,
+     "Tests: drop_size(tensor, dim)\n\nThe check tensor_checks()[tensor] compares this size no longer."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -30,30 +30,29 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 		return nil, err
 	}
 	context := variables.NewClass(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___ctx"))
-	seen, err := tx.Output().Tentative(func() error {
+	sizes, seen, err := tx.Output().Tentative(func() (variables.VariableTracker, error) {
 		ctx, err := variables.Call(tx, context, nil, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		forward, err := class.GetAttr(tx, "forward")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		setup, _ := s.TypeLookup(class.Class, "setup_context")
 		if theirs, _ := s.TypeLookup(w.AutogradFunction, "setup_context"); setup == theirs {
-			_, err = variables.Call(tx, forward, append([]variables.VariableTracker{ctx}, args...), nil)
-			return err
+			return variables.Call(tx, forward, append([]variables.VariableTracker{ctx}, args...), nil)
 		}
 		r, err := variables.Call(tx, forward, args, nil)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		m, err := class.GetAttr(tx, "setup_context")
 		if err != nil {
-			return err
+			return nil, err
 		}
 		_, err = variables.Call(tx, m, []variables.VariableTracker{ctx, variables.NewTuple(args, nil), r}, nil)
-		return err
+		return r, err
 	})
 	if variables.IsObserved(err) || err == nil && seen {
 		return nil, refused
@@ -68,5 +67,14 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	if err != nil {
 		return nil, variables.Observe(err)
 	}
-	return variables.CallAllowed(tx, apply, py.TypeName(class.Class)+".apply", args, nil)
+	name := py.TypeName(class.Class) + ".apply"
+	if sizes == nil {
+		return variables.CallAllowed(tx, apply, name, args, nil)
+	}
+	node, err := tx.Output().CallFunction(tx, apply, name, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	tx.Output().GiveSizes(node, sizes)
+	return variables.NewTensor(node), nil
 }

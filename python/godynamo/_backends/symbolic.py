@@ -32,7 +32,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "min": torch.sym_min,
 }
 #: Arguments of ShapeEnv: sizes that are not symbols of ours are constants, and no size or number may depend on data.
-_SETTINGS = {
+_SETTINGS: dict[str, Any] = {
     "duck_shape": False,
     "assume_static_by_default": True,
     "allow_scalar_outputs": False,

@@ -240,6 +240,8 @@ def _classify(obj: Any, module: str) -> Classified:
         # These functions wrap a C function of the same name. FX can name only the wrapper, such as torch.split.
         if module == "torch.functional":
             return classified("op")
+        if obj.__code__ is _SCRIPT_IF_TRACING:
+            return OWN
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
             return classified("opaque")
     return OWN
@@ -249,6 +251,9 @@ _OWN_INLINED = ("godynamo._polyfills", "godynamo.overrides", "godynamo._user.bre
 
 #: the code object of the functions that functools.singledispatch returns
 _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-defined]
+
+#: the code object of the functions that torch.jit.script_if_tracing returns: outside of tracing they call the original
+_SCRIPT_IF_TRACING = torch.jit.script_if_tracing(id).__code__  # type: ignore[no-untyped-call]
 
 
 def _caches_plainly(fn: Any) -> bool:

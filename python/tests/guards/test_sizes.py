@@ -381,3 +381,33 @@ def test_a_recompile_is_explained_by_the_size():
 )  # fmt: skip
 def test_a_relation_is_named_as_a_whole(part, subject):
     assert reasons._subject(part, "1")[0] == subject
+
+
+def test_a_dropped_condition_holds_always():
+    p = of_sizes(AT_LEAST_TWO, ("y.size()[0] == 2", Y0, ("CONST", 0, 0, 2), ("EQ",)), fields=TYPE_TO_NDIM | 64)
+    entry = p.entry()
+    good, bad = torch.ones(2, 3), torch.ones(1, 3)
+    assert entry.check(good, good, 1, 1) and not entry.check(bad, good, 1, 1)
+    first, second = [i for i, node in enumerate(entry.nodes()) if node[0] == "SHAPE_ENV"]
+    entry.drop_node(first)
+    assert entry.check(bad, good, 1, 1) and not entry.check(good, bad, 1, 1)
+    entry.drop_node(second)
+    assert entry.check(good, bad, 1, 1)
+    for wrong in (0, 10**6):
+        with pytest.raises(ValueError, match="drop_node"):
+            entry.drop_node(wrong)
+
+
+def test_a_dropped_size_is_compared_no_longer():
+    @godynamo.optimize
+    def f(x):
+        return [x[i] for i in range(x.shape[0])], [x[:, i] for i in range(x.shape[1])]
+
+    f(torch.ones(2, 3))
+    (entry,) = godynamo.cache_entries(f)
+    assert not entry.check(torch.ones(4, 3))
+    entry.drop_size(0, 0)
+    assert entry.check(torch.ones(4, 3)) and not entry.check(torch.ones(2, 4))
+    for wrong in ((0, 0), (0, 5), (9, 0)):
+        with pytest.raises(ValueError, match="drop_size"):
+            entry.drop_size(*wrong)

@@ -1,6 +1,6 @@
 """Judges units one after the other and writes each result at once: after a crash the last line names the unit.
 
-library_child.py ops|modules|paritybench RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
+library_child.py ops|sizes|modules|paritybench RESULTS UNITS SAMPLES      UNITS is a JSON file with their names
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ import torch
 
 from library_judge import Case, judge
 
-TABLES = {"ops": "op_cases", "modules": "module_cases", "paritybench": "paritybench_cases"}
+TABLES = {"ops": "op_cases", "sizes": "op_sizes", "modules": "module_cases", "paritybench": "paritybench_cases"}
 
 
 def tables(what: str) -> Any:
-    """Return the module that has ``units()`` and ``cases(unit, most)``; tests of this harness pass other
-    module names."""
+    """Return the module that has ``units()``, and ``cases(unit, most)`` or ``row(unit, most)``; tests of this harness
+    pass other module names."""
     return importlib.import_module(TABLES.get(what, what))
 
 
@@ -76,7 +76,9 @@ def main() -> None:
 
         for name in json.loads(Path(names).read_text()):
             write(start=name)
-            write(unit=name, **judged(table.cases(units[name], int(most))))
+            unit = units[name]
+            row = table.row(unit, int(most)) if hasattr(table, "row") else judged(table.cases(unit, int(most)))
+            write(unit=name, **row)
         write(done=True)
 
 

@@ -245,7 +245,7 @@ def judge(case: Case) -> Verdict:
                     breaks[f"no break: {recorder.graphs} graphs, frames {dict(frames)}"] += 1
             if _C.counters()["internal_errors"]:
                 wrong.append(f"{kind}: internal error")
-            wrong += [f"{kind}, call {i}: {d}" for i, (p, o) in enumerate(zip(plain, ours)) for d in _differences(p, o)]
+            wrong += [f"{kind}, call {i}: {d}" for i, (p, o) in enumerate(zip(plain, ours)) for d in difference(p, o)]
     return Verdict(plain[0]["how"] == "returned", wrong, one, breaks, valued)
 
 
@@ -255,7 +255,8 @@ def _before() -> None:
     utils.counters.clear()
 
 
-def _differences(plain: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+def difference(plain: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """Return how an outcome differs from eager's, a text for each part."""
     return [f"{key}: {_short(plain[key])} became {_short(ours[key])}" for key in plain if plain[key] != ours[key]]
 
 

@@ -1,6 +1,9 @@
 """make opinfo, modules, paritybench: compares tables of operators and modules under eager and under godynamo.
 
     library_run.py ops|modules|paritybench [--only PATTERN] [--samples N] [--json FILE] [--jobs N] [--timeout SECONDS]
+        [--sizes]
+
+With --sizes the entries of operators are called at other sizes than those they were made for (op_sizes.py).
 
 Units run in watched child processes: a crash or a hang costs one unit. Exits with 1 if any unit is wrong.
 """
@@ -143,11 +146,13 @@ def main() -> int:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--timeout", type=float, default=120, help="for one unit")
+    parser.add_argument("--sizes", action="store_true", help="ops: call an entry at the sizes of other samples")
     args = parser.parse_args()
     from library_child import tables
 
+    what = "sizes" if args.sizes else args.what
     patterns = args.only.split()
-    names = [n for n in tables(args.what).units() if not patterns or any(fnmatch.fnmatch(n, p) for p in patterns)]
+    names = [n for n in tables(what).units() if not patterns or any(fnmatch.fnmatch(n, p) for p in patterns)]
     done: Counter[str] = Counter()
 
     def told(row: Row) -> None:
@@ -159,11 +164,11 @@ def main() -> int:
     with ThreadPoolExecutor(args.jobs) as pool:
         parts = [names[i :: args.jobs] for i in range(args.jobs)]
         runs = pool.map(
-            lambda part: run_units(args.what, part, samples=args.samples, timeout=args.timeout, told=told), parts
+            lambda part: run_units(what, part, samples=args.samples, timeout=args.timeout, told=told), parts
         )
         found = {row["unit"]: row for rows in runs for row in rows}
     rows = [found[name] for name in names]
-    print(summary(rows, args.what))
+    print(tables(what).summary(rows) if args.sizes else summary(rows, what))
     if args.json:
         args.json.parent.mkdir(parents=True, exist_ok=True)
         args.json.write_text(json.dumps(rows, indent=1))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -156,3 +158,26 @@ def test_other_sizes_are_another_translation_and_other_strides_are_not():
     assert godynamo.cache_stats(compiled)["translations"] == 1
     assert torch.equal(compiled(torch.ones(3, 3)), f(torch.ones(3, 3)))
     assert godynamo.cache_stats(compiled)["translations"] == 2
+
+
+def test_operations_in_place_keep_sizes_and_dtype_except_those_that_are_listed():
+    """Whether a name that ends in "_" keeps its operand's sizes is what changesInPlace of fxgraph/shapes assumes."""
+    text = (Path(__file__).parents[3] / "fxgraph" / "shapes" / "table.go").read_text()
+    resizing = set(re.findall(r'"(\w+_)": true', text.split("var resizing", 1)[1].split("}", 1)[0]))
+    changed, ran = set(), 0
+    for op in op_cases.op_db:
+        inplace = op.get_inplace()
+        if inplace is None or op.name.startswith("_refs."):
+            continue
+        dtype = op_cases.dtypes_of(op)[0]
+        for sample in op_cases.spread(list(itertools.islice(op.sample_inputs("cpu", dtype), 30)), 6):
+            x = sample.input.clone()
+            before = x.shape, x.dtype, x.device
+            with contextlib.suppress(RuntimeError, ValueError, TypeError, IndexError):
+                assert inplace(x, *sample.args, **sample.kwargs) is x
+                ran += 1
+            if (x.shape, x.dtype, x.device) != before:
+                changed.add(inplace.__name__)
+    assert ran > 300
+    assert changed <= resizing
+    assert resizing <= set(dir(torch.Tensor))

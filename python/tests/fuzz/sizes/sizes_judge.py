@@ -34,8 +34,12 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], o: Any, m: Any) -> tuple
 
 
 def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], o: Any, m: Any) -> dict[str, Any]:
+    """Make one call; return its description."""
+    return described(ns, fn, arguments(ns, case, o, m))
+
+
+def described(ns: dict[str, Any], fn: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
     """Describe one call: result or exception, output, arguments and log afterwards."""
-    args = arguments(ns, case, o, m)
     out, plain = io.StringIO(), TorchPlain()
     result: dict[str, Any] = {"exception": None}
     value = None
@@ -48,7 +52,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], o:
     result["value"] = plain(value)
     result["output"] = text_of(out.getvalue())
     result["effects"] = [plain(args), plain(ns["LOG"])]
-    del ns["LOG"][:], o.sizes[4:]
+    del ns["LOG"][:], args[8].sizes[4:]
     return result
 
 

@@ -222,10 +222,10 @@ def _sizes(rng: random.Random) -> list[dict[str, int]]:
 class SizesGenerator(Generator):
     """Builds the body of one program; names of tensors are kept by rank: t1 to t4."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, short: bool = False) -> None:
         super().__init__(seed)
-        self.budget = self.rng.randint(5, 16)
-        self.breaks = self.chance(1 / 3)
+        self.budget = self.rng.randint(1, 3) if short else self.rng.randint(5, 16)
+        self.breaks = self.chance(1 / 3) and not short
         self.changes = self.chance(0.2)  # in-place changes
         self.elements: dict[str, float] = {"x": 170.0, "y": 170.0, "z": 2200.0, "v": 16.0, "lens": 3.0}
 
@@ -469,3 +469,8 @@ COMPOUND = "if_ if_ if_ for_ for_ accumulate while_ function function match_ ret
 def program(seed: int) -> list[Statement]:
     """Return the body of a seed's program."""
     return SizesGenerator(seed // 2).body()
+
+
+def short_program(seed: int) -> list[Statement]:
+    """Return the body of a program of a few statements without a graph break."""
+    return SizesGenerator(seed // 2, short=True).body()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,9 +15,10 @@ import torch
 
 import harness.fuzz_children as children
 import harness.fuzz_compare as comparing
+import sizes_conditions as dropping
 import sizes_export as exporting
 import sizes_judge as judging
-from fuzz_sizes_run import CAPTURES, SIZES
+from fuzz_sizes_run import CAPTURES, CONDITIONS, SIZES
 from sizes_program import CALLS, HEADER, SIZES_PRELUDE, cases
 
 
@@ -131,3 +133,65 @@ def test_captures_are_counted():
     assert 1 <= counted.call <= counted.expected == len({str(case) for case in table(0)})
     found = list(children.mismatches(CAPTURES, [0, 1]))
     assert [m.kind for _, m in found] == ["captures", "captures"]
+
+
+# ---- conditions that are dropped -------------------------------------------------------------------------------------
+
+
+def verdicts(body, seed=2):
+    found = dropping.judge(dropping.of_program(text_of(body, seed), False), seed)
+    return {outcome.condition.text: outcome.verdict for outcome in found}
+
+
+def test_conditions_of_random_programs_are_needed():
+    needed, others = 0, []
+    for seed, found in children.mismatches(CONDITIONS, list(range(30))):
+        assert found.kind == "conditions", f"fuzz_sizes_run.py --conditions --count 1 --seed {seed}: {found}"
+        needed += found.call
+        others += [(seed, *other) for other in json.loads(found.expected)]
+    assert needed > 20
+    assert sum(verdict == "superfluous" for _, verdict, *_ in others) < needed / 2, others
+
+
+#: programs for the seed 2 (x and y: 4x4, z: 4x4x7, v: 7, n and k: ints), each condition of which is needed
+NEEDED = """
+    return x * 2 if x.shape[0] > 3 else x
+    return x.reshape(-1) if x.shape == y.shape[::-1] else y.shape
+    return [q * 2 for q in range(x.shape[0])]
+    return torch.zeros(n).sum() + n
+    return x[: k + 1], x[: k + 1].shape, k
+    return len(x.chunk(3)), x.shape
+    return [t.shape for t in x.split(3)]
+    return F.pad(x, (0, x.shape[0] % 3)).shape, "wide" if x.shape[0] % 3 else "even"
+    return "a" if min(x.shape) > 3 else "b"
+    return max(x.shape[0], y.shape[0], 3) == x.shape[0]
+    return {x.shape[0]: 1}.get(4, 0)
+    return v[v.shape[0] // 2 :].numel() > 3
+    while n > 2: n = n // 2; return n
+    return sorted(x.shape), x.shape[0] // max(k, 1) > 1
+    return (x + y.t()).shape if x.shape == y.t().shape else (x.sum() + y).shape
+    return [i for i in range(x.shape[0]) if i % 2], (x.shape[0] * x.shape[1]) % 8 == 0
+""".strip().splitlines()
+
+
+@pytest.mark.parametrize("body", NEEDED, ids=str.strip)
+def test_without_a_condition_a_result_is_wrong(body):
+    found = verdicts(body.strip())
+    assert found and set(found.values()) == {"needed"}, found
+
+
+def test_each_kind_of_condition_is_dropped():
+    found = verdicts("return (x * 2 if x.shape[0] > 3 else x), [q for q in range(y.shape[1])], n + 1")
+    assert any("x.size()[0]" in text for text in found)  # SHAPE_ENV
+    assert any(text.startswith("size 1 of register 1") for text in found)  # a size of TENSOR_MATCH
+    assert any(text.startswith("n == ") for text in found)  # EQUALS_MATCH
+
+
+def test_conditions_that_are_not_needed():
+    assert verdicts("q = 1 if x.shape[0] > 3 else 2; return x + 1") == {"x.size()[0] >= 4": "superfluous"}
+    assert verdicts("return x[3], x[3].shape") == {"x.size()[0] >= 4": "raising"}
+
+
+def test_a_condition_for_which_no_call_is_found_is_unreached(monkeypatch):
+    monkeypatch.setattr(dropping, "near", lambda rng, first: {**first, "x": (8, 5)})
+    assert verdicts("return x * 2 if x.shape[0] > 3 else x") == {"x.size()[0] >= 4": "unreached"}
