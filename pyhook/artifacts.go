@@ -28,6 +28,7 @@ const (
 	showTraceSource
 	showTraceCall
 	showTraceBytecode
+	showDynamic
 
 	showAny = -1 << 8
 )
@@ -130,6 +131,9 @@ func (t *translation) show(why error) {
 				say(f.bit, f.name, f.text())
 			}
 		}
+	}
+	if wanted&showDynamic != 0 && r.Dynamic != nil {
+		say(showDynamic, "dynamic", r.Dynamic())
 	}
 	say(showGuards, "guards", r.Text)
 	if p := r.Program; p != nil && wanted&showVerboseGuards != 0 {

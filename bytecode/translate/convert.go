@@ -458,7 +458,8 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		HandsOver: o.frame.Origin != nil && !rerun,
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph,
 		Fixed: o.symbols.fixed, Exported: o.exported(m, c.extras, order), GraphText: o.GraphText,
-		GraphSizes: o.graphSizes, Inlined: o.inlined, Reused: o.layers.reused, ResumeNames: o.resumes, Text: m.Text(),
+		GraphSizes: o.graphSizes, Dynamic: o.dynamicText, Inlined: o.inlined, Reused: o.layers.reused,
+		ResumeNames: o.resumes, Text: m.Text(),
 		Account: o.account.done(o),
 	}
 	return errDone

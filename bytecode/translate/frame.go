@@ -204,6 +204,7 @@ type Result struct {
 	Graph       *fxgraph.Graph
 	GraphText   func() string
 	GraphSizes  func() string // known facts about the graph's values, one a line
+	Dynamic     func() string // symbols and conditions, one a line
 	NumGraphs   int
 	Inlined     []string
 	Reused      int        // number of module calls replaced by the operations of an equal layer

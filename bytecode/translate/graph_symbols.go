@@ -89,7 +89,7 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]
 		}
 		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
 		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
-		info.Hinted = !marks[i].unbacked
+		info.Hinted, info.Marked = !marks[i].unbacked, marks[i].dynamic
 		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src, marked: marks[i].dynamic}, info).Size
 		o.apply(marks[i], out[i], hint)
 	}

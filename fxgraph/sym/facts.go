@@ -4,8 +4,9 @@ import "slices"
 
 // Record is a condition on which a translation depends.
 type Record struct {
-	Cond Cond
-	Why  any // the caller's reason, such as the place in the user's code that needed the condition
+	Cond  Cond
+	Why   any  // the caller's reason, such as the place in the user's code that needed the condition; comparable
+	Limit bool // no caller needed it: there were too many conditions on a symbol, and most had this reason
 }
 
 // Mark is a state of an Env to which Undo can return.
@@ -48,15 +49,18 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	if !holds {
 		c = env.Not(c)
 	}
-	env.recorded = append(env.recorded, Record{c, why})
+	env.recorded = append(env.recorded, Record{Cond: c, Why: why})
 	env.Assume(c)
+	if n := len(env.recorded); n > MaxOfSymbol && n%limitEvery == 0 {
+		env.limit()
+	}
 	return holds, true
 }
 
 // Require records c and makes it a fact, for a condition that the user has given. The hints must satisfy it.
 func (env *Env) Require(c Cond, why any) {
 	if env.Ask(c) != True {
-		env.recorded = append(env.recorded, Record{c, why})
+		env.recorded = append(env.recorded, Record{Cond: c, Why: why})
 		env.Assume(c)
 	}
 }

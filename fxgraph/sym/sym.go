@@ -58,6 +58,7 @@ type Info struct {
 	Name   string // as printed, such as "s0"
 	Hint   int64  // its value in the translated call
 	Hinted bool   // false for a value known only at run time
+	Marked bool   // becomes a constant last, if there are too many conditions
 	Lo, Hi int64  // inclusive bounds of its values; math.MinInt64 and math.MaxInt64 mean no bound
 }
 

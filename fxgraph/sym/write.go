@@ -165,6 +165,9 @@ func (env *Env) Sides(c Cond) (left Size, rel Relation, right Size, ok bool) {
 // Essential forgets all facts and returns what implies the records: the symbols whose value the records fix, with that
 // value, and the records that neither these nor later records imply, oldest first.
 func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
+	if len(env.recorded) > MaxOfSymbol {
+		env.limit()
+	}
 	all := append([]Record(nil), env.recorded...)
 	env.essential = all
 	fixed = map[Symbol]int64{}
@@ -191,6 +194,9 @@ func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 	}
 	return fixed, records
 }
+
+// All returns the records from which Essential has chosen.
+func (env *Env) All() []Record { return env.essential }
 
 // FixedBy returns the record that fixes the value of a symbol, after Essential: with it and all earlier records, the
 // symbol is a constant. It forgets all facts.

@@ -37,6 +37,7 @@ ARTIFACTS = {
     "trace_source": ("each line of the user's code as it is translated", False),
     "trace_call": ("each operation of the graph as it is added, with the place in the line", False),
     "trace_bytecode": ("each instruction as it is translated, with the stack", False),
+    "dynamic": ("the symbols of a translation and the conditions on them, with the user's lines", False),
 }
 COMPONENTS = ("all", "dynamo", "godynamo")
 
@@ -127,6 +128,7 @@ def set_logs(
     trace_source: bool = False,
     trace_call: bool = False,
     trace_bytecode: bool = False,
+    dynamic: bool = False,
     modules: Mapping[str, int | bool] | None = None,
     **others: object,
 ) -> None:
@@ -153,6 +155,7 @@ def set_logs(
         "trace_source": trace_source,
         "trace_call": trace_call,
         "trace_bytecode": trace_bytecode,
+        "dynamic": dynamic,
     }
     levels: dict[str, Any] = {"all": all, "dynamo": dynamo, "godynamo": godynamo}
     for name, value in {**others, **(modules or {})}.items():
