@@ -29,6 +29,8 @@ type ComputedVariable struct {
 	// passed has the places of the floats passed to the frame from which the value is computed, if it is computed from
 	// such floats, ints passed to the frame, and constants alone.
 	passed []string
+	// value is the float of the translated call, if it was passed to the frame. It must not affect the translation.
+	value py.Object
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }
@@ -64,8 +66,12 @@ func compute(tx Translator, class py.Object, operands []VariableTracker,
 
 // NewPassed returns the tracker of a float that was passed to the frame and differs between calls.
 func NewPassed(obj py.Object, src guards.Source) *ComputedVariable {
-	return &ComputedVariable{Base: Base{Src: src}, Type: obj.Type(), passed: []string{src.Name()}}
+	return &ComputedVariable{Base: Base{Src: src}, Type: obj.Type(), passed: []string{src.Name()}, value: obj}
 }
+
+// Passed returns the value in the translated call of a float passed to the frame, or the null object for others. It
+// must not affect the translation, except by conditions that are guarded.
+func (v *ComputedVariable) Passed() py.Object { return v.value }
 
 // IsPassed reports whether v is a number that another call computes from constants, if its places hold constants.
 func IsPassed(v VariableTracker) bool {
@@ -440,7 +446,7 @@ var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true,
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
-		if !ok || !tx.Output().WholeGraph() {
+		if !ok || tx.Output().TakesNumbers() {
 			continue
 		}
 		letter, _ := numberLetter(tx, x)

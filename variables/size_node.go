@@ -249,7 +249,7 @@ func (v *SymNodeVariable) computed(tx Translator) (*ComputedVariable, error) {
 			return nil, err
 		}
 	}
-	if !tx.Output().WholeGraph() { // the bound matters only where a tensor represents the number
+	if tx.Output().TakesNumbers() { // the bound matters only where a tensor represents the number
 		c.limit = exactInt
 		return c, nil
 	}

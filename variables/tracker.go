@@ -331,6 +331,8 @@ type Output interface {
 	OfClass(node *fxgraph.Node, class py.Object)
 	// WholeGraph reports whether the backend compiles the graph as a whole, so that the graph is one call.
 	WholeGraph() bool
+	// TakesNumbers reports whether operations of the graph take Python numbers that are computed at run time.
+	TakesNumbers() bool
 	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: if the backend
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool

@@ -19,7 +19,7 @@ import (
 
 // computedValues is an OutputGraph's state for computed values.
 type computedValues struct {
-	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders in a graph that is written inline
+	numbers    map[*fxgraph.Node]*variables.ComputedVariable // placeholders that are Python numbers
 	nodeOf     map[*variables.ComputedVariable]*fxgraph.Node
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
@@ -29,6 +29,12 @@ type computedValues struct {
 
 // WholeGraph implements variables.Output.
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
+
+// TakesNumbers implements variables.Output. A graph that is compiled as a whole takes numbers if its backend runs graphs
+// unchanged. Other backends compile a number among the inputs as a constant.
+func (o *OutputGraph) TakesNumbers() bool {
+	return o.backend.Inline() || o.opts.AnySize && !o.forCompiler() && o.symbolizes()
+}
 
 // TakesApart implements variables.Output.
 func (o *OutputGraph) TakesApart() bool {
@@ -110,7 +116,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	if !ok {
 		return nil, nil
 	}
-	if !o.backend.Inline() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) {
+	if !o.TakesNumbers() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of %s", operation, variables.Describe(tx, x))
 	}
 	if n := o.computed.nodeOf[x]; n != nil {
@@ -133,6 +139,15 @@ func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bo
 	}
 	example, ok = o.computed.examples[n]
 	return example, ok, nil
+}
+
+// numberExample returns a number for a placeholder, to show to a backend: that of this call if it was passed to the
+// frame. Metadata of graph values never depend on it; see computedExample.
+func (o *OutputGraph) numberExample(x *variables.ComputedVariable) (py.Object, error) {
+	if passed := x.Passed(); !passed.IsNull() {
+		return passed, nil
+	}
+	return o.scope.Call(x.Type, o.scope.Int(1))
 }
 
 // loadComputed loads the value of a placeholder that represents a computed value. It returns false for other nodes.

@@ -398,6 +398,15 @@ func (o *OutputGraph) graphInputs(c *Codegen) ([]func() error, []py.Object, erro
 			objects = append(objects, o.scope.Int(hint))
 			continue
 		}
+		if x, ok := o.computed.numbers[n]; ok {
+			example, err := o.numberExample(x)
+			if err != nil {
+				return nil, nil, err
+			}
+			loads = append(loads, func() error { return c.Load(x) })
+			objects = append(objects, example)
+			continue
+		}
 		if example, ok := o.computed.examples[n]; ok {
 			loads = append(loads, func() error { c.loadComputed(n); return nil })
 			objects = append(objects, example)

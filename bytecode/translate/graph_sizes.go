@@ -1,11 +1,13 @@
 package translate
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
@@ -86,6 +88,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if v := o.sizeOfNode(n); v != nil {
 		return shapes.Int{Size: v.Size}
 	}
+	if x := o.computed.numbers[n]; x != nil {
+		return numberValue(o.world, x)
+	}
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
@@ -116,6 +121,17 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	v, _ := rule(s.context, n.Target.Text, args, kwargs)
 	o.adoptSymbols(n, v)
 	return v
+}
+
+// numberValue is the operand of a rule for a number whose value is unknown.
+func numberValue(w *variables.World, x *variables.ComputedVariable) shapes.Value {
+	switch x.Type {
+	case w.Builtin("float"):
+		return shapes.Float(math.NaN())
+	case w.Builtin("int"):
+		return shapes.Int{Size: sym.Unknown()}
+	}
+	return shapes.Unknown{}
 }
 
 func (o *OutputGraph) isList(a fxgraph.Arg) bool {

@@ -182,9 +182,9 @@ func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVa
 	return err
 }
 
-// isSize reports whether a node is an int, not a tensor.
-func (o *OutputGraph) isSize(n *fxgraph.Node) bool {
-	return o.sizeOfNode(n) != nil || slices.Contains(o.symbols.inner, n)
+// isNumber reports whether a node is a number, not a tensor.
+func (o *OutputGraph) isNumber(n *fxgraph.Node) bool {
+	return o.sizeOfNode(n) != nil || o.computed.numbers[n] != nil || slices.Contains(o.symbols.inner, n)
 }
 
 // sizeOfNode returns the int that a node represents, or nil if the node is no size.
@@ -393,7 +393,7 @@ func (o *OutputGraph) afterCompile() error {
 	switch {
 	case err != nil || !fixes || o.forCompiler():
 		return err
-	case len(o.symbols.values) > 0 || len(o.symbols.read) > 0:
+	case len(o.symbols.values) > 0 || len(o.symbols.read) > 0 || len(o.computed.numbers) > 0:
 		return errFixesSizes
 	}
 	for _, t := range o.inputs {

@@ -72,7 +72,7 @@ func (o *OutputGraph) newVaried(obj py.Object, src guards.Source) variables.Vari
 		return o.intSymbol(obj, src)
 	case obj.Kind() == py.Int && (o.backend.Inline() || o.opts.AnySize):
 		return o.intSymbol(obj, src)
-	case obj.Kind() == py.Float && o.backend.Inline() && !o.log.floats.constant[src.Name()]:
+	case obj.Kind() == py.Float && o.TakesNumbers() && !o.log.floats.constant[src.Name()]:
 		o.AddGuards(guards.TypeMatch(src, o.Const(obj.Type())))
 		return variables.NewPassed(obj, src)
 	}

@@ -60,7 +60,7 @@ func (o *OutputGraph) gradFlagAfter(n, changed *fxgraph.Node, known bool) (bool,
 	if !switchesGradFlag(n) {
 		plain := true
 		n.EachInput(func(in *fxgraph.Node) {
-			if o.isSize(in) {
+			if o.isNumber(in) {
 				return
 			}
 			t := o.inputOf[in]

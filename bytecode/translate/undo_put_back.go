@@ -94,7 +94,7 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 func (o *OutputGraph) tensorOperands(n *fxgraph.Node) int {
 	count := 0
 	look := func(in *fxgraph.Node) {
-		if !o.isSize(in) {
+		if !o.isNumber(in) {
 			count++
 		}
 	}

@@ -212,7 +212,7 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	}
 	nodes, own := 0, true
 	look := func(in *fxgraph.Node) {
-		if o.isSize(in) {
+		if o.isNumber(in) {
 			return
 		}
 		nodes++

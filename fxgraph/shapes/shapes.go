@@ -39,7 +39,7 @@ type (
 	List []Value
 	// Int is an int that is not a bool.
 	Int struct{ Size }
-	// Float is a float.
+	// Float is a float. NaN is a float whose value is unknown.
 	Float float64
 	// Strided is torch.strided, the layout of every Tensor.
 	Strided struct{}

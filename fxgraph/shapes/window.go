@@ -1,6 +1,10 @@
 package shapes
 
-import "github.com/godynamo/godynamo/fxgraph/sym"
+import (
+	"math"
+
+	"github.com/godynamo/godynamo/fxgraph/sym"
+)
 
 // windows returns the number of windows that fit along a dimension.
 func (c *call) windows(size, kernel Size, stride, padding, dilation int, ceil bool) Size {
@@ -196,7 +200,7 @@ func upsample(n int, corners bool) rule {
 		}
 		for i, v := range list {
 			f, ok := v.(Float)
-			if !ok {
+			if !ok || math.IsNaN(float64(f)) {
 				return c.fail()
 			}
 			if k := int(f); float64(k) == float64(f) {

@@ -154,7 +154,7 @@ def _compiled(
             options.found.add("takes_apart")
     if guessed and aot.count() != traced:
         return _as_captured(rows, backend_name, example_inputs)
-    if whole and options is not None and not options.takes_apart:
+    if whole and options is not None and not options.takes_apart and not options.any_size:
         return aot.FirstRun(
             compiled, lambda inputs: _as_captured(rows, backend_name, inputs, "whole_operators"), options.found
         )

@@ -556,3 +556,63 @@ def test_the_cache_keeps_the_places_that_have_varied() -> None:
     assert cache.varied == ()
     optimized(x(), 1, 0.5)
     assert "n == 1" in godynamo.cache_entries(optimized)[0].parts
+
+
+def scaled(x, s):
+    y = x * s
+    return y.reshape(y.shape[0] * y.shape[1]) + (s * 2 - 1)
+
+
+SCALED = [(torch.ones(n, 3), s) for n, s in [(2, 0.5), (3, 1.5), (4, -0.0), (5, math.inf), (6, math.nan), (1, 1e-320)]]
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
+def test_a_float_is_a_number_of_the_graph(backend) -> None:
+    assert_serves(scaled, SCALED, 2, backend=backend)
+
+
+def test_a_float_is_an_input_of_the_whole_graph() -> None:
+    seen = []
+
+    def backend(gm, inputs):
+        seen.append((gm.code, inputs))
+        return gm.forward
+
+    assert_serves(scaled, SCALED, 2, backend=backend)
+    code, inputs = seen[1]
+    assert "x * number_0" in code
+    assert 1.5 in [i for i in inputs if type(i) is float]
+
+
+def test_a_backend_that_returns_something_else_later_gets_constants() -> None:
+    codes = []
+
+    def backend(gm, inputs):
+        codes.append(gm.code)
+        return gm.forward if len(codes) < 2 else lambda *args: gm(*args)
+
+    optimized = assert_serves(scaled, SCALED, 6, backend=backend)
+    assert "number" in codes[1]
+    assert not any("number" in code for code in codes[2:])
+    assert len(entries(optimized)) == 6
+
+
+def test_random_numbers_are_inputs_of_a_graph_that_is_returned_unchanged() -> None:
+    import random
+
+    codes = []
+
+    def backend(gm, inputs):
+        codes.append(gm.code)
+        return gm.forward
+
+    def f(x):
+        return x * random.random(), x.shape[0]
+
+    optimized = godynamo.optimize(f, backend=backend)
+    for n in (2, 3, 4):
+        random.seed(n)
+        got = optimized(torch.ones(n, dtype=torch.float64))
+        random.seed(n)
+        assert bits(got) == bits(f(torch.ones(n, dtype=torch.float64)))
+    assert_no_internal_errors()
