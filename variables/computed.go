@@ -169,8 +169,7 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 }
 
 // computedOperator computes an arithmetic operator with a computed operand. It returns false if no operand is computed.
-// It breaks the graph for operations that can raise, since their exception would precede earlier effects of the
-// program.
+// It breaks the graph for operations that can raise, if their exception would precede earlier effects of the program.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
@@ -182,20 +181,10 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 		return nil, true, no
 	}
 	la, lb := limitOf(a), limitOf(b)
-	if ka != kb && (ka == 'i' && la == 0 || kb == 'i' && lb == 0) { // an int that is too large for a float raises
+	if raises, ok := arithmeticRaises(tx, n, a, b, ka, kb); !ok || raises && !mayRaiseHere(tx) {
 		return nil, true, no
 	}
 	class := "float"
-	switch n {
-	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
-	case opcode.NB_TRUE_DIVIDE, opcode.NB_FLOOR_DIVIDE, opcode.NB_REMAINDER:
-		if k, ok := b.(*ConstantVariable); !ok || isZero(tx, k) || n == opcode.NB_TRUE_DIVIDE &&
-			(ka == 'i' && la == 0 || kb == 'i' && lb == 0) {
-			return nil, true, no
-		}
-	default:
-		return nil, true, no
-	}
 	if ka == 'i' && kb == 'i' && n != opcode.NB_TRUE_DIVIDE {
 		class = "int"
 	}
@@ -295,6 +284,9 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	if v, ok, err := roundedAtRunTime(tx, fn, name, args, kwargs); ok || err != nil {
 		return v, ok, err
 	}
+	if v, ok, err := floatFunction(tx, fn, name, args, kwargs); ok || err != nil {
+		return v, ok, err
+	}
 	gives, known := computedBuiltins[name]
 	if !known || len(args) != 1 || len(kwargs) > 0 {
 		return nil, false, nil
@@ -343,8 +335,7 @@ func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableT
 		return nil, false, nil
 	}
 	x, ok := args[0].(*ComputedVariable)
-	if !ok || x.Type != tx.World().Builtin("float") || tx.Output().WholeGraph() || tx.InsideTry() ||
-		tx.World().FixesSizes > 0 {
+	if !ok || x.Type != tx.World().Builtin("float") || !mayRaiseHere(tx) {
 		return nil, false, nil
 	}
 	tx.Output().Const(fn)

@@ -91,7 +91,9 @@ def builtin_name(obj: Any) -> str:
     ):
         # obj.__qualname__ would read the class's __qualname__, which a metaclass may compute.
         return f"{_type_name(owner if issubclass(type(owner), type) else type(owner))}.{obj.__name__}"
-    return str(getattr(obj, "__qualname__", "") or "builtin")
+    name = str(getattr(obj, "__qualname__", "") or "builtin")
+    module = getattr(obj, "__module__", None) if type(obj) is types.BuiltinFunctionType else None
+    return f"{module}.{name}" if type(module) is str else name  # not "pow" for math.pow
 
 
 def bound_self(fn: Any) -> Any:
