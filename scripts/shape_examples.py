@@ -27,7 +27,10 @@ class _Tensors:
         self.dtype = getattr(torch, dtype)
 
     def __getitem__(self, sizes: Any) -> torch.Tensor:
-        return torch.ones(sizes if isinstance(sizes, tuple) else (sizes,), dtype=self.dtype)
+        t = torch.ones(sizes if isinstance(sizes, tuple) else (sizes,), dtype=self.dtype)
+        if t.ndim > 1 and t.shape[-1] == t.shape[-2] and (t.is_floating_point() or t.is_complex()):
+            t = t + torch.eye(t.shape[-1], dtype=self.dtype)  # positive definite
+        return t
 
 
 _NAMES: dict[str, Any] = {

@@ -15,8 +15,8 @@ func init() {
 	for _, name := range []string{"atan", "degrees", "erf", "erfc", "fabs", "radians", "tanh"} {
 		floatFunctions["math."+name], neverRaise["math."+name] = 1, true
 	}
-	for _, name := range []string{"acos", "asin", "cos", "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2",
-		"sin", "sinh", "sqrt", "tan"} {
+	for _, name := range []string{"acos", "asin", "cos", "cosh", "exp", "exp2", "expm1", "log", "log10", "log1p",
+		"log2", "sin", "sinh", "sqrt", "tan"} {
 		floatFunctions["math."+name] = 1
 	}
 	for _, name := range []string{"fmod", "pow"} {

@@ -30,8 +30,8 @@ type computedValues struct {
 // WholeGraph implements variables.Output.
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 
-// TakesNumbers implements variables.Output. A graph that is compiled as a whole takes numbers if its backend runs graphs
-// unchanged. Other backends compile a number among the inputs as a constant.
+// TakesNumbers implements variables.Output. A graph that is compiled as a whole takes numbers if its backend runs
+// graphs unchanged. Other backends compile a number among the inputs as a constant.
 func (o *OutputGraph) TakesNumbers() bool {
 	return o.backend.Inline() || o.opts.AnySize && !o.forCompiler() && o.symbolizes()
 }

@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"strings"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -76,12 +78,30 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 		return o.world.TupleType, nil
 	}
 	o.world.Asked.Meta++
+	if _, ok := o.byRule(n).(shapes.List); ok {
+		o.needOfAll(fieldsOfSizes)
+		return o.sequenceType(n)
+	}
 	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {
 		return py.Object{}, err
 	}
 	return v.Type(), nil
+}
+
+// sequenceType returns the type of several results of torch's own operation: its class in torch.return_types, such as
+// torch.return_types.sort, or tuple.
+func (o *OutputGraph) sequenceType(n *fxgraph.Node) (py.Object, error) {
+	m, err := o.scope.Import("torch.return_types")
+	if err != nil {
+		return py.Object{}, err
+	}
+	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	if class, ok := py.Answered(o.scope.GetAttr(m, name)); ok {
+		return class, nil
+	}
+	return o.world.TupleType, nil
 }
 
 // NodeValue implements variables.Output.

@@ -112,6 +112,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
 		return shapes.Unknown{} // a list, unlike a tuple, is an advanced index
 	}
+	if list, ok := args[0].(shapes.List); ok && n.Target.Text == "builtins.getattr" {
+		return o.field(n.Args[0], list, args[1])
+	}
 	rule := shapes.Function
 	if n.Op == fxgraph.CallMethod {
 		rule = shapes.Method
@@ -121,6 +124,28 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	v, _ := rule(s.context, n.Target.Text, args, kwargs)
 	o.adoptSymbols(n, v)
 	return v
+}
+
+// field returns the result that an attribute of several results is, such as the values of x.sort().
+func (o *OutputGraph) field(of fxgraph.Arg, results shapes.List, name shapes.Value) shapes.Value {
+	n, ok := of.(*fxgraph.Node)
+	if !ok {
+		return shapes.Unknown{}
+	}
+	class, err := o.sequenceType(n)
+	if err != nil {
+		return shapes.Unknown{}
+	}
+	fields, ok := py.Answered(o.scope.GetAttr(class, "__match_args__"))
+	if !ok || fields.Kind() != py.Tuple {
+		return shapes.Unknown{}
+	}
+	for i, f := range o.scope.Items(fields) {
+		if text, ok := name.(shapes.Str); ok && i < len(results) && py.GoString(f) == string(text) {
+			return results[i]
+		}
+	}
+	return shapes.Unknown{}
 }
 
 // numberValue is the operand of a rule for a number whose value is unknown.

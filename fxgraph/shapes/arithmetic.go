@@ -93,6 +93,19 @@ func (c *call) requireEqual(a, b Size) bool {
 	return holds
 }
 
+// requireSame is requireEqual for all sizes of two shapes.
+func (c *call) requireSame(a, b []Size) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !c.requireEqual(a[i], b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
 func (c *call) notNegative(s Size) bool { return c.decide(sym.NotNegative(s)) }
 
 // equal reports whether two shapes have the same sizes.

@@ -1,6 +1,11 @@
 package shapes
 
-import "slices"
+import (
+	"math"
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph/sym"
+)
 
 // toDtype is the rule of x.float() and similar methods.
 func toDtype(d Dtype) rule {
@@ -153,7 +158,7 @@ func arange(c *call) Value {
 	for _, v := range c.args {
 		n, ok := v.(Int)
 		if !ok {
-			return c.fail()
+			return floatRange(c)
 		}
 		bounds = append(bounds, n.Size)
 	}
@@ -179,6 +184,34 @@ func arange(c *call) Value {
 	}
 	n := c.quotient(c.add(c.Env.Add(c.Env.Sub(end, start), step), -1), step)
 	return c.made([]Size{n}, torchInt64, c.CPU)
+}
+
+// floatRange is the rule of torch.arange for constants, at least one of them a float.
+func floatRange(c *call) Value {
+	var bounds []float64
+	for _, v := range c.args {
+		switch v := v.(type) {
+		case Float:
+			bounds = append(bounds, float64(v))
+		case Int:
+			bounds = append(bounds, float64(c.constant(v.Size)))
+		default:
+			return c.fail()
+		}
+	}
+	start, end, step := 0.0, bounds[0], 1.0
+	if len(bounds) > 1 {
+		start, end = end, bounds[1]
+	}
+	if len(bounds) > 2 {
+		step = bounds[2]
+	}
+	n := math.Ceil((end - start) / step)
+	t := c.made([]Size{sym.Const(int64(n))}, c.DefaultDtype, c.CPU)
+	if !(n >= 0 && n < 1<<31) || !t.Dtype.floating() {
+		return c.fail()
+	}
+	return t
 }
 
 // literal is the rule of torch.tensor and torch.as_tensor for numbers, nested lists of numbers, and a tensor.

@@ -181,3 +181,11 @@ func (c *call) oneDevice(tensors ...*Tensor) {
 		}
 	}
 }
+
+// real returns the dtype of the absolute value.
+func (d Dtype) real() Dtype {
+	if kinds[d] == complexKind {
+		return realOf[d]
+	}
+	return d
+}

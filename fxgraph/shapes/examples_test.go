@@ -73,6 +73,9 @@ func TestEachRuleHasAnExample(t *testing.T) {
 		seen[e.name] = true
 	}
 	for name := range functions {
+		if strings.HasPrefix(name, "torch.ops.torchvision.") {
+			continue // TestRegions
+		}
 		assert.True(t, seen[name] || inPlace[name],
 			"%s: add a line to testdata/examples.txt and run scripts/shape_examples.py", name)
 	}

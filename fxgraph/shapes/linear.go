@@ -15,7 +15,7 @@ func linear(c *call) Value {
 	}
 	c.oneDtype(tensors...)
 	c.oneDevice(tensors...)
-	if len(x.Shape) == 0 || len(w.Shape) != 2 || !c.eq(x.Shape[len(x.Shape)-1], w.Shape[1]) {
+	if len(x.Shape) == 0 || len(w.Shape) != 2 || !c.requireEqual(x.Shape[len(x.Shape)-1], w.Shape[1]) {
 		return c.fail()
 	}
 	return x.with(x.replaced(len(x.Shape)-1, w.Shape[0]))
@@ -37,7 +37,7 @@ func matmul(c *call) Value {
 		right = []Size{right[0], one}
 	}
 	n, m := len(left), len(right)
-	if !c.eq(left[n-1], right[m-2]) {
+	if !c.requireEqual(left[n-1], right[m-2]) {
 		return c.fail()
 	}
 	out := c.broadcast(left[:n-2], right[:m-2])
@@ -55,8 +55,8 @@ func matmul(c *call) Value {
 func (c *call) product(a, b *Tensor, n int) *Tensor {
 	c.oneDtype(a, b)
 	c.oneDevice(a, b)
-	if len(a.Shape) != n || len(b.Shape) != n || !c.eq(a.Shape[n-1], b.Shape[n-2]) ||
-		!c.equal(a.Shape[:n-2], b.Shape[:n-2]) {
+	if len(a.Shape) != n || len(b.Shape) != n || !c.requireEqual(a.Shape[n-1], b.Shape[n-2]) ||
+		!c.requireSame(a.Shape[:n-2], b.Shape[:n-2]) {
 		c.bad = true
 		return noTensor
 	}
@@ -107,8 +107,8 @@ func attention(c *call) Value {
 	c.oneDtype(q, k, v)
 	c.oneDevice(q, k, v)
 	n := len(q.Shape)
-	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || !c.eq(q.Shape[n-1], k.Shape[n-1]) ||
-		!c.eq(k.Shape[n-2], v.Shape[n-2]) {
+	if c.bad || n < 3 || len(k.Shape) != n || len(v.Shape) != n || !c.requireEqual(q.Shape[n-1], k.Shape[n-1]) ||
+		!c.requireEqual(k.Shape[n-2], v.Shape[n-2]) {
 		return c.fail()
 	}
 	if grouped { // the heads of key and value are repeated

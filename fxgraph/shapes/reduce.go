@@ -180,6 +180,7 @@ func sorted(c *call) Value {
 	t := c.tensor(0, "input")
 	c.dim(c.integer(1, "dim", -1), len(t.Shape))
 	c.at(2, "descending")
+	c.ignore("stable")
 	return List{t, t.as(torchInt64)}
 }
 

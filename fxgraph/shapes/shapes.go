@@ -75,6 +75,7 @@ type Context struct {
 // call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.
 type call struct {
 	Context
+	name   string
 	args   []Value
 	kwargs []Kwarg
 	used   uint64 // keyword operands that were read, one bit each
@@ -88,7 +89,7 @@ type rule func(c *call) Value
 // Function returns the result of a torch function, given by its printed name in graphs ("torch.relu",
 // "operator.add").
 func Function(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
-	return apply(ruleOf(functions, name), x, args, kwargs)
+	return apply(ruleOf(functions, name), x, name, args, kwargs)
 }
 
 // Method returns the result of a tensor's method. args[0] is the tensor.
@@ -99,7 +100,7 @@ func Method(x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) 
 	if _, ok := args[0].(*Tensor); !ok {
 		return Unknown{}, false
 	}
-	return apply(ruleOf(methods, name), x, args, kwargs)
+	return apply(ruleOf(methods, name), x, name, args, kwargs)
 }
 
 func ruleOf(table map[string]rule, name string) rule {
@@ -109,11 +110,11 @@ func ruleOf(table map[string]rule, name string) rule {
 	return inPlaceFirst
 }
 
-func apply(r rule, x Context, args []Value, kwargs []Kwarg) (Value, bool) {
+func apply(r rule, x Context, name string, args []Value, kwargs []Kwarg) (Value, bool) {
 	if r == nil {
 		return Unknown{}, false
 	}
-	c := &call{Context: x, args: args, kwargs: kwargs}
+	c := &call{Context: x, name: name, args: args, kwargs: kwargs}
 	v := r(c)
 	if c.bad || v == nil || c.used != 1<<len(kwargs)-1 {
 		return Unknown{}, false

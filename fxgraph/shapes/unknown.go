@@ -104,3 +104,15 @@ func (c *call) repeatedBy(t *Tensor) Value {
 	}
 	return t.with(t.replaced(at, c.fresh(sym.Const(math.MaxInt64))))
 }
+
+// kept is the rule of torchvision's nms(boxes, scores, iou_threshold), the indices of the boxes that it keeps.
+func kept(c *call) Value {
+	c.only(3)
+	boxes, scores := c.tensor(0, "dets"), c.tensor(1, "scores")
+	c.at(2, "iou_threshold")
+	c.oneDevice(boxes, scores)
+	if c.bad || len(boxes.Shape) != 2 || len(scores.Shape) != 1 || !c.requireEqual(boxes.Shape[0], scores.Shape[0]) {
+		return c.fail()
+	}
+	return &Tensor{[]Size{c.fresh(boxes.Shape[0])}, torchInt64, boxes.Device}
+}

@@ -12,7 +12,7 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 		switch {
 		case s.Is(-1) && open < 0:
 			open = i
-		case !c.notNegative(s):
+		case !c.required(s):
 			return c.fail()
 		default:
 			known = c.Env.Mul(known, s)
@@ -29,7 +29,7 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 		out[open] = c.quotient(n, known)
 		known = n
 	}
-	if !c.eq(known, n) {
+	if !c.requireEqual(known, n) {
 		return c.fail()
 	}
 	return t.with(out)
@@ -227,7 +227,7 @@ func attribute(c *call) Value {
 	switch {
 	case name == "data", name == "real" && kinds[t.Dtype] != complexKind:
 		return t
-	case (name == "T" && n == 2) || (name == "mT" && n >= 2):
+	case (name == "T" || name == "H") && n == 2, (name == "mT" || name == "mH") && n >= 2:
 		out := append([]Size{}, t.Shape...)
 		out[n-1], out[n-2] = out[n-2], out[n-1]
 		return t.with(out)
@@ -425,7 +425,7 @@ func cat(c *call) Value {
 		for j, s := range t.Shape {
 			if j == d {
 				out[j] = c.Env.Add(out[j], s)
-			} else if !c.eq(s, out[j]) {
+			} else if !c.requireEqual(s, out[j]) {
 				return c.fail()
 			}
 		}
@@ -484,7 +484,7 @@ func stack(c *call) Value {
 		return c.fail()
 	}
 	for _, v := range list {
-		if t, ok := v.(*Tensor); !ok || !c.equal(t.Shape, first.Shape) {
+		if t, ok := v.(*Tensor); !ok || !c.requireSame(t.Shape, first.Shape) {
 			return c.fail()
 		}
 	}

@@ -49,10 +49,11 @@ func conv(n int) rule {
 			return c.fail()
 		}
 		channels := len(x.Shape) - n - 1
-		if !c.positive(x.Shape[channels]) { // without channels, the result's size is that of the input
+		if !c.requireEqual(x.Shape[channels], c.times(w.Shape[1], groups)) ||
+			!c.divides(sym.Const(int64(groups)), w.Shape[0]) {
 			return c.fail()
 		}
-		if !c.eq(x.Shape[channels], c.times(w.Shape[1], groups)) || !c.divides(sym.Const(int64(groups)), w.Shape[0]) {
+		if !c.positive(x.Shape[channels]) { // without channels, the result's size is that of the input
 			return c.fail()
 		}
 		out := append(append([]Size{}, x.Shape[:channels]...), w.Shape[0])
