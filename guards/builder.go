@@ -168,6 +168,13 @@ func equalsText(ref string, c Const) string {
 	return ref + " == " + text
 }
 
+// FloatCompare builds a FLOAT_COMPARE guard.
+func (b *GuardBuilder) FloatCompare(g Guard) error {
+	text := fmt.Sprintf("%s %s %s", b.ref(g), floatRels[g.Args.N], constText(g.Args.Obj))
+	return b.add(g, 1, negated(g.Args.Flag, text),
+		check{op: OpFloatCompare, flags: present(g.Args.Flag), a: literal(g.Args.Obj), b: number(g.Args.N)})
+}
+
 // ListLength builds a LIST_LENGTH guard, with a check of the type.
 func (b *GuardBuilder) ListLength(g Guard) error {
 	if err := b.typeID(g); err != nil {

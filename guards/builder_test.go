@@ -68,6 +68,14 @@ var kindCases = []kindCase{
 		return EqualsMatch(x, w.konst(intType, ""), w.konst(two, "2"))
 	},
 		[]string{"___check_type_id(x, 1000)", "x == 2"}, value(integer("2")), value(integer("3"))},
+	{"FLOAT_COMPARE", func(w *world, x Source) []Guard {
+		return one(FloatCompare(x, FloatGT, w.konst(&pyLit{floatType, "0.5"}, "0.5"), true))
+	},
+		[]string{"x > 0.5"}, value(&pyLit{floatType, "0.75"}), value(&pyLit{floatType, "0.5"})},
+	{"FLOAT_COMPARE that does not hold", func(w *world, x Source) []Guard {
+		return one(FloatCompare(x, FloatGT, w.konst(&pyLit{floatType, "0.5"}, "0.5"), false))
+	},
+		[]string{"not x > 0.5"}, value(&pyLit{floatType, "nan"}), value(&pyLit{floatType, "0.75"})},
 	{"EQUALS_MATCH of another type",
 		func(w *world, x Source) []Guard { return EqualsMatch(x, w.konst(intType, ""), w.konst(two, "2")) },
 		[]string{"___check_type_id(x, 1000)", "x == 2"}, value(two), value(&pyLit{floatType, "2"})},

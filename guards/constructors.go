@@ -136,6 +136,27 @@ func GradMode(enabled bool) Guard {
 	return process(CreateGradMode, "", Args{Flag: enabled})
 }
 
+// FloatRel is a comparison of two floats, with the number that CPython gives it.
+type FloatRel int
+
+// The comparisons.
+const (
+	FloatLT FloatRel = iota
+	FloatLE
+	FloatEQ
+	FloatNE
+	FloatGT
+	FloatGE
+)
+
+var floatRels = [...]string{"<", "<=", "==", "!=", ">", ">="}
+
+// FloatCompare holds when the value of src is a float for which the comparison with a finite float has the given
+// outcome. A comparison with NaN is false, so the outcome false is not the opposite comparison.
+func FloatCompare(src Source, rel FloatRel, bound Const, holds bool) Guard {
+	return on(src, CreateFloatCompare, floatRels[rel]+bound.Text, Args{N: int(rel), Obj: bound, Flag: holds})
+}
+
 // TensorMatch compares a tensor's metadata. Two guards on one place are merged.
 func TensorMatch(src Source, t *TensorArgs) Guard {
 	return on(src, CreateTensorMatch, "", Args{Tensor: t})

@@ -157,6 +157,9 @@ func (e *evaluation) holds(n *Node) bool {
 	case OpTypeHasAttr:
 		_, found, isType := e.h.TypeLookup(v, e.konst(n.A))
 		return isType && found == want
+	case OpFloatCompare:
+		holds, ok := e.floatHolds(v, e.konst(n.A), FloatRel(n.B))
+		return ok && holds == want
 	case OpLength:
 		length, ok := e.h.Length(v)
 		return ok && length == int(n.A)
@@ -197,6 +200,27 @@ func (e *evaluation) holds(n *Node) bool {
 		return e.sizes(e.p.Sizes[n.A : n.A+n.B])
 	}
 	return false
+}
+
+// floatHolds compares two floats. ok is false if v is no float.
+func (e *evaluation) floatHolds(v, bound Value, rel FloatRel) (holds, ok bool) {
+	x, ok := e.h.Float(v)
+	y, ok2 := e.h.Float(bound)
+	switch rel {
+	case FloatLT:
+		holds = x < y
+	case FloatLE:
+		holds = x <= y
+	case FloatEQ:
+		holds = x == y
+	case FloatNE:
+		holds = x != y
+	case FloatGT:
+		holds = x > y
+	case FloatGE:
+		holds = x >= y
+	}
+	return holds, ok && ok2
 }
 
 // same reports whether the values equal the items of a constant tuple.

@@ -40,5 +40,6 @@ type Heap interface {
 	Dim(v Value, property TensorProperty, dim int) (int64, bool)
 	Int(v Value) (int64, bool) // the value of an exact int that fits 64 bits
 	NewInt(n int64) Value
+	Float(v Value) (float64, bool) // the value of an exact float
 	Call(predicate, v Value) bool
 }

@@ -329,6 +329,15 @@ func (w *world) IsName(v, name Value) bool {
 	return ok && text(o.attrs["__name__"]) == text(name)
 }
 
+func (w *world) Float(v Value) (float64, bool) {
+	x, ok := v.(*pyLit)
+	if !ok || x.typ != floatType {
+		return 0, false
+	}
+	f, err := strconv.ParseFloat(x.text, 64)
+	return f, err == nil
+}
+
 func (w *world) Equal(a, b Value) bool {
 	if a == b {
 		return true

@@ -30,6 +30,7 @@ const (
 	OpNameMatch
 	OpHasAttr
 	OpTypeHasAttr
+	OpFloatCompare
 	OpLength
 	OpTupleIterLen
 	OpDictKeys
@@ -80,6 +81,7 @@ var opTable = [numOps]opInfo{
 	OpNameMatch:      {"NAME_MATCH", false, operandName, operandNone, "__name__ is %f, not %x"},
 	OpHasAttr:        {"HAS_ATTR", false, operandName, operandCache, "instance attribute %w of a %t object is %f, was %x"},
 	OpTypeHasAttr:    {"TYPE_HAS_ATTR", false, operandName, operandNone, "type attribute %w is %f, was %x"},
+	OpFloatCompare:   {"FLOAT_COMPARE", false, operandLiteral, operandInt, "found %f, wanted: %x"},
 	OpLength:         {"LENGTH", false, operandInt, operandNone, "length of a %t object is %f, not %x"},
 	OpTupleIterLen:   {"TUPLE_ITER_LEN", false, operandInt, operandNone, "the iterator has %f items left, not %x"},
 	OpDictKeys:       {"DICT_KEYS", false, operandLiteral, operandCache, "keys are %f, not %x"},
@@ -114,6 +116,7 @@ const (
 	CreateFunctionMatch
 	CreateBuiltinMatch
 	CreatePyModuleMatch
+	CreateFloatCompare
 	CreateListLength
 	CreateTupleIteratorLen
 	CreateDictKeys
@@ -151,6 +154,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateFunctionMatch:      {"FUNCTION_MATCH", 1, (*GuardBuilder).FunctionMatch},
 	CreateBuiltinMatch:       {"BUILTIN_MATCH", 1, (*GuardBuilder).BuiltinMatch},
 	CreatePyModuleMatch:      {"PYMODULE_MATCH", 1, (*GuardBuilder).PyModuleMatch},
+	CreateFloatCompare:       {"FLOAT_COMPARE", 2, (*GuardBuilder).FloatCompare},
 	CreateListLength:         {"LIST_LENGTH", 2, (*GuardBuilder).ListLength},
 	CreateTupleIteratorLen:   {"TUPLE_ITERATOR_LEN", 2, (*GuardBuilder).TupleIteratorLen},
 	CreateDictKeys:           {"DICT_KEYS", 5, (*GuardBuilder).DictKeys},
@@ -178,7 +182,7 @@ var kindTable = [numCreateFns]kindInfo{
 
 // Flags of a node.
 const (
-	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on
+	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true
 	FlagState    uint8 = 2 // TENSORS: torch's global state is compared too
 	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
 )

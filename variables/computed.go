@@ -26,6 +26,8 @@ type ComputedVariable struct {
 	limit int64
 	// cond is the condition on sizes that a bool computes, or nil.
 	cond *sym.Cond
+	// decided is the comparison that a bool computes, if a guard can check its outcome.
+	decided *floatCondition
 	// passed has the places of the floats passed to the frame from which the value is computed, if it is computed from
 	// such floats, ints passed to the frame, and constants alone.
 	passed []string
@@ -44,8 +46,12 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
-// Truth implements Truther. It breaks the graph, since the value is computed at run time.
+// Truth implements Truther. It breaks the graph, since the value is computed at run time, unless a guard can check the
+// outcome.
 func (v *ComputedVariable) Truth(tx Translator) (bool, error) {
+	if holds, ok := v.decide(tx); ok {
+		return holds, nil
+	}
 	v.looked(tx)
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "a " + py.TypeName(v.Type) +
 		" that each call computes", DataDependent: true}
@@ -250,6 +256,9 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 				e.CompareOp(op)
 				return nil
 			})
+			if err == nil {
+				v.decided = floatConditionOf(tx, op, a, b)
+			}
 			return v, true, err
 		}
 	}

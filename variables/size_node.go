@@ -36,6 +36,8 @@ type symbolic struct {
 	FixesOpaque       bool
 	// FloatLooks lists the places of floats that code has looked at without knowing their values.
 	FloatLooks []string
+	// floatConditions counts the comparisons of a float that guards check, by place.
+	floatConditions map[string]int
 }
 
 // Env returns the symbols, and the facts about them.

@@ -171,6 +171,26 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
     }
 }
 
+/* Compares two floats; op is one of Py_LT, ..., Py_GE. */
+static int
+compare_floats(double a, double b, int op)
+{
+    switch (op) {
+    case Py_LT:
+        return a < b;
+    case Py_LE:
+        return a <= b;
+    case Py_EQ:
+        return a == b;
+    case Py_NE:
+        return a != b;
+    case Py_GT:
+        return a > b;
+    default:
+        return a >= b;
+    }
+}
+
 /* Reports whether a check node holds. Covers all check nodes except PY_CHECK, TENSORS and SHAPE_ENV. */
 ONCE_PER_OPERATION int
 holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
@@ -194,6 +214,10 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return (attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
     case GD_OP_TYPE_HAS_ATTR:
         return PyType_Check(v) && (_PyType_Lookup((PyTypeObject *)v, e->consts[node->a]) != NULL) == PRESENT(node);
+    case GD_OP_FLOAT_COMPARE:
+        return PyFloat_CheckExact(v)
+               && compare_floats(PyFloat_AS_DOUBLE(v), PyFloat_AS_DOUBLE(e->consts[node->a]), (int)node->b)
+                      == PRESENT(node);
     case GD_OP_LENGTH:
         return gd_storage_length(v) == (Py_ssize_t)node->a;
     case GD_OP_TUPLE_ITER_LEN:

@@ -148,6 +148,8 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     case GD_OP_ID_MATCH:
     case GD_OP_EQUALS:
         return told_apart((both){gd_show_value(v), show_wanted(e, node->a)}, v, e->consts[node->a]);
+    case GD_OP_FLOAT_COMPARE:
+        return (both){gd_show_value(v), Py_NewRef(PyTuple_GET_ITEM(e->parts, e->node_parts[at]))};
     case GD_OP_OBJECT_MUTATION:
         return v != e->consts[node->a] ? (both){gd_show_value(v), show_wanted(e, node->a)}
                                        : (both){text_of("changed"), text_of("as it was made")};

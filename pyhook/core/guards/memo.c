@@ -406,6 +406,7 @@ watch_node(learner *l, const gd_guard_node *n)
     case GD_OP_DIFFERENT:
         return l->known[n->a] != UNKNOWN ? OBJECT : UNKNOWN;
     case GD_OP_EQUALS:
+    case GD_OP_FLOAT_COMPARE:
         return as_object(src == OBJECT && is_frozen(v, 0));
     case GD_OP_LENGTH:
         return watch_length(l, v);

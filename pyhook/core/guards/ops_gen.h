@@ -30,6 +30,7 @@
     X(NAME_MATCH, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "__name__ is %f, not %x") \
     X(HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_CACHE, "instance attribute %w of a %t object is %f, was %x") \
     X(TYPE_HAS_ATTR, 0, GD_OPERAND_NAME, GD_OPERAND_NONE, "type attribute %w is %f, was %x") \
+    X(FLOAT_COMPARE, 0, GD_OPERAND_LITERAL, GD_OPERAND_INT, "found %f, wanted: %x") \
     X(LENGTH, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "length of a %t object is %f, not %x") \
     X(TUPLE_ITER_LEN, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has %f items left, not %x") \
     X(DICT_KEYS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "keys are %f, not %x") \
@@ -78,27 +79,28 @@ enum {
     GD_OP_NAME_MATCH = 23,
     GD_OP_HAS_ATTR = 24,
     GD_OP_TYPE_HAS_ATTR = 25,
-    GD_OP_LENGTH = 26,
-    GD_OP_TUPLE_ITER_LEN = 27,
-    GD_OP_DICT_KEYS = 28,
-    GD_OP_DICT_CONTAINS = 29,
-    GD_OP_PARAM_NAMES = 30,
-    GD_OP_OBJECT_MUTATION = 31,
-    GD_OP_GRAD_MODE = 32,
-    GD_OP_CELL_EMPTY = 33,
-    GD_OP_QUIET = 34,
-    GD_OP_QUIET_NAME = 35,
-    GD_OP_QUIET_KEY = 36,
-    GD_OP_QUIET_SLOT = 37,
-    GD_OP_QUIET_INDEX = 38,
-    GD_OP_SAME = 39,
-    GD_OP_DIFFERENT = 40,
-    GD_OP_PY_CHECK = 41,
-    GD_OP_TENSORS = 42,
-    GD_OP_TENSOR_SIZE = 43,
-    GD_OP_TENSOR_STRIDE = 44,
-    GD_OP_SHAPE_ENV = 45,
-    GD_OP_COUNT = 46
+    GD_OP_FLOAT_COMPARE = 26,
+    GD_OP_LENGTH = 27,
+    GD_OP_TUPLE_ITER_LEN = 28,
+    GD_OP_DICT_KEYS = 29,
+    GD_OP_DICT_CONTAINS = 30,
+    GD_OP_PARAM_NAMES = 31,
+    GD_OP_OBJECT_MUTATION = 32,
+    GD_OP_GRAD_MODE = 33,
+    GD_OP_CELL_EMPTY = 34,
+    GD_OP_QUIET = 35,
+    GD_OP_QUIET_NAME = 36,
+    GD_OP_QUIET_KEY = 37,
+    GD_OP_QUIET_SLOT = 38,
+    GD_OP_QUIET_INDEX = 39,
+    GD_OP_SAME = 40,
+    GD_OP_DIFFERENT = 41,
+    GD_OP_PY_CHECK = 42,
+    GD_OP_TENSORS = 43,
+    GD_OP_TENSOR_SIZE = 44,
+    GD_OP_TENSOR_STRIDE = 45,
+    GD_OP_SHAPE_ENV = 46,
+    GD_OP_COUNT = 47
 };
 
 /* Classes of operands; see guards/kinds.table. */
@@ -121,7 +123,7 @@ enum {
 
 /* Flags of a node. */
 enum {
-    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on */
+    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true */
     GD_FLAG_PRESENT = 1,
     /* TENSORS: torch's global state is compared too */
     GD_FLAG_STATE = 2,

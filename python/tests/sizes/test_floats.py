@@ -92,3 +92,59 @@ def test_functions_of_math_are_not_builtins_of_the_same_name() -> None:
 
     for s in (3, 2.5):
         assert bits(godynamo.optimize(f)(torch.ones(2), s)) == bits(f(torch.ones(2), s))
+
+
+BRANCHES = {
+    "above": lambda x, s: x * s if s > 0.1 else x - s,
+    "a constant on the left": lambda x, s: x * s if 0.1 < s else x - s,
+    "between": lambda x, s: x * s if 0.0 <= s <= 1 else x - s,
+    "an int": lambda x, s: x * s if s >= 1 else x - s,
+    "equal": lambda x, s: x * s if s == 0.25 else x - s,
+    "unequal": lambda x, s: x * s if s != 0 else x,
+    "truth": lambda x, s: x * s if s else x,
+    "not": lambda x, s: x if not s else x / s,
+    "minimum": lambda x, s: x * min(s, 0.5),
+    "maximum": lambda x, s: x * max(0.5, s),
+}
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
+@pytest.mark.parametrize("name", BRANCHES)
+def test_a_branch_on_a_float_is_a_condition(name, backend) -> None:
+    calls = [(torch.ones(3), s) for s in [0.5, 0.3, 0.2, 0.25, 0.7, 2.0, 3.0, -1.0, 0.0, -0.0, math.nan, math.inf, 0.05]]
+    optimized = assert_serves(BRANCHES[name], calls, 5, backend=backend)
+    texts = [text for e in entries(optimized) for text in e.parts]
+    assert any(text.startswith(("s ", "not s ")) for text in texts)
+
+
+def test_the_reason_of_a_branch_on_a_float() -> None:
+    def f(x, s):
+        return x * s if s > 0.1 else x - s
+
+    optimized = godynamo.optimize(f)
+    for s in (0.5, 0.3, 0.4):
+        optimized(torch.ones(3), s)
+    parts = {p for e in entries(optimized) for p in e.parts}
+    assert "s > 0.1" in parts
+    (info,) = [e for e in godynamo.cache_entries(optimized) if "s > 0.1" in e.parts]
+    assert info.valid
+
+
+def test_a_dropout_rate_that_varies() -> None:
+    def f(x, p):
+        return torch.nn.functional.dropout(x, p, training=False) * (1 - p)
+
+    assert_serves(f, [(torch.ones(3), p) for p in (0.1, 0.2, 0.3, 0.4, 0.5)], 2)
+
+
+def test_too_many_conditions_on_a_float_make_it_a_constant() -> None:
+    def f(x, s):
+        found = 0
+        for k in range(50):
+            if s > k:
+                found += 1
+        return x * found
+
+    calls = [(torch.ones(3), s) for s in (0.5, 0.25, 1.5, 2.5)]
+    optimized = assert_serves(f, calls, 4)
+    assert any("s == " in text for e in entries(optimized) for text in e.parts)
