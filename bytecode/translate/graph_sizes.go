@@ -20,7 +20,8 @@ type sizeSession struct {
 	// off is set once the rules hold no longer, because a mode was switched or an operation may have changed a tensor's
 	// sizes in place.
 	off     bool
-	done    int // number of graph nodes processed so far
+	done    int                    // number of graph nodes processed so far
+	asked   map[*fxgraph.Node]bool // operations for which torch's symbolic shapes have been asked
 	values  map[*fxgraph.Node]shapes.Value
 	given   map[*fxgraph.Node]*shapes.Tensor // of nodes without a rule
 	known   map[py.Object]shapes.Value       // values of constants whose conversion calls Python
@@ -49,7 +50,7 @@ func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
 // Sizes implements variables.Output.
 func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta, bool) {
 	o.world.Asked.Sizes++
-	v, ok := o.byRule(t.Node).(*shapes.Tensor)
+	v, ok := o.tensorSizes(t.Node)
 	if !ok {
 		return nil, false
 	}

@@ -16,9 +16,14 @@ func (c *call) fresh(most Size) Size {
 		c.bad = true
 		return Size{}
 	}
-	s := c.Env.NewSymbol(sym.Info{Name: fmt.Sprintf("u%d", c.Env.Len()), Lo: 0, Hi: math.MaxInt64})
+	s := Fresh(c.Context)
 	c.Env.Assume(c.Env.Le(s, most))
 	return s
+}
+
+// Fresh returns a new symbol for a size that is read at run time.
+func Fresh(x Context) Size {
+	return x.Env.NewSymbol(sym.Info{Name: fmt.Sprintf("u%d", x.Env.Len()), Lo: 0, Hi: math.MaxInt64})
 }
 
 // nonzero is the rule of torch.nonzero, as one tensor or, with as_tuple=True, as one vector for each dimension.

@@ -111,7 +111,7 @@ BRANCHES = {
 @pytest.mark.parametrize("backend", ["eager", lambda gm, inputs: gm.forward])
 @pytest.mark.parametrize("name", BRANCHES)
 def test_a_branch_on_a_float_is_a_condition(name, backend) -> None:
-    calls = [(torch.ones(3), s) for s in [0.5, 0.3, 0.2, 0.25, 0.7, 2.0, 3.0, -1.0, 0.0, -0.0, math.nan, math.inf, 0.05]]
+    calls = [(torch.ones(3), s) for s in [0.5, 0.3, 0.2, 0.25, 2.0, 3.0, -1.0, 0.0, -0.0, math.nan, math.inf]]
     optimized = assert_serves(BRANCHES[name], calls, 5, backend=backend)
     texts = [text for e in entries(optimized) for text in e.parts]
     assert any(text.startswith(("s ", "not s ")) for text in texts)
