@@ -229,7 +229,8 @@ def as_arguments(x):
 
 @pytest.mark.parametrize("fn", [other_kinds_of_tensors, without_dimensions, as_arguments], ids=lambda f: f.__name__)
 def test_types_are_those_of_python_numbers(fn):
-    compare(lambda: fn, {"other_kinds_of_tensors": 1, "without_dimensions": 2, "as_arguments": 1}[fn.__name__])
+    # The counting backend returns graphs unchanged. Once it has done so, graphs take numbers, here for x**r.
+    compare(lambda: fn, {"other_kinds_of_tensors": 1, "without_dimensions": 2, "as_arguments": 2}[fn.__name__])
     counted = _C.counters()["translations"]
     ours = godynamo.optimize(fn)
     ours(*CALLS[0]())
