@@ -173,9 +173,7 @@ def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
     from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    mode = FakeTensorMode(
-        shape_env=ShapeEnv(**_SETTINGS), allow_non_fake_inputs=True
-    )
+    mode = FakeTensorMode(shape_env=ShapeEnv(**_SETTINGS), allow_non_fake_inputs=True)
     fakes = [mode.from_tensor(x, static_shapes=True) for x in example_inputs]
     with tracing(TracingContext(mode)):
         yield
