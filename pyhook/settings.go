@@ -64,6 +64,9 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		return nil, err
 	}
 	out.SymbolicSizes = out.SymbolicSizes && !full
+	if out.Dynamic && !out.FixesSizes && !out.TakesApart {
+		out.AnySize = true // until the backend returns something other than the graph
+	}
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")
 	out.BreakAtNumbers = !flag(config, "capture_scalar_outputs")
 	out.MaxSteps, out.InlineDepth = 200_000, 100

@@ -329,3 +329,15 @@ def test_a_transformer_layer_is_translated_once_for_all_lengths() -> None:
     layer = torch.nn.TransformerEncoderLayer(16, 4, 32, dropout=0.0, batch_first=True)
     calls = [(torch.randn(batch, length, 16),) for batch, length in ((2, 5), (3, 9), (4, 4))]
     assert_serves(lambda x: layer(x), calls, 1)
+
+
+def test_dynamic_true_gives_the_first_graph_ints() -> None:
+    def f(x, y, k, scale):
+        return (x[:k] * scale).reshape(-1, y.shape[0]) + y
+
+    graphs = Graphs()
+    optimized = godynamo.optimize(f, backend=graphs, dynamic=True)
+    for n in (2, 3, 4, 5):
+        args = torch.randn(2 * n, n), torch.randn(n), n, n / 2
+        assert_same(optimized(*args), f(*args))
+    assert len(entries(optimized)) == graphs.count == 1
