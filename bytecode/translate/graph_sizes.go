@@ -113,8 +113,10 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
 		return shapes.Unknown{} // a list, unlike a tuple, is an advanced index
 	}
-	if list, ok := args[0].(shapes.List); ok && n.Target.Text == "builtins.getattr" {
-		return o.field(n.Args[0], list, args[1])
+	if n.Target.Text == "builtins.getattr" {
+		if list, ok := args[0].(shapes.List); ok {
+			return o.field(n.Args[0], list, args[1])
+		}
 	}
 	rule := shapes.Function
 	if n.Op == fxgraph.CallMethod {

@@ -111,3 +111,14 @@ def test_sizes_that_an_operation_requires_to_be_equal_are_facts() -> None:
         optimized(torch.arange(4.0), torch.ones(4, 2))
     assert_no_internal_errors()
     assert len(entries(optimized)) == 1
+
+
+def test_operations_whose_operands_are_all_keywords() -> None:
+    def f(n):
+        k = torch.linspace(start=0, end=n - 1, steps=n)
+        return k.shape[0], torch.full(size=(n, 2), fill_value=1.0).shape, torch.stack(tensors=[k, k], dim=0).shape
+
+    optimized = godynamo.optimize(f)
+    for n in (2, 3, 4, 5):
+        assert optimized(n) == f(n)
+    assert_no_internal_errors()
