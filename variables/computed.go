@@ -479,6 +479,9 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 
 // tensorOf returns the graph input that represents a computed number.
 func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
+	if tx.Output().AfterGraph(x) {
+		return nil, unsupported(exc.CallUnsupported, "a number computed from results of the graph, as its operand")
+	}
 	fn, example, err := computedModule(tx, "as_tensor", x.Type)
 	if err != nil {
 		return nil, err

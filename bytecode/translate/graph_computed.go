@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
@@ -24,6 +26,7 @@ type computedValues struct {
 	tensors    map[*fxgraph.Node]*variables.Slot // inputs of a whole graph
 	examples   map[*fxgraph.Node]py.Object
 	generators []variables.VariableTracker // the frame's random generators from which numbers were drawn
+	late       map[*variables.Slot]bool    // values computed after a whole graph, from its results
 	handler    func() error                // writes the handler that restores the generators
 }
 
@@ -61,9 +64,30 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 		tx.World().Effects++
 		o.drawsFrom(operands[0])
 	}
-	e := o.here(&event{emit: emit, slot: o.newSlot(), early: true, draws: draws})
+	late := slices.ContainsFunc(operands, o.AfterGraph)
+	if late && draws {
+		return nil, exc.Break(exc.CallUnsupported, "random numbers that depend on results of the graph")
+	}
+	e := o.here(&event{emit: emit, slot: o.newSlot(), early: !late, draws: draws})
 	o.events = append(o.events, e)
+	if late {
+		if o.computed.late == nil {
+			o.computed.late = map[*variables.Slot]bool{}
+		}
+		o.computed.late[e.slot] = true
+	}
 	return e.slot, nil
+}
+
+// AfterGraph implements variables.Output.
+func (o *OutputGraph) AfterGraph(v variables.VariableTracker) bool {
+	if o.backend.Inline() {
+		return false
+	}
+	if x, ok := v.(*variables.SymNodeVariable); ok && x.Settled(o.world) == nil {
+		return x.Node != nil || o.computedInGraph(x.Size)
+	}
+	return o.computed.late[variables.SlotOf(v)]
 }
 
 // readyAtStart reports whether a value exists before any of the frame's code runs.
@@ -116,7 +140,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	if !ok {
 		return nil, nil
 	}
-	if !o.TakesNumbers() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) {
+	if !o.TakesNumbers() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) || o.AfterGraph(x) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of %s", operation, variables.Describe(tx, x))
 	}
 	if n := o.computed.nodeOf[x]; n != nil {

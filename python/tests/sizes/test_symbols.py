@@ -341,3 +341,22 @@ def test_dynamic_true_gives_the_first_graph_ints() -> None:
         args = torch.randn(2 * n, n), torch.randn(n), n, n / 2
         assert_same(optimized(*args), f(*args))
     assert len(entries(optimized)) == graphs.count == 1
+
+
+@pytest.mark.parametrize("backend", ["eager", Graphs()])
+def test_floats_computed_from_numbers_of_the_data(backend) -> None:
+    """In a whole graph, such a float exists after the graph only: it is no operand, and is not computed before it."""
+
+    def f(t):
+        half = int(t.sum()) / 2
+        return f"{half:.3f}", half * 3.0, t * 2
+
+    def operand(t):
+        half = int(t.sum()) / 2
+        return t * half, t + 1 if half > 2 else t
+
+    for g in (f, operand):
+        optimized = godynamo.optimize(g, backend=backend)
+        for n in (3, 4, 5):
+            assert_same(optimized(torch.arange(n)), g(torch.arange(n)))
+    assert_no_internal_errors()
