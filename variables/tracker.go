@@ -320,8 +320,8 @@ type Output interface {
 	// NodeResult returns what _translator/fake.Session.result returns for a node that calls the user's function.
 	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// Compute records code that computes a plain value at run time. For a whole-graph backend, the code runs before
-	// the graph, unless an operand is AfterGraph. operands are constants, values passed to the frame and other computed values. If draws is true, the
-	// code draws random numbers from the first operand.
+	// the graph, unless an operand is AfterGraph. operands are constants, values passed to the frame and other
+	// computed values. If draws is true, the code draws random numbers from the first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// AfterGraph reports whether a value is computed from results of a whole graph, so that it is no input of it.
 	AfterGraph(v VariableTracker) bool
