@@ -35,7 +35,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], call: int, filename: str
         except Exception as error:
             result["exception"] = (plain.error(error, {}), frames_in(error, filename))
     result["output"] = text_of(out.getvalue())
-    result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
+    result["effects"] = [plain(args), plain(ns["LOG"]), plain(ns["COUNT"])]
     return result
 
 
