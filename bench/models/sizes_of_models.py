@@ -31,6 +31,7 @@ import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sizes"))
 
+from child import tensors  # noqa: E402
 from godynamo._tools.bench import same, zoo  # noqa: E402
 from sizes_child import Engine  # noqa: E402
 
@@ -147,23 +148,12 @@ def names() -> list[str]:
 # ---- a child ---------------------------------------------------------------------------------------------------------
 
 
-def flat(value: Any) -> list[torch.Tensor]:
-    """Return all tensors of an output, in order."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    if isinstance(value, dict):
-        value = list(value.values())
-    if isinstance(value, (list, tuple)):
-        return [t for item in value for t in flat(item)]
-    return flat(vars(value)) if type(value).__module__.startswith(("transformers", "timm")) else []
-
-
 def results(module: Any, calls: list[Call], after: Callable[[], Any] = lambda: None) -> tuple[list[Any], list[Any]]:
     """Make all calls; return their outputs and what ``after`` returned after each."""
     out, told = [], []
     for args, kwargs in calls:
         torch.manual_seed(5)
-        out.append([t.clone() for t in flat(module(*args, **kwargs))])
+        out.append([t.clone() for t in tensors(module(*args, **kwargs))])
         told.append(after())
     return out, told
 

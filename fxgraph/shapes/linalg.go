@@ -336,8 +336,13 @@ func kron(c *call) Value {
 // crossProduct is the rule of torch.linalg.cross.
 func crossProduct(c *call) Value {
 	c.only(2)
-	a, b := c.tensor(0, "input"), c.tensor(1, "other")
 	c.integer(-1, "dim", -1)
+	return c.crossed()
+}
+
+// crossed returns the result of a cross product of the first two operands.
+func (c *call) crossed() Value {
+	a, b := c.tensor(0, "input"), c.tensor(1, "other")
 	c.oneDtype(a, b)
 	if len(a.Shape) != len(b.Shape) {
 		return c.fail()
@@ -495,13 +500,8 @@ func inner(c *call) Value {
 // crossOld is the rule of torch.cross, whose dimension may be absent.
 func crossOld(c *call) Value {
 	c.only(3)
-	a, b := c.tensor(0, "input"), c.tensor(1, "other")
 	c.at(2, "dim")
-	c.oneDtype(a, b)
-	if len(a.Shape) != len(b.Shape) {
-		return c.fail()
-	}
-	return c.pointwise(a.Dtype, a, b)
+	return c.crossed()
 }
 
 // chain is the rule of torch.linalg.multi_dot. The first and the last operand may be vectors.

@@ -20,21 +20,28 @@ func (c *call) windows(size, kernel Size, stride, padding, dilation int, ceil bo
 	return n
 }
 
+// convolved returns the input and the weight of a convolution, and checks them together with the bias.
+func (c *call) convolved() (x, w *Tensor) {
+	x, w = c.tensor(0, "input"), c.tensor(1, "weight")
+	tensors := []*Tensor{x, w}
+	if b := c.at(2, "bias"); !none(b) {
+		t, ok := b.(*Tensor)
+		if !ok {
+			c.bad = true
+			return x, w
+		}
+		tensors = append(tensors, t)
+	}
+	c.oneDtype(tensors...)
+	c.oneDevice(tensors...)
+	return x, w
+}
+
 // conv is the rule of a convolution over n dimensions.
 func conv(n int) rule {
 	return func(c *call) Value {
 		c.only(7)
-		x, w := c.tensor(0, "input"), c.tensor(1, "weight")
-		tensors := []*Tensor{x, w}
-		if b := c.at(2, "bias"); !none(b) {
-			t, ok := b.(*Tensor)
-			if !ok {
-				return c.fail()
-			}
-			tensors = append(tensors, t)
-		}
-		c.oneDtype(tensors...)
-		c.oneDevice(tensors...)
+		x, w := c.convolved()
 		stride, padding := c.pair(c.at(3, "stride"), n, 1), make([]int, n)
 		same := false
 		switch v := c.at(4, "padding").(type) {

@@ -8,17 +8,7 @@ import "github.com/godynamo/godynamo/fxgraph/sym"
 func convTranspose(n int) rule {
 	return func(c *call) Value {
 		c.only(8)
-		x, w := c.tensor(0, "input"), c.tensor(1, "weight")
-		tensors := []*Tensor{x, w}
-		if b := c.at(2, "bias"); !none(b) {
-			t, ok := b.(*Tensor)
-			if !ok {
-				return c.fail()
-			}
-			tensors = append(tensors, t)
-		}
-		c.oneDtype(tensors...)
-		c.oneDevice(tensors...)
+		x, w := c.convolved()
 		stride, padding := c.pair(c.at(3, "stride"), n, 1), c.pair(c.at(4, "padding"), n, 0)
 		more, groups := c.pair(c.at(5, "output_padding"), n, 0), c.integer(6, "groups", 1)
 		dilation := c.pair(c.at(7, "dilation"), n, 1)

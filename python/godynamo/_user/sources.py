@@ -111,7 +111,8 @@ def of_user(dynamic_shapes: Any, target: Any) -> Any:
         dynamic_shapes = dynamic_spec._resolve_dynamic_shapes(target, dynamic_shapes)
     spec = dynamic_spec._coerce_to_shapes_spec(dynamic_shapes)
     if spec is not None and spec.assumptions:
-        raise NotImplementedError("compile(): assumptions of dynamic_shapes")
+        # They are conditions on several sizes, and a rule here is about one size; say them with torch._check.
+        raise NotImplementedError("compile(): assumptions of dynamic_shapes; use torch._check in the function")
     for leaf in _leaves(spec._params) if spec is not None and spec._params is not None else ():
         _leaf_rule(leaf, 0, "")
     return spec
@@ -207,4 +208,5 @@ def _leaf_rule(spec: Any, value: int, place: str) -> Rule:
         if place and spec is not None and spec != value:
             raise _violated(f"{place} is {value}, not {spec}")
         return STATIC, None, None, ""
+    # A rule is about one size, and this size is an expression of others.
     raise NotImplementedError(f"compile(): {spec!r} in dynamic_shapes, a size that is computed from others")
