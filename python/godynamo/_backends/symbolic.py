@@ -31,7 +31,7 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "max": torch.sym_max,
     "min": torch.sym_min,
 }
-#: Arguments of ShapeEnv: sizes that are not symbols of ours are constants, and no size or number may depend on data.
+#: Arguments of ShapeEnv. Only our symbols may change, and operations whose sizes depend on data raise.
 _SETTINGS: dict[str, Any] = {
     "duck_shape": False,
     "assume_static_by_default": True,
