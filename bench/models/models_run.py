@@ -36,7 +36,7 @@ from godynamo._tools.bench import zoo  # noqa: E402
 
 def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Run a child; return its result, or the reason why there is none."""
-    child = ["sizes_of_models.py", name] if options.sizes else ["child.py", name, str(options.rounds)]
+    child = ["sizes_of_models.py", name] if options.sizes else ["models_child.py", name, str(options.rounds)]
     command = [sys.executable, str(HERE / child[0]), *child[1:]]
     if options.no_torch_compile:
         command.append("--no-torch-compile")

@@ -259,6 +259,24 @@ func TestFilesHaveOneTopic(t *testing.T) {
 	}
 }
 
+// Folders of scripts and tests are put on sys.path, where a module's name must be unique: pytest imports all test modules
+// into one process, and the first module of a name is taken for each later import of that name.
+func TestModulesOutsidePackagesHaveOneNameEach(t *testing.T) {
+	places := map[string][]string{}
+	for _, file := range sources(t, ".py") {
+		top, _, _ := strings.Cut(file, "/")
+		_, err := os.Stat(filepath.Join(root, path.Dir(file), "__init__.py"))
+		onPath := slices.Contains([]string{"bench", "build_backend", "scripts"}, top) || strings.HasPrefix(file, "python/tests/")
+		if onPath && err != nil && path.Base(file) != "conftest.py" {
+			places[path.Base(file)] = append(places[path.Base(file)], file)
+		}
+	}
+	require.Greater(t, len(places), 200)
+	for _, files := range places {
+		assert.Len(t, files, 1, "import finds only one of %s", strings.Join(files, ", "))
+	}
+}
+
 // tables are files with functions that only fill tables. These functions may be long.
 var tables = []string{"bytecode/translate/handlers.go", "fxgraph/shapes/table.go", "variables/torch_calls.go"}
 

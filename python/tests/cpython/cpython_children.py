@@ -53,7 +53,8 @@ def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: f
     """Run the remaining tests in one child; return how it died, or "" if it finished."""
     results, skip, log = folder / "results.jsonl", folder / "skip.json", folder / "log.txt"
     skip.write_text(json.dumps(list(run.tests)))
-    command = [sys.executable, "-X", "faulthandler", str(HERE / "child.py"), name, str(results), "--skip", str(skip)]
+    command = [sys.executable, "-X", "faulthandler", str(HERE / "cpython_child.py"), name, str(results)]
+    command += ["--skip", str(skip)]
     command += ["--godynamo"] if godynamo else []
     command += ["--only", only] if only else []
     extra = [p for p in [os.environ.get("PYTHONPATH")] if p]

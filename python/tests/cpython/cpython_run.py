@@ -38,8 +38,8 @@ test_iter test_itertools test_operator test_keywordonlyarg test_positional_only_
 
 
 def plain_run(name: str, timeout: float) -> FileRun:
-    """Return the plain run of a whole file; it is cached in build/ for this Python and this child.py."""
-    key = hashlib.sha256((HERE / "child.py").read_bytes() + platform.python_version().encode()).hexdigest()[:12]
+    """Return the plain run of a whole file; it is cached in build/ for this Python and this cpython_child.py."""
+    key = hashlib.sha256((HERE / "cpython_child.py").read_bytes() + platform.python_version().encode()).hexdigest()[:12]
     kept = ROOT / "build" / "cpython" / f"{name}-{key}.json"
     if kept.exists():
         data = json.loads(kept.read_text())

@@ -1,6 +1,6 @@
 """Runs one of CPython's own test files, with or without godynamo, and writes each result as soon as it is known.
 
-    child.py NAME RESULTS [--godynamo] [--skip FILE] [--only PATTERN]
+    cpython_child.py NAME RESULTS [--godynamo] [--skip FILE] [--only PATTERN]
 
 RESULTS gets one JSON line when a test starts and one when it ends, so that after a crash the last line names the test.
 A complete run ends with a line of counters. With ``--godynamo`` the eval-frame hook serves and transforms every Python

@@ -1,6 +1,6 @@
 """Runs one model of the zoo in a separate process and prints one JSON object.
 
-    child.py NAME ROUNDS [--no-torch-compile] [--backend NAME]
+    models_child.py NAME ROUNDS [--no-torch-compile] [--backend NAME]
 
 A model is right if its outputs, gradients, buffers and the next random numbers equal those of eager mode bit by bit, in
 evaluation and in training, on the first and on later calls. If eager's backward raises, ours must raise the same
