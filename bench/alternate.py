@@ -1,9 +1,9 @@
 """Compares two built checkouts in alternating processes: `bench/alternate.py OLD NEW [--rounds N]`.
 
-Each process prints one line: for four functions the time of an eager call in µs, and how much longer an optimized call
-takes. Both are the best of 60 rounds of 400 calls. The functions are (a + b).relu() * 2 without a break, one with one
-break, one with a branch on a tensor, and one with five breaks. Alternating is necessary because two runs of
-`make bench` differ by more than most changes do.
+Each process prints one line. For functions of different kinds: the time of an eager call in µs, and how much longer an
+optimized call takes, each the best of 60 rounds of 400 calls. Then, in ms: the first call of a function of 600
+operations and of a model of 24 equal layers, each the best of three, and the import. Alternating is necessary because
+two runs of `make bench` differ by more than most changes do.
 """
 
 from __future__ import annotations
@@ -15,8 +15,12 @@ import sys
 from pathlib import Path
 
 CHILD = """
-import sys, timeit, torch, godynamo
+import sys, time, timeit, torch
+start = time.perf_counter(); import godynamo; imported = time.perf_counter() - start
 torch.set_num_threads(1)
+from torch import nn
+def identity(a, b): return a
+def relu(a, b): return torch.relu(a)
 def plain(a, b): return (a + b).relu() * 2
 def breaks(a, b):
     godynamo.graph_break()
@@ -28,15 +32,44 @@ def five(a, b):
     a = a + 1
     for i in range(5): godynamo.graph_break()
     return a
+class MLP(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(10, 16), nn.Linear(16, 4)
+    def forward(self, a, b): return self.second(torch.relu(self.first(a)))
+mlp = MLP().requires_grad_(False)
 x, y = torch.randn(10).abs(), torch.randn(10)
 cells = []
-for f in (plain, breaks, branches, five):
+for name, f in (*((f.__name__, f) for f in (identity, relu, plain, breaks, branches, five)), ("mlp", mlp)):
     g, best = godynamo.optimize(f), [1.0, 1.0]
     for _ in range(20): g(x, y)
     for _ in range(60):
         for i, call in enumerate((f, g)):
             best[i] = min(best[i], timeit.timeit(lambda: call(x, y), number=400) / 400)
-    cells.append(f"{f.__name__} {best[0] * 1e6:.3f} {(best[1] - best[0]) * 1e6:+.3f}")
+    cells.append(f"{name} {best[0] * 1e6:.3f} {(best[1] - best[0]) * 1e6:+.3f}")
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.down = nn.LayerNorm(16), nn.Linear(16, 32), nn.Linear(32, 16)
+    def forward(self, a): return a + self.down(torch.relu(self.up(self.norm(a))))
+def first(make, a):
+    taken = []
+    for i in range(4):  # the first one imports what capturing needs
+        g = make(i)
+        start = time.perf_counter()
+        g(a)
+        taken.append(time.perf_counter() - start)
+    return min(taken[1:]) * 1e3
+def many(i):
+    space = {}
+    lines = "".join(f"    a = a {'+*-'[n % 3]} {n % 7 + 1.5}\\n" for n in range(600))
+    exec(f"def f(a):\\n    {i}\\n{lines}    return a", space)
+    return godynamo.optimize(space["f"], backend="eager")
+with torch.no_grad():
+    cells.append(f"600 operations {first(many, x):.2f} ms")
+    layers = lambda i: godynamo.optimize(nn.Sequential(*(Layer() for _ in range(24))).eval(), backend="eager")
+    cells.append(f"24 layers {first(layers, torch.randn(2, 16)):.2f} ms")
+cells.append(f"import {imported * 1e3:.1f} ms")
 print(f"{sys.argv[1]:30}", "  ".join(cells))
 """
 
