@@ -31,8 +31,8 @@ import torch  # noqa: E402
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sizes"))
 
-from models_child import tensors  # noqa: E402
 from godynamo._tools.bench import same, zoo  # noqa: E402
+from models_child import tensors  # noqa: E402
 from sizes_child import Engine  # noqa: E402
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
