@@ -267,8 +267,9 @@ func (e *evaluation) sizes(steps []SizeStep) bool {
 		case sizeLoadStride:
 			value, ok = e.h.Dim(e.regs[step.Reg], TensorStride, int(step.Dim))
 		default:
-			value, ok = step.Op.apply(stack[n-2], stack[n-1])
-			stack = stack[:n-2]
+			n -= step.Op.arity()
+			value, ok = step.Op.apply(stack[n], stack[len(stack)-1])
+			stack = stack[:n]
 		}
 		if !ok {
 			return false

@@ -13,12 +13,14 @@ type SizeOp uint8
 // SizeRel is the relation of a condition on sizes: a row of kinds.table.
 type SizeRel uint8
 
-// SizeInst is one operation of a SizeCond.
+// SizeInst is one operation of a SizeCond. A float is stored as the int64 of its bits.
 type SizeInst struct {
 	Op   SizeOp
-	N    int64  // SizeConst: the constant
+	N    int64  // SizeConst: the constant, or the bits of a float
 	Src  Source // SizeLoad: the place of the size or int
 	Hint int64  // SizeLoad: the value in the translated call
+	// Float says that a SizeConst is a float.
+	Float bool
 }
 
 // SizeCond is a condition on sizes, strides and ints. Left and Right are postfix programs over int64. // and %
@@ -110,8 +112,11 @@ func (s SizeStep) relation() (SizeRel, bool) {
 
 // arity returns the number of values that the operation takes from the stack.
 func (o SizeOp) arity() int {
-	if o < SizeAdd {
+	switch {
+	case o < SizeAdd:
 		return 0
+	case o >= SizeFloat:
+		return 1
 	}
 	return 2
 }
@@ -151,7 +156,7 @@ func (o SizeOp) apply(a, b int64) (int64, bool) {
 	case SizeMin:
 		return min(a, b), true
 	}
-	return 0, false
+	return o.applyFloat(a, b)
 }
 
 // holds reports whether a and b are in the relation.

@@ -186,6 +186,14 @@ func reference(side []SizeInst, value func(Source) *big.Int) *big.Int {
 			v = big.NewInt(inst.N)
 		case SizeLoad:
 			v = value(inst.Src)
+		case SizeFloat, SizeSqrt, SizeFloor, SizeCeil, SizeTrunc, SizeRound, SizeFloatAdd, SizeFloatSub, SizeFloatMul,
+			SizeFloatDiv, SizeFloatMax, SizeFloatMin, SizeFloatLT, SizeFloatLE, SizeFloatEQ:
+			n := len(stack) - inst.Op.arity() // Python computes the text's floats itself
+			r, ok := inst.Op.applyFloat(stack[n].Int64(), stack[len(stack)-1].Int64())
+			if !ok {
+				return nil
+			}
+			stack, v = stack[:n], big.NewInt(r)
 		default:
 			a, b, r := stack[len(stack)-2], stack[len(stack)-1], new(big.Int)
 			stack = stack[:len(stack)-2]
@@ -273,7 +281,44 @@ func randomCondition(rng *rand.Rand) *SizeCond {
 }
 
 var stepNames = [...]string{"CONST", "INT", "SIZE", "STRIDE", "ADD", "SUB", "MUL", "FLOORDIV", "MOD", "MAX", "MIN",
-	"EQ", "NE", "GE", "GT", "LE", "LT"}
+	"FADD", "FSUB", "FMUL", "FDIV", "FMAX", "FMIN", "FLT", "FLE", "FEQ", "FLOAT", "SQRT", "FLOOR", "CEIL", "TRUNC",
+	"ROUND", "EQ", "NE", "GE", "GT", "LE", "LT"}
+
+// randomFloat returns a float computed from the sizes.
+func randomFloat(rng *rand.Rand, depth int) []SizeInst {
+	if depth == 0 && rng.IntN(3) == 0 {
+		f := []float64{0, 0.5, 3, 96, 1e300, -1.5, 1.0 / 3, 1e17}[rng.IntN(8)]
+		return []SizeInst{{Op: SizeConst, N: int64(math.Float64bits(f)), Float: true}}
+	}
+	if depth == 0 {
+		k := rng.IntN(2)
+		s := load(NewLocalSource([]string{"a", "b"}[k], 2+k), 2)
+		if rng.IntN(3) > 0 {
+			s = load(NewTensorPropertySource(localX, TensorProperty(rng.IntN(2)), rng.IntN(5)), 2)
+		}
+		return append(s, SizeInst{Op: SizeFloat})
+	}
+	if rng.IntN(5) == 0 {
+		return append(randomFloat(rng, depth-1), SizeInst{Op: SizeSqrt})
+	}
+	return operate(SizeFloatAdd+SizeOp(rng.IntN(6)), randomFloat(rng, depth-1), randomFloat(rng, depth-1))
+}
+
+// randomFloatCondition returns a condition on a float that is computed from sizes: on a comparison, or on its rounding.
+func randomFloatCondition(rng *rand.Rand) *SizeCond {
+	for {
+		left := randomFloat(rng, rng.IntN(4))
+		if rng.IntN(2) == 0 {
+			left = operate(SizeFloatLT+SizeOp(rng.IntN(3)), left, randomFloat(rng, rng.IntN(3)))
+		} else {
+			left = append(left, SizeInst{Op: SizeFloor + SizeOp(rng.IntN(4))})
+		}
+		c := compare(left, SizeRel(rng.IntN(int(numSizeRels))), constant([]int64{0, 1, 2, 5, 96}[rng.IntN(5)]))
+		if text, _ := c.text(nil); strings.Contains(text, "x.") || strings.ContainsAny(text, "(a)(b)") {
+			return c
+		}
+	}
+}
 
 // TestConditionsHaveTheVerdictOfLongInts evaluates random conditions. The golden file has their texts, steps and
 // verdicts; python/tests/guards/test_sizes.py evaluates the texts and runs the steps in C.
@@ -284,8 +329,11 @@ func TestConditionsHaveTheVerdictOfLongInts(t *testing.T) {
 	lines.SetEscapeHTML(false)
 	require.NoError(t, lines.Encode(sizesFrames))
 	verdicts := map[bool]int{}
-	for range 400 {
+	for i := range 700 {
 		cond := randomCondition(rng)
+		if i >= 400 {
+			cond = randomFloatCondition(rng)
+		}
 		guard := ShapeEnv(cond)
 		if guard.Origin == nil {
 			continue

@@ -8,7 +8,10 @@ import (
 // The operators of conditions on sizes, as Python writes them.
 var (
 	sizeOpTexts = [numSizeOps]string{SizeAdd: " + ", SizeSub: " - ", SizeMul: " * ", SizeFloorDiv: " // ",
-		SizeMod: " % ", SizeMax: "max", SizeMin: "min"}
+		SizeMod: " % ", SizeMax: "max", SizeMin: "min", SizeFloatAdd: " + ", SizeFloatSub: " - ", SizeFloatMul: " * ",
+		SizeFloatDiv: " / ", SizeFloatMax: "max", SizeFloatMin: "min", SizeFloatLT: " < ", SizeFloatLE: " <= ",
+		SizeFloatEQ: " == ", SizeFloat: "float", SizeSqrt: "math.sqrt", SizeFloor: "math.floor", SizeCeil: "math.ceil",
+		SizeTrunc: "int", SizeRound: "round"}
 	sizeRelTexts = [numSizeRels]string{" == ", " != ", " >= ", " > ", " <= ", " < "}
 )
 
@@ -21,9 +24,9 @@ const (
 
 func (o SizeOp) binds() int {
 	switch o {
-	case SizeAdd, SizeSub:
+	case SizeAdd, SizeSub, SizeFloatAdd, SizeFloatSub:
 		return bindsSum
-	case SizeMul, SizeFloorDiv, SizeMod:
+	case SizeMul, SizeFloorDiv, SizeMod, SizeFloatMul, SizeFloatDiv:
 		return bindsProduct
 	}
 	return bindsPlace
@@ -61,12 +64,21 @@ func sideText(side []SizeInst, p *printer, below int) (string, error) {
 	}
 	for _, inst := range side {
 		switch {
+		case inst.Op == SizeConst && inst.Float:
+			stack = append(stack, operand{floatText(inst.N), bindsPlace})
 		case inst.Op == SizeConst:
 			stack = append(stack, operand{strconv.FormatInt(inst.N, 10), bindsPlace})
 		case inst.Op == SizeLoad && inst.Src != nil:
 			stack = append(stack, operand{printed(inst.Src, p), bindsPlace})
-		case inst.Op < SizeAdd || inst.Op >= numSizeOps || len(stack) < 2:
+		case inst.Op < SizeAdd || inst.Op >= numSizeOps || len(stack) < inst.Op.arity():
 			return "", fmt.Errorf("guards: malformed condition on sizes: step %d of %d values", inst.Op, len(stack))
+		case inst.Op.arity() == 1:
+			a := &stack[len(stack)-1]
+			a.text, a.binds = sizeOpTexts[inst.Op]+"("+a.text+")", bindsPlace
+		case inst.Op >= SizeFloatLT && inst.Op <= SizeFloatEQ:
+			a, b := stack[len(stack)-2], stack[len(stack)-1]
+			stack = append(stack[:len(stack)-2],
+				operand{"int(" + a.text + sizeOpTexts[inst.Op] + b.text + ")", bindsPlace})
 		default:
 			a, b, op := stack[len(stack)-2], stack[len(stack)-1], sizeOpTexts[inst.Op]
 			text, binds := op+"("+a.text+", "+b.text+")", inst.Op.binds()

@@ -70,9 +70,10 @@ type sizeLeaves struct {
 	ints  bool
 }
 
-func (*sizeLeaves) Begin(sym.Op) {}
-func (*sizeLeaves) Const(int64)  {}
-func (*sizeLeaves) Apply(sym.Op) {}
+func (*sizeLeaves) Begin(sym.Op)       {}
+func (*sizeLeaves) Const(int64)        {}
+func (*sizeLeaves) FloatConst(float64) {}
+func (*sizeLeaves) Apply(sym.Op)       {}
 func (l *sizeLeaves) Symbol(s sym.Symbol) {
 	src := l.world.SymbolOf(s).Src
 	_, size := src.(*guards.TensorPropertySource)

@@ -247,6 +247,9 @@ func (*expressionWriter) Begin(sym.Op) {}
 
 func (w *expressionWriter) Const(n int64) { w.stack = append(w.stack, w.s.Int(n)) }
 
+// FloatConst is never called: floats are constants in graphs for compilers.
+func (w *expressionWriter) FloatConst(f float64) { w.stack = append(w.stack, w.s.Float(f)) }
+
 func (w *expressionWriter) Symbol(x sym.Symbol) {
 	w.stack = append(w.stack, w.s.Tuple(w.s.Str("s"), w.s.Int(int64(x))))
 }

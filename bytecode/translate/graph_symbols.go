@@ -1,7 +1,9 @@
 package translate
 
 import (
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
@@ -328,7 +330,12 @@ var sizeRels = map[sym.Relation]guards.SizeRel{sym.EQ: guards.SizeEQ, sym.NE: gu
 	sym.LE: guards.SizeLE}
 
 var sizeOps = map[sym.Op]guards.SizeOp{sym.Add: guards.SizeAdd, sym.Sub: guards.SizeSub, sym.Mul: guards.SizeMul,
-	sym.FloorDiv: guards.SizeFloorDiv, sym.Mod: guards.SizeMod, sym.Max: guards.SizeMax, sym.Min: guards.SizeMin}
+	sym.FloorDiv: guards.SizeFloorDiv, sym.Mod: guards.SizeMod, sym.Max: guards.SizeMax, sym.Min: guards.SizeMin,
+	sym.ToFloat: guards.SizeFloat, sym.Sqrt: guards.SizeSqrt, sym.Floor: guards.SizeFloor, sym.Ceil: guards.SizeCeil,
+	sym.Trunc: guards.SizeTrunc, sym.Round: guards.SizeRound, sym.FloatAdd: guards.SizeFloatAdd,
+	sym.FloatSub: guards.SizeFloatSub, sym.FloatMul: guards.SizeFloatMul, sym.FloatDiv: guards.SizeFloatDiv,
+	sym.FloatMax: guards.SizeFloatMax, sym.FloatMin: guards.SizeFloatMin, sym.FloatLt: guards.SizeFloatLT,
+	sym.FloatLe: guards.SizeFloatLE, sym.FloatEq: guards.SizeFloatEQ}
 
 // sizeProgram returns the instructions that compute a size in the guard program.
 func (o *OutputGraph) sizeProgram(s sym.Size) []guards.SizeInst {
@@ -347,6 +354,10 @@ func (*sizeProgram) Begin(sym.Op) {}
 
 func (w *sizeProgram) Const(n int64) {
 	w.list = append(w.list, guards.SizeInst{Op: guards.SizeConst, N: n})
+}
+
+func (w *sizeProgram) FloatConst(f float64) {
+	w.list = append(w.list, guards.SizeInst{Op: guards.SizeConst, N: int64(math.Float64bits(f)), Float: true})
 }
 
 func (w *sizeProgram) Symbol(s sym.Symbol) {
@@ -457,6 +468,7 @@ type symbolLister struct{ found []sym.Symbol }
 
 func (*symbolLister) Begin(sym.Op)          {}
 func (*symbolLister) Const(int64)           {}
+func (*symbolLister) FloatConst(float64)    {}
 func (*symbolLister) Apply(sym.Op)          {}
 func (w *symbolLister) Symbol(s sym.Symbol) { w.found = append(w.found, s) }
 
@@ -565,6 +577,11 @@ func (w *nodeWriter) Const(n int64) {
 	w.stack = append(w.stack, fxgraph.Lit{Pool: c.Index, Text: c.Text})
 }
 
+func (w *nodeWriter) FloatConst(f float64) {
+	c := w.out.Const(w.out.scope.Float(f))
+	w.stack = append(w.stack, fxgraph.Lit{Pool: c.Index, Text: c.Text})
+}
+
 func (w *nodeWriter) Symbol(s sym.Symbol) {
 	a, err := w.out.SizeOperand(w.tx, w.out.world.SymbolOf(s))
 	if err != nil && w.err == nil {
@@ -574,10 +591,14 @@ func (w *nodeWriter) Symbol(s sym.Symbol) {
 }
 
 var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", sym.FloorDiv: "floordiv",
-	sym.Mod: "mod", sym.Max: "max", sym.Min: "min"}
+	sym.Mod: "mod", sym.Max: "max", sym.Min: "min", sym.FloatAdd: "add", sym.FloatSub: "sub", sym.FloatMul: "mul",
+	sym.FloatDiv: "truediv", sym.FloatLt: "lt", sym.FloatLe: "le", sym.FloatEq: "eq"}
 
 func (w *nodeWriter) Apply(op sym.Op) {
-	o, n, name := w.out, len(w.stack), nodeOps[op]
+	o, n, name := w.out, len(w.stack)-2, nodeOps[op]
+	if op.Unary() {
+		n++
+	}
 	fn, text := py.Object{}, "operator."+name
 	switch {
 	case (op == sym.Max || op == sym.Min) && o.forCompiler(): // max() would make which is greater a condition
@@ -590,16 +611,23 @@ func (w *nodeWriter) Apply(op sym.Op) {
 			w.err = err
 			return
 		}
-	case op == sym.Max || op == sym.Min:
-		fn, text = o.world.Builtin(name), "builtins."+name
+	case variables.SizeFunctions[op] != "":
+		var err error
+		if fn, err = variables.SizeFunction(o.world, op); err != nil {
+			w.err = err
+			return
+		}
+		if text = variables.SizeFunctions[op]; !strings.Contains(text, ".") {
+			text = "builtins." + text
+		}
 	default:
 		fn = o.world.Operator(name)
 	}
 	c := o.Const(fn)
 	node := o.added(o.graph.CallFunction(fxgraph.Target{Pool: c.Index, Text: text},
-		[]fxgraph.Arg{w.stack[n-2], w.stack[n-1]}, nil))
+		append([]fxgraph.Arg(nil), w.stack[n:]...), nil))
 	o.symbols.inner = append(o.symbols.inner, node)
-	w.stack = append(w.stack[:n-2], node)
+	w.stack = append(w.stack[:n], node)
 }
 
 // CapturesNumbers implements variables.Output.

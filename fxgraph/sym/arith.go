@@ -333,6 +333,9 @@ func (env *Env) Eval(s Size, value func(Symbol) (int64, bool)) (n int64, ok bool
 	if s.t == nil {
 		return n, true
 	}
+	if x := s.atom(); x != nil && n == 0 {
+		return env.evalAtom(x, value) // the bits of a float may be any int64
+	}
 	for _, t := range s.t.terms {
 		product := t.coef
 		for _, x := range t.m.atoms {
@@ -360,11 +363,13 @@ func (env *Env) evalAtom(x *atom, value func(Symbol) (int64, bool)) (int64, bool
 	if !ok || !ok2 {
 		return 0, false
 	}
-	switch x.op {
-	case opMax:
+	switch {
+	case x.op == opMax:
 		return max(a, b), true
-	case opMin:
+	case x.op == opMin:
 		return min(a, b), true
+	case x.op.onFloats():
+		return floatValue(x.op, a, b)
 	}
 	if b == 0 {
 		return 0, false

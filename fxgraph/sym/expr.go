@@ -49,6 +49,22 @@ const (
 	opMod
 	opMax
 	opMin
+	// Operations on floats, which are stored as their bits; see Float. First those with one operand.
+	opToFloat
+	opSqrt
+	opFloor
+	opCeil
+	opTrunc
+	opRound
+	opFloatAdd
+	opFloatSub
+	opFloatMul
+	opFloatDiv
+	opFloatMax
+	opFloatMin
+	opFloatLt
+	opFloatLe
+	opFloatEq
 )
 
 // atom is an indivisible factor of the normal form. Atoms that are not symbols are interned.

@@ -399,6 +399,8 @@ func (env *Env) rewriteAtom(x *atom) Size {
 		s = env.Max(a, b)
 	case opMin:
 		s = env.Min(a, b)
+	default:
+		s = env.apply(x.op, a, b)
 	}
 	if s.IsUnknown() {
 		return env.fromAtom(x)

@@ -175,6 +175,8 @@ func (env *Env) atomBounds(x *atom) interval {
 	case opMin:
 		a, b := env.simpleBounds(x.a), env.simpleBounds(x.b)
 		v = v.intersect(interval{min(a.lo, b.lo), min(a.hi, b.hi)})
+	case opFloatLt, opFloatLe, opFloatEq:
+		v = v.intersect(interval{0, 1})
 	}
 	return v
 }

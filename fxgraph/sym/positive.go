@@ -28,7 +28,8 @@ func (env *Env) decidePositive(c Cond, why any) (holds, ok bool) {
 // symbolLister implements Writer. It collects the symbols of an expression.
 type symbolLister struct{ found []Symbol }
 
-func (*symbolLister) Begin(Op)          {}
-func (*symbolLister) Const(int64)       {}
-func (*symbolLister) Apply(Op)          {}
-func (w *symbolLister) Symbol(s Symbol) { w.found = append(w.found, s) }
+func (*symbolLister) Begin(Op)           {}
+func (*symbolLister) Const(int64)        {}
+func (*symbolLister) FloatConst(float64) {}
+func (*symbolLister) Apply(Op)           {}
+func (w *symbolLister) Symbol(s Symbol)  { w.found = append(w.found, s) }

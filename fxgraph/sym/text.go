@@ -2,6 +2,8 @@ package sym
 
 import (
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 )
 
@@ -44,7 +46,43 @@ func (env *Env) Text(s Size) string {
 	return out.String()
 }
 
+var floatTexts = map[operation]string{opFloatAdd: " + ", opFloatSub: " - ", opFloatMul: " * ", opFloatDiv: " / ",
+	opFloatLt: " < ", opFloatLe: " <= ", opFloatEq: " == ", opFloatMax: "max", opFloatMin: "min", opToFloat: "float",
+	opSqrt: "math.sqrt", opFloor: "math.floor", opCeil: "math.ceil", opTrunc: "int", opRound: "round"}
+
+// floatAtomText is atomText for an operation on floats.
+func (env *Env) floatAtomText(x *atom) string {
+	operand := func(s Size) string {
+		if f, ok := (Float{s}).Const(); ok && x.op.takesFloats() {
+			return FloatText(f)
+		}
+		return env.Text(s)
+	}
+	a, sign := operand(x.a), floatTexts[x.op]
+	switch {
+	case x.op.unary():
+		return sign + "(" + a + ")"
+	case x.op == opFloatMax || x.op == opFloatMin:
+		return sign + "(" + a + ", " + operand(x.b) + ")"
+	}
+	return "(" + a + sign + operand(x.b) + ")"
+}
+
+// FloatText returns a float as Python writes it.
+func FloatText(f float64) string {
+	switch {
+	case math.IsInf(f, 0), math.IsNaN(f):
+		return "float('" + strings.ToLower(strings.TrimPrefix(fmt.Sprint(f), "+")) + "')"
+	case f == math.Trunc(f) && math.Abs(f) < 1e15:
+		return strconv.FormatFloat(f, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
 func (env *Env) atomText(x *atom) string {
+	if x.op.onFloats() {
+		return env.floatAtomText(x)
+	}
 	switch x.op {
 	case opSymbol:
 		return env.symbols[x.sym].Name

@@ -3,7 +3,8 @@ package sym
 // Op is an operator of an expression.
 type Op byte
 
-// The operators. FloorDiv and Mod round as Python's // and %.
+// The operators. FloorDiv and Mod round as Python's // and %. Floor, Ceil, Trunc and Round take a float and return an
+// int; the comparisons return 1 or 0. The operators from ToFloat to Round have one operand, the others two.
 const (
 	Add Op = iota
 	Sub
@@ -12,13 +13,32 @@ const (
 	Mod
 	Max
 	Min
+	ToFloat
+	Sqrt
+	Floor
+	Ceil
+	Trunc
+	Round
+	FloatAdd
+	FloatSub
+	FloatMul
+	FloatDiv
+	FloatMax
+	FloatMin
+	FloatLt
+	FloatLe
+	FloatEq
 )
+
+// Unary reports whether the operator has one operand.
+func (op Op) Unary() bool { return op >= ToFloat && op <= Round }
 
 // Writer receives an expression in postfix order: operands before their operator. Begin is called before the first
 // operand of each operator, for targets in which a function precedes its arguments.
 type Writer interface {
 	Begin(op Op)
 	Const(n int64)
+	FloatConst(f float64)
 	Symbol(s Symbol)
 	Apply(op Op)
 }
@@ -100,7 +120,19 @@ func (env *Env) writeTerm(t term, w Writer) {
 	}
 }
 
-var opOfAtom = map[operation]Op{opFloorDiv: FloorDiv, opMod: Mod, opMax: Max, opMin: Min}
+var opOfAtom = map[operation]Op{opFloorDiv: FloorDiv, opMod: Mod, opMax: Max, opMin: Min, opToFloat: ToFloat,
+	opSqrt: Sqrt, opFloor: Floor, opCeil: Ceil, opTrunc: Trunc, opRound: Round, opFloatAdd: FloatAdd,
+	opFloatSub: FloatSub, opFloatMul: FloatMul, opFloatDiv: FloatDiv, opFloatMax: FloatMax, opFloatMin: FloatMin,
+	opFloatLt: FloatLt, opFloatLe: FloatLe, opFloatEq: FloatEq}
+
+// operationOf is the inverse of opOfAtom.
+var operationOf = map[Op]operation{}
+
+func init() {
+	for atom, op := range opOfAtom {
+		operationOf[op] = atom
+	}
+}
 
 func (env *Env) writeAtom(x *atom, w Writer) {
 	if x.op == opSymbol {
@@ -109,9 +141,29 @@ func (env *Env) writeAtom(x *atom, w Writer) {
 	}
 	op := opOfAtom[x.op]
 	w.Begin(op)
-	env.Write(x.a, w)
-	env.Write(x.b, w)
+	env.writeOperand(x, x.a, w)
+	if !x.op.unary() {
+		env.writeOperand(x, x.b, w)
+	}
 	w.Apply(op)
+}
+
+// writeOperand writes an operand of x: a Size or, for an operation on floats, the bits of a float.
+func (env *Env) writeOperand(x *atom, s Size, w Writer) {
+	if f, ok := (Float{s}).Const(); ok && x.op.takesFloats() {
+		w.FloatConst(f)
+		return
+	}
+	env.Write(s, w)
+}
+
+// WriteFloat passes f to w.
+func (env *Env) WriteFloat(f Float, w Writer) {
+	if x, ok := f.Const(); ok {
+		w.FloatConst(x)
+		return
+	}
+	env.Write(f.bits, w)
 }
 
 // Relation compares the two sides of a condition.

@@ -20,14 +20,25 @@ type evaluator struct {
 func (e *evaluator) Begin(op Op)     { e.begun = append(e.begun, op) }
 func (e *evaluator) Const(n int64)   { e.stack = append(e.stack, n) }
 func (e *evaluator) Symbol(s Symbol) { e.stack = append(e.stack, e.values[s]) }
+func (e *evaluator) FloatConst(f float64) {
+	e.stack = append(e.stack, int64(math.Float64bits(f)))
+}
 
 func (e *evaluator) Apply(op Op) {
 	require.NotEmpty(e.t, e.begun)
 	require.Equal(e.t, op, e.begun[len(e.begun)-1])
 	e.begun = e.begun[:len(e.begun)-1]
 	n := len(e.stack)
+	if op.Unary() {
+		e.stack[n-1], _ = floatValue(operationOf[op], e.stack[n-1], 0)
+		return
+	}
 	a, b := e.stack[n-2], e.stack[n-1]
 	e.stack = e.stack[:n-1]
+	if op >= FloatAdd {
+		e.stack[n-2], _ = floatValue(operationOf[op], a, b)
+		return
+	}
 	q, r := int64(0), int64(0)
 	if b != 0 {
 		q, r, _ = floorDivMod(a, b)

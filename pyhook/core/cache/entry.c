@@ -5,6 +5,7 @@
 
 #include "guards/memo.h"
 #include "guards/pure.h"
+#include "guards/sizes.h"
 #include "guards/tensor.h"
 #include "guards/weak.h"
 #include "py311/guard.h"
@@ -63,7 +64,10 @@ bad_steps(verifier *v, const gd_size_spec *steps, uint32_t n)
         if (s->op >= GD_SIZE_STEP_COUNT || (s->op >= GD_SIZE_EQ) != (i == n - 1)) {
             return "a condition ends with its only relation";
         }
-        depth += s->op < GD_SIZE_ADD ? 1 : -1;
+        if (depth < gd_size_step_takes(s->op)) {
+            return "too few or too many values of a condition";
+        }
+        depth += 1 - gd_size_step_takes(s->op);
         if (depth < 1 || depth > GD_SIZE_STACK) {
             return "too few or too many values of a condition";
         }

@@ -188,6 +188,21 @@ enum {
     X(MOD) \
     X(MAX) \
     X(MIN) \
+    X(FADD) \
+    X(FSUB) \
+    X(FMUL) \
+    X(FDIV) \
+    X(FMAX) \
+    X(FMIN) \
+    X(FLT) \
+    X(FLE) \
+    X(FEQ) \
+    X(FLOAT) \
+    X(SQRT) \
+    X(FLOOR) \
+    X(CEIL) \
+    X(TRUNC) \
+    X(ROUND) \
     X(EQ) \
     X(NE) \
     X(GE) \
@@ -218,6 +233,36 @@ enum {
     GD_SIZE_MAX,
     /* min() */
     GD_SIZE_MIN,
+    /* + of floats */
+    GD_SIZE_FADD,
+    /* - of floats */
+    GD_SIZE_FSUB,
+    /* * of floats */
+    GD_SIZE_FMUL,
+    /* / of floats; the divisor is not 0 */
+    GD_SIZE_FDIV,
+    /* max() of floats */
+    GD_SIZE_FMAX,
+    /* min() of floats */
+    GD_SIZE_FMIN,
+    /* 1 if one float is < another, else 0 */
+    GD_SIZE_FLT,
+    /* 1 if one float is <= another, else 0 */
+    GD_SIZE_FLE,
+    /* 1 if two floats are equal, else 0 */
+    GD_SIZE_FEQ,
+    /* float() of an int up to 2**53 */
+    GD_SIZE_FLOAT,
+    /* math.sqrt() of a float that is not negative */
+    GD_SIZE_SQRT,
+    /* math.floor() of a float up to 2**53 */
+    GD_SIZE_FLOOR,
+    /* math.ceil() of a float up to 2**53 */
+    GD_SIZE_CEIL,
+    /* int() of a float up to 2**53 */
+    GD_SIZE_TRUNC,
+    /* round() of a float up to 2**53 */
+    GD_SIZE_ROUND,
     /* == */
     GD_SIZE_EQ,
     /* != */

@@ -1,6 +1,9 @@
 /* Conditions on sizes and ints, and sizes as Python ints. */
 #include "guards/sizes.h"
 
+#include <math.h>
+#include <string.h>
+
 #include "torch/tensor_layout.h"
 
 /* Reads a tensor's size or stride from its C++ object. The TENSORS node has checked that the tensor is dense and
@@ -46,6 +49,79 @@ modulo(int64_t a, int64_t b, int64_t *out)
     return 1;
 }
 
+/* Floats are stored as the int64 of their bits. */
+static inline double
+float_of(int64_t bits)
+{
+    double x;
+    memcpy(&x, &bits, sizeof(x));
+    return x;
+}
+
+static inline int
+store_float(double x, int64_t *out)
+{
+    memcpy(out, &x, sizeof(x));
+    return 1;
+}
+
+/* All ints up to this one are floats exactly. */
+#define EXACT ((int64_t)1 << 53)
+
+/* Stores a rounded float as an int and returns 1. Returns 0 for a NaN, an infinity or a large number. */
+static inline int
+store_int(double x, int64_t *out)
+{
+    if (!(x >= -(double)EXACT && x <= (double)EXACT)) {
+        return 0;
+    }
+    *out = (int64_t)x;
+    return 1;
+}
+
+static __attribute__((noinline)) int
+apply_to_floats(int op, int64_t a, int64_t b, int64_t *out)
+{
+    double x = float_of(a), y = float_of(b);
+    switch (op) {
+    case GD_SIZE_FADD:
+        return store_float(x + y, out);
+    case GD_SIZE_FSUB:
+        return store_float(x - y, out);
+    case GD_SIZE_FMUL:
+        return store_float(x * y, out);
+    case GD_SIZE_FDIV:
+        return y != 0 && store_float(x / y, out);
+    case GD_SIZE_FMAX:
+        return store_float(y > x ? y : x, out);
+    case GD_SIZE_FMIN:
+        return store_float(y < x ? y : x, out);
+    case GD_SIZE_FLT:
+        *out = x < y;
+        return 1;
+    case GD_SIZE_FLE:
+        *out = x <= y;
+        return 1;
+    case GD_SIZE_FEQ:
+        *out = x == y;
+        return 1;
+    case GD_SIZE_FLOAT:
+        return a >= -EXACT && a <= EXACT && store_float((double)a, out);
+    case GD_SIZE_SQRT:
+        return x >= 0 && store_float(sqrt(x), out);
+    case GD_SIZE_FLOOR:
+        return store_int(floor(x), out);
+    case GD_SIZE_CEIL:
+        return store_int(ceil(x), out);
+    case GD_SIZE_TRUNC:
+        return store_int(trunc(x), out);
+    case GD_SIZE_ROUND:
+        return store_int(rint(x), out); /* half to even, as the rounding mode is never changed */
+    default:
+        return 0;
+    }
+}
+
 static inline int
 apply(int op, int64_t a, int64_t b, int64_t *out)
 {
@@ -67,7 +143,7 @@ apply(int op, int64_t a, int64_t b, int64_t *out)
         *out = a < b ? a : b;
         return 1;
     default:
-        return 0;
+        return apply_to_floats(op, a, b, out);
     }
 }
 
@@ -99,7 +175,7 @@ run(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *stack)
             }
         }
         else {
-            top--;
+            top -= s->op < GD_SIZE_FLOAT; /* the others replace one value */
             if (GD_UNLIKELY(!apply((int)s->op, top[-1], top[0], &top[-1]))) {
                 return 0;
             }
@@ -122,7 +198,7 @@ related(const gd_size_step *relation, int64_t left, int64_t right)
 static __attribute__((noinline)) int
 long_condition_holds(const gd_size_step *steps, uint32_t n, PyObject **regs)
 {
-    int64_t stack[GD_SIZE_STACK];
+    int64_t stack[GD_SIZE_STACK + 1] = {0}; /* a step on one value reads the next place as well */
     return run(steps, n - 1, regs, stack) && related(steps + n - 1, stack[0], stack[1]);
 }
 
@@ -178,7 +254,7 @@ gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObjec
 int
 gd_size_value(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *value)
 {
-    int64_t stack[GD_SIZE_STACK];
+    int64_t stack[GD_SIZE_STACK + 1] = {0};
     if (n == 0 || !run(steps, n, regs, stack)) {
         return 0;
     }
@@ -191,7 +267,7 @@ gd_size_right_side(const gd_size_step *steps, uint32_t n)
 {
     uint32_t i = n - 1;
     for (int missing = 1; missing > 0; i--) {
-        missing += steps[i - 1].op < GD_SIZE_ADD ? -1 : 1;
+        missing += gd_size_step_takes((int)steps[i - 1].op) - 1;
     }
     return i;
 }

@@ -13,6 +13,13 @@ int gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyO
  * operation overflows or a divisor is zero. */
 int gd_size_value(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *value);
 
+/* Returns the number of values that a step takes from the stack. */
+static inline int
+gd_size_step_takes(int op)
+{
+    return op < GD_SIZE_ADD ? 0 : op >= GD_SIZE_FLOAT && op < GD_SIZE_EQ ? 1 : 2;
+}
+
 /* Returns the index of the first step of the right side. The left side begins at 0, the relation is the last of the
  * n steps. */
 uint32_t gd_size_right_side(const gd_size_step *steps, uint32_t n);

@@ -504,6 +504,8 @@ def environment(
         "len": len,
         "max": max,
         "min": min,
+        "___exact": exact,
+        **_NUMBER_FUNCTIONS,
         "Ellipsis": Ellipsis,
     }
 
@@ -571,16 +573,58 @@ def int64(value: Any) -> int:
     return value
 
 
+def exact(value: Any) -> Any:
+    """Return an int; raise Failed if its absolute value exceeds 2**53, so that it may differ from a float."""
+    if abs(value) > 2**53:
+        raise Failed("no float has this value exactly")
+    return value
+
+
+#: functions of an int or a float in conditions on sizes; the program may have variables with their names
+_NUMBER_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+    "___float": float, "___int": int, "___round": round, "___floor": math.floor, "___ceil": math.ceil,
+    "___sqrt": math.sqrt,
+}  # fmt: skip
+
+
 def _in_64_bits(part: str) -> str:
-    """Return a condition on sizes that fails where a value is no int of 64 bits, as it does in C."""
+    """Return a condition on sizes that fails where a value is no int of 64 bits, as it does in C.
+
+    It also fails where an int that is converted to a float, or a float that is rounded, exceeds 2**53.
+    """
     import ast
 
+    def call(name: str, *nodes: Any) -> Any:
+        return ast.Call(ast.Name(name, ast.Load()), list(nodes), [])
+
+    def is_float(node: Any) -> bool:
+        if isinstance(node, ast.BinOp):
+            return isinstance(node.op, ast.Div) or is_float(node.left) or is_float(node.right)
+        if isinstance(node, ast.Call):
+            name = ast.unparse(node.func)
+            return name in ("float", "math.sqrt") or (name in ("max", "min") and any(map(is_float, node.args)))
+        if isinstance(node, ast.UnaryOp):
+            return is_float(node.operand)
+        return isinstance(getattr(node, "value", None), float) or getattr(node, "id", None) in ("inf", "nan")
+
     def checked(node: Any) -> Any:
+        decimal = is_float(node)
         if isinstance(node, ast.BinOp):
             node = ast.BinOp(checked(node.left), node.op, checked(node.right))
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("max", "min"):
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("max", "min"):
             node = ast.Call(node.func, [checked(arg) for arg in node.args], [])
-        return ast.Call(ast.Name("___int64", ast.Load()), [node], [])
+        elif (
+            isinstance(node, ast.Call)
+            and (name := "___" + ast.unparse(node.func).removeprefix("math.")) in _NUMBER_FUNCTIONS
+        ):
+            of = node.args[0]
+            if isinstance(of, ast.Compare):
+                return call(name, ast.Compare(checked(of.left), of.ops, [checked(of.comparators[0])]))
+            of = checked(of)
+            node = call(name, call("___exact", of) if name == "___float" else of)
+            if not decimal:
+                node = call("___exact", node)
+        return node if decimal else call("___int64", node)
 
     tree = ast.parse(part, mode="eval").body
     assert isinstance(tree, ast.Compare)
