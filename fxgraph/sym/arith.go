@@ -200,7 +200,7 @@ func (env *Env) FloorDiv(a, b Size) Size {
 		return q
 	}
 	if b.t == nil {
-		// (g*x + c) // (g*d) is (x + c//g) // d, and (x // m) // d is x // (m*d).
+		// (g*x + c) // (g*d) is (x + c//g) // d, and (x // m + c) // d is (x + c*m) // (m*d).
 		g := b.c
 		for _, t := range r.t.terms {
 			g = gcd(g, t.coef)
@@ -213,9 +213,11 @@ func (env *Env) FloorDiv(a, b Size) Size {
 			c, _, _ := floorDivMod(r.c, g)
 			return env.Add(q, env.FloorDiv(env.intern(terms, c), Const(b.c/g)))
 		}
-		if x := r.atom(); x != nil && r.c == 0 && x.op == opFloorDiv && x.b.t == nil && x.b.c > 0 {
-			if d, ok := mulInt(x.b.c, b.c); ok {
-				return env.Add(q, env.FloorDiv(x.a, Const(d)))
+		if x := r.atom(); x != nil && x.op == opFloorDiv && x.b.t == nil && x.b.c > 0 {
+			d, ok := mulInt(x.b.c, b.c)
+			c, ok2 := mulInt(x.b.c, r.c)
+			if a := env.Add(x.a, Const(c)); ok && ok2 && !a.IsUnknown() {
+				return env.Add(q, env.FloorDiv(a, Const(d)))
 			}
 		}
 	}

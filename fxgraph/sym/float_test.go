@@ -109,3 +109,14 @@ func TestRoundingUndoesTheConversion(t *testing.T) {
 		assert.Equal(t, text, FloatText(f))
 	}
 }
+
+// A chain of halvings, as in a backbone, is one division.
+func TestChainsOfDivisionsAreOneDivision(t *testing.T) {
+	env := NewEnv()
+	symbolsForFloats(env)
+	s := env.Symbol(1)
+	for range 5 {
+		s = env.Add(env.FloorDiv(env.Sub(s, Const(1)), Const(2)), Const(1))
+	}
+	assert.Equal(t, env.FloorDiv(env.Add(env.Symbol(1), Const(31)), Const(32)), s)
+}
