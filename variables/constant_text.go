@@ -236,6 +236,11 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	if r, ok, err := exceptionFormat(tx, v, conversion, sp); ok || err != nil {
 		return r, err
 	}
+	if sp == "" && conversion != "ascii" {
+		if r, err := sizesText(tx, v); r != nil || err != nil {
+			return r, err
+		}
+	}
 	if v, err = afterConversion(tx, v, conversion); err != nil {
 		return nil, err
 	}
