@@ -630,6 +630,14 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			if err != nil {
 				return nil, err
 			}
+			if k == it {
+				if r, err := extremeOfSizes(tx, name, best, it); err != nil {
+					return nil, err
+				} else if r != nil {
+					best, bestKey = r, r
+					continue
+				}
+			}
 			r, err := Compare(tx, op, k, bestKey)
 			if err != nil {
 				return nil, err

@@ -26,6 +26,8 @@ type ComputedVariable struct {
 	limit int64
 	// cond is the condition on sizes that a bool computes, or nil.
 	cond *sym.Cond
+	// size is the value of a float as an expression over sizes, or nil.
+	size *sym.Float
 	// decided is the comparison that a bool computes, if a guard can check its outcome.
 	decided *floatCondition
 	// passed has the places of the floats passed to the frame from which the value is computed, if it is computed from
@@ -50,6 +52,9 @@ func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.
 // outcome.
 func (v *ComputedVariable) Truth(tx Translator) (bool, error) {
 	if holds, ok := v.decide(tx); ok {
+		return holds, nil
+	}
+	if holds, ok := v.sizeTruth(tx); ok {
 		return holds, nil
 	}
 	v.looked(tx)
@@ -180,6 +185,9 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
 	}
+	if r, err := floatArithmetic(tx, n, a, b); r != nil || err != nil {
+		return r, true, err
+	}
 	no := unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
 	ka, ok := numberLetter(tx, a)
 	kb, ok2 := numberLetter(tx, b)
@@ -246,6 +254,9 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil
 	}
+	if holds, ok, err := floatComparison(tx, op, a, b); ok || err != nil {
+		return BoolConst(holds), true, err
+	}
 	if _, ok := numberLetter(tx, a); ok {
 		if _, ok := numberLetter(tx, b); ok {
 			operands := []VariableTracker{a, b}
@@ -277,10 +288,18 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 		e.UnaryOp(op)
 		return nil
 	})
-	if err == nil {
-		r.limit = v.limit
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	r.limit = v.limit
+	if v.size != nil && takesSizeFloats(tx) {
+		f := *v.size
+		if op == 1 {
+			f = tx.World().Env().FloatOp(sym.FloatMul, f, sym.FloatConst(-1))
+		}
+		r.size = &f
+	}
+	return r, nil
 }
 
 // computedBuiltins maps a builtin to the type of its result for a computed number. The empty string means the number's
@@ -330,6 +349,9 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	if err == nil && name == "abs" {
 		r.limit = x.limit
 	}
+	if err == nil && name == "float" {
+		r.size = x.size
+	}
 	return r, true, err
 }
 
@@ -344,7 +366,13 @@ func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableT
 		return nil, false, nil
 	}
 	x, ok := args[0].(*ComputedVariable)
-	if !ok || x.Type != tx.World().Builtin("float") || !mayRaiseHere(tx) {
+	if !ok || x.Type != tx.World().Builtin("float") {
+		return nil, false, nil
+	}
+	if s := roundedSize(tx, name, x); s != nil {
+		return s, true, nil
+	}
+	if !mayRaiseHere(tx) {
 		return nil, false, nil
 	}
 	tx.Output().Const(fn)

@@ -40,6 +40,11 @@ func floatFunction(tx Translator, fn py.Object, name string, args []VariableTrac
 	if n := floatFunctions[name]; n == 0 || len(args) != n || len(kwargs) > 0 {
 		return nil, false, nil
 	}
+	if name == "math.sqrt" {
+		if v, err := sizeSqrt(tx, fn, args[0]); v != nil || err != nil {
+			return v, true, err
+		}
+	}
 	operands, raises, found := make([]VariableTracker, len(args)), !neverRaise[name], false
 	for i, v := range args {
 		if x := asSymNode(tx, v); x != nil {

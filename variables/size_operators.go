@@ -19,6 +19,9 @@ func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (
 	if asSymNode(tx, a) == nil && asSymNode(tx, b) == nil {
 		return nil, false, nil
 	}
+	if r, err := floatArithmetic(tx, n, a, b); r != nil || err != nil {
+		return r, true, err
+	}
 	x, ok := sizeOf(tx, a)
 	y, ok2 := sizeOf(tx, b)
 	if !ok || !ok2 {
@@ -148,6 +151,11 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 	}
 	x, ok := sizeOf(tx, a)
 	y, ok2 := sizeOf(tx, b)
+	if isComputed(a) || isComputed(b) {
+		if holds, ok, err := floatComparison(tx, op, a, b); ok || err != nil {
+			return BoolConst(holds), true, err
+		}
+	}
 	if !ok || !ok2 {
 		other := b
 		if ok2 {
@@ -280,6 +288,13 @@ func sizeCall(tx Translator, name string, args []VariableTracker, kwargs []Kw) (
 		r, ok := sizeUnary(tx, 1, v)
 		return r, ok, nil
 	case "float", "str", "repr":
+		if name == "float" && takesSizeFloats(tx) {
+			fn := tx.World().Builtin(name)
+			r, err := callOnNumbers(tx, fn, env.ToFloat(env.Simplify(v.Size)), []VariableTracker{v})
+			if r != nil || err != nil {
+				return r, true, err
+			}
+		}
 		if tx.World().FixesOpaque {
 			return nil, false, nil
 		}

@@ -1,0 +1,256 @@
+package variables
+
+import (
+	"strconv"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// A float computed from sizes by arithmetic, min, max and math.sqrt is a ComputedVariable with an expression
+// (sym.Float). A comparison of such floats is decided by the sizes of the translated call and becomes a guard. An int
+// that such a float is rounded to is a size, with an expression that guards compute. So a tensor that is resized by a
+// computed factor has sizes that depend on the input's sizes alone.
+
+// takesSizeFloats reports whether floats computed from sizes have expressions in this translation. They have none in
+// exported programs, where float() of a SymInt makes the size a constant.
+func takesSizeFloats(tx Translator) bool {
+	w := tx.World()
+	return w.FixesSizes == 0 && !w.FixesOpaque && !w.Exporting && tx.Output().TakesNumbers()
+}
+
+// sizeNumber is a number as an expression over sizes. An int is converted to a float.
+type sizeNumber struct {
+	value  sym.Float
+	float  bool // the number is a float
+	varies bool // the number depends on sizes
+}
+
+// sizeNumberOf returns a number as an expression. ok is false if it has none.
+func sizeNumberOf(tx Translator, v VariableTracker) (n sizeNumber, ok bool) {
+	if l, lazy := v.(*LazyVariable); lazy {
+		if k := l.obj.Kind(); l.real == nil && k != py.Int && k != py.Float {
+			return n, false
+		}
+		v = MustRealize(tx, v)
+	}
+	env := tx.World().Env()
+	switch x := v.(type) {
+	case *ComputedVariable:
+		if x.size != nil {
+			return sizeNumber{*x.size, true, true}, true
+		}
+	case *ConstantVariable:
+		switch x.Value.Kind() {
+		case py.Float:
+			c, err := strconv.ParseFloat(tx.Scope().Repr(x.Value), 64)
+			return sizeNumber{sym.FloatConst(c), true, false}, err == nil
+		case py.Int:
+			i, small := py.AsInt(x.Value)
+			n = sizeNumber{env.ToFloat(sym.Const(i)), false, false}
+			return n, small && !n.value.IsUnknown()
+		}
+	case *SymNodeVariable:
+		if asSymNode(tx, x) != nil {
+			n = sizeNumber{env.ToFloat(env.Simplify(x.Size)), false, true}
+			return n, !n.value.IsUnknown()
+		}
+	}
+	return n, false
+}
+
+// sizeNumbers returns the operands of an operation as expressions. ok is false if one has none, if none is a float and
+// floats is set, or if none depends on sizes.
+func sizeNumbers(tx Translator, operands []VariableTracker, floats bool) (values []sym.Float, ok bool) {
+	float, varies := !floats, false
+	for _, v := range operands {
+		n, known := sizeNumberOf(tx, v)
+		if !known {
+			return nil, false
+		}
+		values = append(values, n.value)
+		float, varies = float || n.float, varies || n.varies
+	}
+	return values, float && varies
+}
+
+// newSizeFloat returns the tracker of a float with an expression. emit computes it from operands that can be loaded. It
+// returns nil if the float has no value in the translated call.
+func newSizeFloat(tx Translator, f sym.Float, operands []VariableTracker,
+	emit func(e Emitter, operands []VariableTracker) error) (VariableTracker, error) {
+	if _, ok := tx.World().Env().FloatHint(f); f.IsUnknown() || !ok {
+		return nil, nil
+	}
+	loaded := make([]VariableTracker, len(operands))
+	for i, v := range operands {
+		if l, lazy := v.(*LazyVariable); lazy {
+			v = MustRealize(tx, l)
+		}
+		if err := tx.Output().Freeze(tx, v); err != nil {
+			return nil, err
+		}
+		loaded[i] = settled(tx, v)
+	}
+	tx.World().Opaque++
+	v, err := compute(tx, tx.World().Builtin("float"), loaded, func(e Emitter) error { return emit(e, loaded) })
+	if err != nil {
+		return nil, err
+	}
+	v.size = &f
+	return v, nil
+}
+
+var floatOps = map[opcode.BinaryOp]sym.Op{opcode.NB_ADD: sym.FloatAdd, opcode.NB_SUBTRACT: sym.FloatSub,
+	opcode.NB_MULTIPLY: sym.FloatMul, opcode.NB_TRUE_DIVIDE: sym.FloatDiv}
+
+// floatArithmetic computes an arithmetic operator whose result is a float that depends on sizes. It returns nil for
+// other operands and operators.
+func floatArithmetic(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	op, known := floatOps[n]
+	if !known || !takesSizeFloats(tx) {
+		return nil, nil
+	}
+	operands := []VariableTracker{a, b}
+	values, ok := sizeNumbers(tx, operands, op != sym.FloatDiv)
+	if !ok {
+		return nil, nil
+	}
+	env := tx.World().Env()
+	r := env.FloatOp(op, values[0], values[1])
+	if _, ok := env.FloatHint(r); r.IsUnknown() || !ok {
+		return nil, nil
+	}
+	if op == sym.FloatDiv { // the guard says that the division does not raise
+		zero, err := decide(tx, env.FloatEq(values[1], sym.FloatConst(0)))
+		if err != nil || zero {
+			return nil, nil
+		}
+	}
+	return newSizeFloat(tx, r, operands, func(e Emitter, operands []VariableTracker) error {
+		if err := LoadAll(e, operands); err != nil {
+			return err
+		}
+		e.BinaryOp(n)
+		return nil
+	})
+}
+
+// floatComparison compares a float that depends on sizes. It returns false for other operands.
+func floatComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (holds, ok bool, err error) {
+	if !takesSizeFloats(tx) {
+		return false, false, nil
+	}
+	values, ok := sizeNumbers(tx, []VariableTracker{a, b}, true)
+	if !ok {
+		return false, false, nil
+	}
+	env, x, y := tx.World().Env(), values[0], values[1]
+	var c sym.Cond
+	switch op {
+	case opcode.CMP_LT:
+		c = env.FloatLt(x, y)
+	case opcode.CMP_LE:
+		c = env.FloatLe(x, y)
+	case opcode.CMP_GT:
+		c = env.FloatLt(y, x)
+	case opcode.CMP_GE:
+		c = env.FloatLe(y, x)
+	case opcode.CMP_EQ, opcode.CMP_NE:
+		c = env.FloatEq(x, y)
+	default:
+		return false, false, nil
+	}
+	holds, err = decide(tx, c)
+	return holds != (op == opcode.CMP_NE), err == nil, nil
+}
+
+// sizeTruth returns the truth of a float that depends on sizes. ok is false for other values.
+func (v *ComputedVariable) sizeTruth(tx Translator) (truth, ok bool) {
+	if v.size == nil || !takesSizeFloats(tx) {
+		return false, false
+	}
+	zero, err := decide(tx, tx.World().Env().FloatEq(*v.size, sym.FloatConst(0)))
+	return !zero, err == nil
+}
+
+var roundingOps = map[string]sym.Op{"int": sym.Trunc, "round": sym.Round, "math.floor": sym.Floor,
+	"math.ceil": sym.Ceil, "math.trunc": sym.Trunc}
+
+// exactLow is the least value of a float that is rounded to a size.
+var exactLow = sym.Const(-exactInt)
+
+// roundedSize rounds a float that depends on sizes to an int. It returns nil for other floats. The condition makes each
+// call's guards compute the int, so the code that computes it does not raise.
+func roundedSize(tx Translator, name string, x *ComputedVariable) VariableTracker {
+	if x.size == nil || !takesSizeFloats(tx) {
+		return nil
+	}
+	env := tx.World().Env()
+	s := env.Rounded(roundingOps[name], *x.size)
+	if _, ok := env.Hint(s); s.IsUnknown() || !ok {
+		return nil
+	}
+	if within, err := decide(tx, env.Ge(s, exactLow)); err != nil || !within {
+		return nil
+	}
+	return NewSize(tx, s)
+}
+
+// sizeSqrt returns math.sqrt of a number that depends on sizes, or nil for other numbers.
+func sizeSqrt(tx Translator, fn py.Object, v VariableTracker) (VariableTracker, error) {
+	if !takesSizeFloats(tx) {
+		return nil, nil
+	}
+	values, ok := sizeNumbers(tx, []VariableTracker{v}, false)
+	if !ok {
+		return nil, nil
+	}
+	env := tx.World().Env()
+	if valid, err := decide(tx, env.FloatLe(sym.FloatConst(0), values[0])); err != nil || !valid {
+		return nil, nil
+	}
+	tx.Output().Const(fn)
+	return callOnNumbers(tx, fn, env.Sqrt(values[0]), []VariableTracker{v})
+}
+
+// callOnNumbers returns the float that a function of numbers returns, with its expression.
+func callOnNumbers(tx Translator, fn py.Object, f sym.Float, operands []VariableTracker) (VariableTracker, error) {
+	return newSizeFloat(tx, f, operands, func(e Emitter, operands []VariableTracker) error {
+		e.PushNull()
+		e.LoadConst(fn)
+		if err := LoadAll(e, operands); err != nil {
+			return err
+		}
+		e.Call(len(operands), nil)
+		return nil
+	})
+}
+
+// extremeOfSizes returns the min or max of two sizes, or of two floats, that depend on sizes. It returns nil for other
+// values.
+func extremeOfSizes(tx Translator, name string, a, b VariableTracker) (VariableTracker, error) {
+	env := tx.World().Env()
+	if asSymNode(tx, a) != nil || asSymNode(tx, b) != nil {
+		x, ok := sizeOf(tx, a)
+		y, ok2 := sizeOf(tx, b)
+		r := env.Min(x, y)
+		if name == "max" {
+			r = env.Max(x, y)
+		}
+		if !ok || !ok2 || r.IsUnknown() {
+			return nil, nil
+		}
+		return NewSize(tx, r), nil
+	}
+	if !isComputed(a) && !isComputed(b) || !takesSizeFloats(tx) {
+		return nil, nil
+	}
+	x, ok := sizeNumberOf(tx, a)
+	y, ok2 := sizeNumberOf(tx, b)
+	if !ok || !ok2 || !x.float || !y.float {
+		return nil, nil
+	}
+	op := map[string]sym.Op{"min": sym.FloatMin, "max": sym.FloatMax}[name]
+	return callOnNumbers(tx, tx.World().Builtin(name), env.FloatOp(op, x.value, y.value), []VariableTracker{a, b})
+}
