@@ -406,12 +406,16 @@ func cat(c *call) Value {
 		return c.fail()
 	}
 	out := []Size(nil)
+	vectors := !slices.ContainsFunc(list, func(v Value) bool {
+		t, ok := v.(*Tensor)
+		return !ok || len(t.Shape) != 1
+	})
 	for _, v := range list {
 		t, ok := v.(*Tensor)
 		if !ok || len(t.Shape) == 0 {
 			return c.fail()
 		}
-		if len(t.Shape) == 1 && c.eq(t.Shape[0], Size{}) { // cat ignores an empty vector's shape
+		if len(t.Shape) == 1 && !vectors && c.eq(t.Shape[0], Size{}) { // cat ignores an empty vector's shape
 			continue
 		}
 		if out == nil {

@@ -182,9 +182,7 @@ def _run_fakes(
 
 def like(example_inputs: Sequence[Any]) -> Callable[[Any], list[Any]]:
     """Return a function of a fake mode that makes fake inputs with the metadata of the example inputs."""
-    return lambda mode: [
-        mode.from_tensor(x, static_shapes=True) if isinstance(x, torch.Tensor) else x for x in example_inputs
-    ]
+    return lambda mode: [vague.without_data(mode, x) if isinstance(x, torch.Tensor) else x for x in example_inputs]
 
 
 def of_python(target: Any) -> bool:

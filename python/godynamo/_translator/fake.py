@@ -91,7 +91,7 @@ class Session:
             self._values[index] = tensor
             return
         # This raises for quantized and nested tensors.
-        self._values[index] = self._mode.from_tensor(tensor, static_shapes=True)
+        self._values[index] = vague.without_data(self._mode, tensor)
         self._examples[index] = tensor
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:

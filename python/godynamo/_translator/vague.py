@@ -35,6 +35,13 @@ class VagueMetadata(RuntimeError):
     """The metadata of FakeTensor's result are a guess, since they do not follow from the operands' metadata."""
 
 
+def without_data(mode: Any, tensor: torch.Tensor) -> Any:
+    """Return a FakeTensor of a mode without a ShapeEnv. torch's remembers the value of a tensor without dimensions."""
+    fake = mode.from_tensor(tensor, static_shapes=True)
+    fake.item_memo = None
+    return fake
+
+
 class Watch:
     """Records the first operator whose result FakeTensor guesses: one on sparse, quantized, nested or mkldnn tensors.
 

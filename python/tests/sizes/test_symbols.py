@@ -360,3 +360,23 @@ def test_floats_computed_from_numbers_of_the_data(backend) -> None:
         for n in (3, 4, 5):
             assert_same(optimized(torch.arange(n)), g(torch.arange(n)))
     assert_no_internal_errors()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", lambda gm, _: gm.forward])
+def test_the_value_of_an_example_is_no_constant(backend) -> None:
+    """FakeTensor knows the value of an input without dimensions."""
+
+    def f(x, n):
+        return x.new_empty(1).expand(n.item()).shape[0], x.new_empty(1).expand(n.item())[:3].shape[0]
+
+    optimized = godynamo.optimize(f, backend=backend)
+    for n in (7, 5, 0, 2):
+        assert optimized(torch.ones(1), torch.tensor(n)) == f(torch.ones(1), torch.tensor(n))
+
+
+def test_vectors_whose_sizes_depend_on_data_are_joined() -> None:
+    optimized = godynamo.optimize(lambda x: torch.cat([x[x > 0], x, x[x > 1]]).shape)
+    for n in range(4):
+        x = torch.arange(-2, n)
+        assert optimized(x) == torch.cat([x[x > 0], x, x[x > 1]]).shape
+    assert len(entries(optimized)) == 1
