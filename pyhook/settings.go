@@ -42,7 +42,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	out.NoPython = flag(options, "nopython")
 	out.PythonOps = flag(options, "python_calls")
 	out.Transparent = flag(options, "transparent")
-	out.TakesApart = flag(options, "takes_apart")
+	out.TakesApart, out.TakesSymbols = flag(options, "takes_apart"), flag(options, "takes_symbols")
 	out.CheckTypes = flag(options, "check_types")
 	out.QueueEffects = flag(config, "queue_effects")
 	out.GuardNNModules = flag(config, "guard_nn_modules")
@@ -64,7 +64,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		return nil, err
 	}
 	out.SymbolicSizes = out.SymbolicSizes && !full
-	if out.Dynamic && !out.FixesSizes && !out.TakesApart {
+	if out.Dynamic && !out.FixesSizes && !out.TakesApart && !out.TakesSymbols {
 		out.AnySize = true // until the backend returns something other than the graph
 	}
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")

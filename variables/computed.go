@@ -35,6 +35,8 @@ type ComputedVariable struct {
 	passed []string
 	// value is the float of the translated call, if it was passed to the frame. It must not affect the translation.
 	value py.Object
+	// Node computes the value, a float, in a compiler's graph. Such a value has no event.
+	Node *fxgraph.Node
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }
@@ -193,6 +195,9 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	kb, ok2 := numberLetter(tx, b)
 	if !ok || !ok2 || ka == 'b' || kb == 'b' {
 		return nil, true, no
+	}
+	if v, ok, err := operatorInGraph(tx, n, a, b, ka, kb); ok || err != nil {
+		return v, true, err
 	}
 	la, lb := limitOf(a), limitOf(b)
 	if raises, ok := arithmeticRaises(tx, n, a, b, ka, kb); !ok || raises && !mayRaiseHere(tx) {

@@ -19,7 +19,9 @@ func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker
 		if cond, ok := v.(*undecidedVariable); ok {
 			return NoneConst(), tx.Output().CheckInGraph(tx, cond.cond)
 		}
-		if cond, ok := v.(*ComputedVariable); ok && cond.Type == tx.World().Builtin("bool") {
+		if cond, ok := v.(*ComputedVariable); ok && cond.cond != nil && tx.Output().WholeGraph() {
+			return NoneConst(), tx.Output().CheckInGraph(tx, *cond.cond)
+		} else if ok && cond.Type == tx.World().Builtin("bool") {
 			return NoneConst(), t.checkAtRunTime(tx, cond, args)
 		}
 	}
@@ -68,7 +70,8 @@ func comparedAtRunTime(tx Translator, c sym.Cond, err error, operands []Variable
 	if ok && u.DataDependent && tx.World().Exporting && tx.World().FixesSizes == 0 {
 		return &undecidedVariable{cond: c}, nil
 	}
-	if !ok || !u.DataDependent || tx.Output().WholeGraph() || tx.World().FixesSizes > 0 {
+	if !ok || !u.DataDependent || tx.Output().WholeGraph() && !tx.Output().Unbacked() ||
+		tx.World().FixesSizes > 0 {
 		return nil, err
 	}
 	for i, v := range operands {

@@ -3,6 +3,7 @@ package variables
 import (
 	"math"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -62,12 +63,21 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	switch name {
 	case "item":
 	case "__int__":
-		kind = min(kind, intNumber)
-		if kind != notNumber {
+		if tx.Output().Unbacked() {
+			if kind != intNumber {
+				return nil, false, nil
+			}
+			name = "item" // compilers know no conversion
+		} else if kind != notNumber {
 			kind = intNumber
 		}
 	case "__float__":
-		if kind != notNumber {
+		if tx.Output().Unbacked() {
+			if kind != floatNumber {
+				return nil, false, nil
+			}
+			name = "item"
+		} else if kind != notNumber {
 			kind = floatNumber
 		}
 	case "tolist":
@@ -75,7 +85,7 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	default:
 		return nil, false, nil
 	}
-	if kind == notNumber || !tx.Output().CapturesNumbers(kind != intNumber) {
+	if !captures(tx, kind) {
 		return nil, false, nil
 	}
 	t.Need(tx, "dtype")
@@ -87,9 +97,41 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	return v, err == nil, err
 }
 
+// captures reports whether an operation that returns a number of this kind may be in the graph. A compiler has no
+// unbacked bool.
+func captures(tx Translator, kind number) bool {
+	return kind != notNumber && tx.Output().CapturesNumbers(kind != intNumber) &&
+		!(kind == boolNumber && tx.Output().Unbacked())
+}
+
+// operatorInGraph computes an operator on a float that the graph computes, for a compiler. Division is left out: a
+// compiled division by zero raises nothing.
+func operatorInGraph(tx Translator, n opcode.BinaryOp, a, b VariableTracker, ka, kb byte) (VariableTracker, bool,
+	error) {
+	x, left := a.(*ComputedVariable)
+	y, right := b.(*ComputedVariable)
+	if !(left && x.Node != nil || right && y.Node != nil) || ka != 'f' || kb != 'f' {
+		return nil, false, nil
+	}
+	switch n {
+	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
+	default:
+		return nil, false, nil
+	}
+	name := n.Function()
+	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, []VariableTracker{a, b}, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	return tx.Output().FloatInGraph(node), true, nil
+}
+
 // numberFrom returns the tracker of a number that a node computes.
 func numberFrom(tx Translator, node *fxgraph.Node, kind number) (VariableTracker, error) {
 	class := "float"
+	if kind == floatNumber && tx.Output().Unbacked() {
+		return tx.Output().FloatInGraph(node), nil
+	}
 	switch kind {
 	case intNumber:
 		return tx.Output().AtRunTime(node, nil, math.MinInt64, math.MaxInt64), nil
@@ -102,7 +144,7 @@ func numberFrom(tx Translator, node *fxgraph.Node, kind number) (VariableTracker
 
 // listed captures tolist of a vector.
 func (t *TensorVariable) listed(tx Translator, m *TensorMeta, kind number) (VariableTracker, bool, error) {
-	if len(m.Shape) != 1 || kind == notNumber || !tx.Output().CapturesNumbers(kind != intNumber) {
+	if len(m.Shape) != 1 || !captures(tx, kind) {
 		return nil, false, nil
 	}
 	if n, known := tx.World().Env().Hint(m.Shape[0]); !known || n > maxListed {

@@ -278,8 +278,13 @@ type Output interface {
 	// the condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a
 	// value known only at run time.
 	Decide(tx Translator, c sym.Cond) (bool, error)
-	// CheckInGraph adds torch._check of a condition to the graph of a translation for export.
+	// CheckInGraph adds torch._check of a condition to the graph of a translation for export, or for a compiler.
 	CheckInGraph(tx Translator, c sym.Cond) error
+	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler, which takes torch._check
+	// of them.
+	Unbacked() bool
+	// FloatInGraph returns the tracker of a float that a node of a compiler's graph computes.
+	FloatInGraph(node *fxgraph.Node) *ComputedVariable
 	// CapturesNumbers reports whether operations that return ints (or, for floats, floats and bools) of a tensor's data
 	// may be in the graph. Call it only if the answer matters; see TakesApart.
 	CapturesNumbers(floats bool) bool

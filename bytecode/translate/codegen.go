@@ -233,6 +233,10 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 			return nil
 		}
 	}
+	if x, ok := v.(*variables.ComputedVariable); ok && x.Node != nil {
+		c.loadNode(x.Node)
+		return nil
+	}
 	if out := variables.Outside(v); out != nil && !variables.Materialized(v) {
 		v = out // the graph builds this value
 	}

@@ -81,8 +81,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				log = log.again()
 				continue
 			}
-			if err == errFixesSizes {
-				opts.SymbolicSizes, opts.FixesSizes = !opts.TakesApart && !opts.FixesSizes, true
+			if err == errFixesSizes || err == errNumbersRefused {
+				if err == errFixesSizes {
+					takes := opts.TakesApart || opts.TakesSymbols
+					opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
+				}
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
 					stateless: log.stateless}
 				continue

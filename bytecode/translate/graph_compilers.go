@@ -22,13 +22,7 @@ import (
 
 // forCompiler reports whether the graph goes to a compiler.
 func (o *OutputGraph) forCompiler() bool {
-	return !o.backend.Inline() && (o.opts.TakesApart || o.opts.FixesSizes)
-}
-
-// runsOperators reports whether the backend runs the graph's operators at the sizes of each call, so that numbers known
-// only at run time may be in the graph.
-func (o *OutputGraph) runsOperators() bool {
-	return o.backend.Inline() || !o.opts.FixesSizes && !o.TakesApart()
+	return o.takesSymbols() || !o.backend.Inline() && o.opts.FixesSizes
 }
 
 // compilerDims returns the mask of the dimensions that are symbols for a compiler.
@@ -38,7 +32,7 @@ func (o *OutputGraph) compilerDims(t *variables.TensorVariable, marks []dimMark)
 	case o.opts.Listed.Only:
 	case o.opts.Dynamic:
 		mask = ^uint64(0)
-	case o.opts.TakesApart:
+	case o.takesSymbols():
 		mask = o.frame.Varied.Dims[t.Source().Name()]
 	}
 	for d, m := range marks {
@@ -115,24 +109,30 @@ func (o *OutputGraph) symbolInput(size sym.Size) error {
 //
 //	(symbols, inputs, conditions, changes)
 //	symbols     a tuple of (place or None, value in this call, whether it is a size)
-//	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor
+//	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor, or the type of a
+//	            number known only at run time, "int" or "float"
 //	conditions  a tuple of (relation, left, right)
 //	changes     whether the graph changes tensors in place
+//	data        whether the graph has numbers known only at run time
+//	repeats     whether the graph leaves no trace if it raises
 //
-// An expression is an int, ("s", number of a symbol) or (operator, left, right). The result is null if no input has a
-// symbol.
+// An expression is an int, ("s", number of a symbol) or (operator, left, right). The result is null if the graph has no
+// symbols.
 func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 	if !o.forCompiler() || !o.symbolizes() {
 		return py.Object{}, nil
 	}
-	s, any := o.scope, false
+	s, data := o.scope, o.readsData()
+	any := data
 	var inputs []py.Object
 	for _, n := range o.graph.Nodes() {
 		if n.Op != fxgraph.Placeholder {
 			continue
 		}
 		row := py.None()
-		if v := o.symbols.values[n]; v != nil {
+		if number, ok := o.numberInput(n); ok {
+			any, data, row = true, true, number
+		} else if v := o.symbols.values[n]; v != nil {
 			any, row = true, o.expression(v.Size)
 		} else if in := o.inputOf[n]; in != nil && o.symbolic(in) {
 			sizes, strides, err := o.layoutOf(in)
@@ -168,12 +168,13 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 		symbols = append(symbols, s.Tuple(place, s.Int(hint), py.Bool(at.tensor != nil)))
 	}
 	for _, r := range env.Records() {
-		if left, rel, right, ok := env.Sides(r.Cond); ok {
+		if left, rel, right, ok := env.Sides(r.Cond); ok && o.isBacked(left, right) {
 			conditions = append(conditions, s.Tuple(s.Str(relationNames[rel]), o.expression(env.Simplify(left)),
 				o.expression(env.Simplify(right))))
 		}
 	}
-	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(o.ChangesTensors())), nil
+	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(o.ChangesTensors()),
+		py.Bool(data), py.Bool(data && o.repeats())), nil
 }
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}
@@ -262,8 +263,11 @@ func (w *expressionWriter) Apply(op sym.Op) {
 
 // afterSymbols reads the answer of a compiler to symbolicExamples, (compiled, conditions, constants): what the compiled
 // code assumes, and the symbols about which it assumes something that no condition can say. It returns errFixesSizes if
-// the graph could not be compiled with symbols.
+// the graph could not be compiled with symbols, or errNumbersRefused if numbers known only at run time may be the reason.
 func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
+	if answer.Kind() != py.Tuple && (o.readsData() || o.takesUnbacked() && len(o.computed.numbers) > 0) {
+		return py.Object{}, o.numbersRefused()
+	}
 	if answer.Kind() != py.Tuple {
 		return py.Object{}, errFixesSizes
 	}

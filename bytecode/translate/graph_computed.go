@@ -34,9 +34,9 @@ type computedValues struct {
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 
 // TakesNumbers implements variables.Output. A graph that is compiled as a whole takes numbers if its backend runs
-// graphs unchanged. Other backends compile a number among the inputs as a constant.
+// graphs unchanged, or is a compiler that takes symbols. Other backends compile a number among the inputs as a constant.
 func (o *OutputGraph) TakesNumbers() bool {
-	return o.backend.Inline() || o.opts.AnySize && !o.forCompiler() && o.symbolizes()
+	return o.backend.Inline() || o.takesUnbacked() && !o.opts.FixFloats || o.opts.AnySize && !o.forCompiler() && o.symbolizes()
 }
 
 // TakesApart implements variables.Output.
@@ -86,6 +86,9 @@ func (o *OutputGraph) AfterGraph(v variables.VariableTracker) bool {
 	}
 	if x, ok := v.(*variables.SymNodeVariable); ok && x.Settled(o.world) == nil {
 		return x.Node != nil || o.computedInGraph(x.Size)
+	}
+	if x, ok := v.(*variables.ComputedVariable); ok && x.Node != nil {
+		return true
 	}
 	return o.computed.late[variables.SlotOf(v)]
 }
@@ -140,6 +143,9 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 	if !ok {
 		return nil, nil
 	}
+	if x.Node != nil && o.bodies == 0 && x.TakesNumber(tx, operation) {
+		return x.Node, nil
+	}
 	if !o.TakesNumbers() || !x.TakesNumber(tx, operation) || o.bodies > 0 && variables.IsPassed(x) || o.AfterGraph(x) {
 		return nil, exc.Break(exc.CallUnsupported, "%s of %s", operation, variables.Describe(tx, x))
 	}
@@ -147,11 +153,7 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 		return n, nil
 	}
 	n := o.graph.Placeholder("number_" + itoa(len(o.computed.numbers)))
-	if o.computed.numbers == nil {
-		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{},
-			map[*variables.ComputedVariable]*fxgraph.Node{}
-	}
-	o.computed.numbers[n], o.computed.nodeOf[x] = x, n
+	o.addNumber(n, x)
 	return n, nil
 }
 
@@ -180,7 +182,7 @@ func (c *Codegen) loadComputed(n *fxgraph.Node) bool {
 		_ = c.Load(x) // this cannot fail, since a size is a constant, has a slot, or has been fetched by the guards
 		return true
 	}
-	if x, ok := c.out.computed.numbers[n]; ok {
+	if x, ok := c.out.computed.numbers[n]; ok && x.Node == nil {
 		_ = c.Load(x) // this cannot fail, since the value has a slot
 		return true
 	}

@@ -123,7 +123,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		rule = shapes.Method
 	}
 	s.context.Why = o.userLine()
-	s.context.Fresh = !o.forCompiler() && o.bodies == 0 && o.symbolizes()
+	s.context.Fresh = (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
 	v, _ := rule(s.context, n.Target.Text, args, kwargs)
 	o.adoptSymbols(n, v)
 	return v

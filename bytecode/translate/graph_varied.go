@@ -66,7 +66,7 @@ func (o *OutputGraph) newVaried(obj py.Object, src guards.Source) variables.Vari
 	switch {
 	case obj.Kind() == py.Int && o.opts.FixInts || obj.Kind() == py.Float && o.opts.FixFloats:
 	case obj.Kind() == py.Int && o.forCompiler():
-		if n, _ := py.AsInt(obj); n == 0 || n == 1 || !o.opts.TakesApart && !o.opts.Dynamic {
+		if n, _ := py.AsInt(obj); n == 0 || n == 1 || !o.takesSymbols() && !o.opts.Dynamic {
 			return nil
 		}
 		return o.intSymbol(obj, src)

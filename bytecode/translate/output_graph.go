@@ -605,6 +605,10 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return nil
 	case *variables.SymNodeVariable:
 		return o.freezeSize(tx, x)
+	case *variables.ComputedVariable:
+		if x.Node != nil {
+			return nil
+		}
 	case *variables.GraphFunction:
 		if !o.backend.Inline() {
 			return exc.Break(exc.Reconstruct, "a function that the graph makes")

@@ -20,7 +20,7 @@ from .._core import BUILTINS, core
 from .._translator import trace_rules, vague
 from . import aot, graph_outputs, symbolic
 from .compile_lock import compile_lock
-from .graph_modules import build_graph_module, with_nodes, without_report
+from .graph_modules import build_graph_module, recompile, with_nodes, without_report
 from .named import Backend, Named, takes_apart
 from .verified import Verified, copied
 
@@ -117,6 +117,9 @@ def _with_symbols(
     try:
         examples = sizes.examples(example_inputs)
         gm = build_graph_module(rows, examples, sizes.mode)
+        with _HeldBack("torch._subclasses.fake_tensor"):
+            if sizes.prepare(gm, examples):
+                recompile(gm)
         built = time.perf_counter()
         utils.record_time("graph_module", built - begin)
         with _HeldBack("torch._subclasses.fake_tensor"), sizes.context():
@@ -129,6 +132,7 @@ def _with_symbols(
         log.info("backend %r failed with symbolic sizes; they are constants", backend_name, exc_info=True)
         return None
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
+    compiled = sizes.runs(compiled, lambda: build_graph_module(rows, example_inputs).forward)
     if config.verify_correctness:
         compiled = Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled, *answer

@@ -107,13 +107,24 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any], mode: Any = N
     builder.graph.lint()
     gm = python_graph.module_for(builder.root, builder.graph)
     without_report(gm)
-    source = weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename)
-    source.atexit = False
+    _forget_source_with(gm)
     values = _ExampleValues(gm, example_inputs, mode)
     for node in gm.graph.nodes:
         if node.op != "output":
             node.meta = _Meta(node.meta, node.name, values)
     return gm, builder.nodes
+
+
+def recompile(gm: Any) -> None:
+    """Make the module's code anew after a change of its graph."""
+    gm.graph.lint()
+    gm.recompile()
+    without_report(gm)
+    _forget_source_with(gm)
+
+
+def _forget_source_with(gm: Any) -> None:
+    weakref.finalize(gm, _forget_source, type(gm).forward.__code__.co_filename).atexit = False
 
 
 @functools.lru_cache(maxsize=1)

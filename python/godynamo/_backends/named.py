@@ -26,26 +26,48 @@ B = TypeVar("B", bound=Backend)
 _ENTRY_POINTS = "torch_dynamo_backends"
 _own: dict[str, Backend] = {}
 _tags: dict[str, tuple[str, ...]] = {}
+_dynamic: set[str] = set()  # names of the backends registered with supports_dynamic_shapes
 
 
-@overload
-def register_backend(compiler_fn: B, name: str | None = None, tags: Sequence[str] = ()) -> B: ...
 @overload
 def register_backend(
-    compiler_fn: None = None, name: str | None = None, tags: Sequence[str] = ()
+    compiler_fn: B, name: str | None = None, tags: Sequence[str] = (), *, supports_dynamic_shapes: bool = False
+) -> B: ...
+@overload
+def register_backend(
+    compiler_fn: None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    *,
+    supports_dynamic_shapes: bool = False,
 ) -> Callable[[B], B]: ...
-def register_backend(compiler_fn: Backend | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
+def register_backend(
+    compiler_fn: Backend | None = None,
+    name: str | None = None,
+    tags: Sequence[str] = (),
+    *,
+    supports_dynamic_shapes: bool = False,
+) -> Any:
     """Register a backend under a name, by default its ``__name__``. Can be used as a decorator, also without arguments.
 
-    tags: words by which :func:`list_backends` excludes the backend ("debug", "experimental"). Raises TypeError if the
-    backend is not callable, and ValueError if it has no name or the name is "eager".
+    tags: words by which :func:`list_backends` excludes the backend ("debug", "experimental").
+
+    supports_dynamic_shapes: the backend compiles for sizes that are symbols. Sizes, ints and floats that have differed
+    between calls are then FakeTensors' SymInts, SymInts and SymFloats of one torch ShapeEnv, numbers known only at run
+    time are in the graph, and what the backend assumes about a size must be recorded in the ShapeEnv while it
+    compiles, as happens when it compares a SymInt. A callable with the attribute ``supports_dynamic_shapes = True`` is
+    such a backend as well, without a registration.
+
+    Raises TypeError if the backend is not callable, and ValueError if it has no name or the name is "eager".
 
     >>> @godynamo.register_backend
     ... def my_backend(gm, example_inputs):
     ...     return gm.forward
     """
     if compiler_fn is None:
-        return functools.partial(register_backend, name=name, tags=tags)
+        return functools.partial(
+            register_backend, name=name, tags=tags, supports_dynamic_shapes=supports_dynamic_shapes
+        )
     if not callable(compiler_fn):
         raise TypeError(f"a backend is a callable (gm, example_inputs), not {compiler_fn!r}")
     word = name or str(getattr(compiler_fn, "__name__", ""))
@@ -55,6 +77,7 @@ def register_backend(compiler_fn: Backend | None = None, name: str | None = None
         raise ValueError("the name 'eager' is the built-in pass-through backend's")
     _own[word] = compiler_fn
     _tags[word] = (tags,) if isinstance(tags, str) else tuple(tags)
+    (_dynamic.add if supports_dynamic_shapes else _dynamic.discard)(word)
     return compiler_fn
 
 
@@ -161,9 +184,14 @@ class Named:
         return self._resolved
 
     @property
+    def name(self) -> str:
+        """The name by which the backend was given."""
+        return self._key[0]
+
+    @property
     def of_torch(self) -> bool:
         """Whether this is one of torch's backends that may replace the graph's operators."""
-        name = self._key[0]
+        name = self.name
         return name not in _RUN_OPERATORS and name not in _own and name not in _entry_points()
 
     def __call__(self, gm: Any, example_inputs: Sequence[Any]) -> Any:
@@ -175,6 +203,17 @@ class Named:
 
 #: torch's backends that run the graph's operators unchanged
 _RUN_OPERATORS = {"eager", "eager_noexcept", "eager_debug", "pre_dispatch_eager", "ts"}
+
+
+def takes_symbols(backend: Any) -> bool:
+    """Return whether a backend is declared to compile for sizes that are symbols; see register_backend."""
+    if isinstance(backend, Named):
+        if backend.name in _dynamic:
+            return True
+        backend = _own.get(backend.name)
+    elif any(_own[name] is backend for name in _dynamic):
+        return True
+    return getattr(backend, "supports_dynamic_shapes", None) is True
 
 
 def takes_apart(backend: Any) -> bool:

@@ -17,7 +17,9 @@ from typing import Any
 
 import torch
 
+from .._called import computed
 from .._translator import vague
+from . import unbacked
 
 Expression = Any
 Condition = tuple[str, Expression, Expression]
@@ -31,13 +33,17 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "max": torch.sym_max,
     "min": torch.sym_min,
 }
-#: Arguments of ShapeEnv. Only our symbols may change, and operations whose sizes depend on data raise.
+#: Arguments of ShapeEnv. Only our symbols may change. Operations whose results depend on data raise, unless _DATA is
+#: added.
 _SETTINGS: dict[str, Any] = {
     "duck_shape": False,
     "assume_static_by_default": True,
     "allow_scalar_outputs": False,
     "allow_dynamic_output_shape_ops": False,
 }
+_DATA: dict[str, Any] = {"allow_scalar_outputs": True, "allow_dynamic_output_shape_ops": True}
+#: Types of numbers known only at run time, among the inputs.
+_NUMBERS: dict[Any, type] = {"int": int, "float": float}
 _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "eq": operator.eq,
     "ne": operator.ne,
@@ -50,9 +56,12 @@ class Sizes:
     """The symbolic sizes of one graph's inputs, as OutputGraph.symbolicExamples describes them.
 
     symbols: for each symbol (place, value in this call, whether it is a size of a tensor).
-    inputs: for each input None, the expression of an int, or (sizes, strides).
+    inputs: for each input None, the expression of an int, (sizes, strides), or the type of a number known only at run
+    time, "int" or "float".
     conditions: what is known about the symbols.
     changes: whether the graph changes tensors in place.
+    data: whether the graph has numbers known only at run time.
+    repeats: whether the graph leaves no trace if it raises.
     """
 
     def __init__(
@@ -61,12 +70,16 @@ class Sizes:
         inputs: Sequence[Any],
         conditions: Sequence[Condition],
         changes: bool,
+        data: bool,
+        repeats: bool,
     ) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
         self._symbols, self._inputs, self._conditions, self._changes = symbols, inputs, conditions, changes
-        self._env: Any = ShapeEnv(**_SETTINGS)
+        self._data, self._repeats = data, repeats
+        self._read = {i: _NUMBERS[row] for i, row in enumerate(inputs) if isinstance(row, str)}
+        self._env: Any = ShapeEnv(**{**_SETTINGS, **(_DATA if data else {})})
         self._ints: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
         self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
@@ -92,7 +105,27 @@ class Sizes:
                 raise ValueError("a condition on sizes does not hold in this call")
         return fakes
 
+    def prepare(self, gm: torch.fx.GraphModule, examples: Sequence[Any]) -> bool:
+        """Prepare the graph for the compiler; see unbacked. Return whether it has changed."""
+        if self._data:
+            if self._read:
+                unbacked.read_numbers(gm, self._read)
+            if unbacked.bind(gm, examples, self.mode) and not self._repeats:
+                raise ValueError("a condition on numbers known only at run time may fail after a change")
+        return self._data
+
+    def runs(self, compiled: Callable[..., Any], captured: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
+        """Return a callable with the inputs of the captured graph for what the compiler has made of the prepared one.
+
+        captured: returns the captured graph.
+        """
+        if self._read:
+            compiled = unbacked.from_numbers(compiled, self._read)
+        return unbacked.Assuming(compiled, captured) if self._data and self._repeats else compiled
+
     def _example(self, x: Any, row: Any) -> Any:
+        if isinstance(row, str):
+            return self.mode.from_tensor(computed.as_tensor(x), static_shapes=True)
         if isinstance(x, torch.Tensor):
             if row is None:
                 return self.mode.from_tensor(x, static_shapes=True)

@@ -64,6 +64,15 @@ class Options:
         return named.takes_apart(self.backend)
 
     @property
+    def takes_symbols(self) -> bool:
+        """Whether the backend is declared to compile for sizes that are symbols; see register_backend."""
+        if self.inline:
+            return False
+        from .._backends import named
+
+        return named.takes_symbols(self.backend)
+
+    @property
     def fixes_sizes(self) -> bool:
         """Whether a compiled graph may run at the sizes of its examples only: the backend has returned another."""
         return "fixes_sizes" in self.found

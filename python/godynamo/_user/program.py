@@ -32,6 +32,7 @@ class _ExportOptions(Options):
     any_size = property(lambda _: True)
     fixes_sizes = property(lambda _: False)
     takes_apart = property(lambda _: False)
+    takes_symbols = property(lambda _: False)
 
 
 class _Graph:

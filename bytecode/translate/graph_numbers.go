@@ -1,0 +1,113 @@
+package translate
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Numbers known only at run time in whole graphs: results of item() and tolist(), sizes that depend on data, and floats
+// passed to the frame. A backend that runs the graph's operators at the sizes of each call takes them as they are. For a
+// compiler that takes symbols they are unbacked symbols of torch's ShapeEnv (python/godynamo/_backends/numbers.py). If
+// the compiler needs the value of such a symbol, the frame is translated again: first with constant floats, then with
+// graph breaks at these numbers.
+
+// errNumbersRefused requests another attempt, because the compiler needs the value of a number known only at run time.
+var errNumbersRefused = errors.New("a compiler that needs the value of a number")
+
+// numbersRefused returns errNumbersRefused, with the options of the next attempt.
+func (o *OutputGraph) numbersRefused() error {
+	if len(o.computed.numbers) > 0 && !o.opts.FixFloats {
+		o.opts.FixFloats = true
+	} else {
+		o.opts.BreakAtNumbers = true
+	}
+	return errNumbersRefused
+}
+
+// takesSymbols reports whether the backend is a compiler that records in torch's ShapeEnv what it assumes about sizes.
+func (o *OutputGraph) takesSymbols() bool {
+	return !o.backend.Inline() && (o.opts.TakesApart || o.opts.TakesSymbols)
+}
+
+// takesUnbacked reports whether the graph goes to a compiler that takes numbers known only at run time.
+func (o *OutputGraph) takesUnbacked() bool {
+	return o.takesSymbols() && o.symbolizes() && !o.opts.BreakAtNumbers
+}
+
+// runsOperators reports whether the compiled graph runs at the sizes of each call, so that numbers known only at run
+// time may be in the graph.
+func (o *OutputGraph) runsOperators() bool {
+	if o.takesSymbols() {
+		return o.takesUnbacked()
+	}
+	return o.backend.Inline() || !o.opts.FixesSizes && !o.TakesApart()
+}
+
+// readsData reports whether a graph for such a compiler computes numbers or sizes that are known only at run time.
+func (o *OutputGraph) readsData() bool {
+	if !o.takesUnbacked() {
+		return false
+	}
+	if nodes := o.graph.Nodes(); len(nodes) > 0 {
+		o.byRule(nodes[len(nodes)-1]) // a size that nothing has read is not a symbol yet
+	}
+	for n := range o.computed.numbers {
+		if n.Op != fxgraph.Placeholder && !o.isErased(n) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(o.symbols.dims, func(at dimension) bool {
+		return at.src == nil && at.node != nil && !o.isErased(at.node)
+	})
+}
+
+// repeats reports whether the captured graph can run after the compiled one has raised: it leaves no trace. torch's
+// compilers check at run time what they assume about unbacked sizes, such as that two sizes are equal, and the check may
+// fail in a call that is right.
+func (o *OutputGraph) repeats() bool {
+	return !slices.ContainsFunc(o.events, func(e *event) bool { return o.eventTrace(e) != noTrace })
+}
+
+// numberInput describes the input of the graph that is a number known only at run time, for symbolicExamples.
+func (o *OutputGraph) numberInput(n *fxgraph.Node) (row py.Object, ok bool) {
+	if v := o.symbols.values[n]; v != nil {
+		_, hinted := o.world.Env().Hint(v.Size)
+		return o.scope.Str("int"), !hinted
+	}
+	if x := o.computed.numbers[n]; x != nil {
+		return o.scope.Str(py.TypeName(x.Type)), true
+	}
+	return row, false
+}
+
+// isBacked reports whether all symbols of a condition have a value in this call.
+func (o *OutputGraph) isBacked(sizes ...sym.Size) bool {
+	return !slices.ContainsFunc(sizes, func(s sym.Size) bool {
+		_, ok := o.world.Env().Hint(s)
+		return !ok
+	})
+}
+
+// FloatInGraph implements variables.Output.
+func (o *OutputGraph) FloatInGraph(node *fxgraph.Node) *variables.ComputedVariable {
+	v := &variables.ComputedVariable{Type: o.world.Builtin("float"), Node: node}
+	o.addNumber(node, v)
+	return v
+}
+
+// addNumber records that a node is a number.
+func (o *OutputGraph) addNumber(n *fxgraph.Node, v *variables.ComputedVariable) {
+	if o.computed.numbers == nil {
+		o.computed.numbers, o.computed.nodeOf = map[*fxgraph.Node]*variables.ComputedVariable{},
+			map[*variables.ComputedVariable]*fxgraph.Node{}
+	}
+	o.computed.numbers[n], o.computed.nodeOf[v] = v, n
+}
+
+// Unbacked implements variables.Output.
+func (o *OutputGraph) Unbacked() bool { return o.takesUnbacked() && o.bodies == 0 }
