@@ -249,7 +249,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "register_backend",
                 "torch._dynamo.register_backend",
                 "callable(godynamo.register_backend(lambda gm, i: gm.forward, name='mine', tags=['debug']))",
-                "torch.compile does not see the backend",
+                "torch.compile does not see the backend; `supports_dynamic_shapes=True`, or an attribute of this name, "
+                "declares that the backend takes symbols",
             ),
             Row(
                 "register_debug_backend",
