@@ -280,8 +280,8 @@ type Output interface {
 	Decide(tx Translator, c sym.Cond) (bool, error)
 	// CheckInGraph adds torch._check of a condition to the graph of a translation for export, or for a compiler.
 	CheckInGraph(tx Translator, c sym.Cond) error
-	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler, which takes torch._check
-	// of them.
+	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler, which takes
+	// torch._check of them.
 	Unbacked() bool
 	// FloatInGraph returns the tracker of a float that a node of a compiler's graph computes.
 	FloatInGraph(node *fxgraph.Node) *ComputedVariable

@@ -69,8 +69,8 @@ type Options struct {
 	variables.Settings
 	NoPython   bool
 	TakesApart bool // the backend traces operators with AOTAutograd
-	// TakesSymbols is set if the backend is declared to record in torch's ShapeEnv what it assumes about sizes. A backend
-	// that traces with AOTAutograd does so as well.
+	// TakesSymbols is set if the backend is declared to record in torch's ShapeEnv what it assumes about sizes. A
+	// backend that traces with AOTAutograd does so as well.
 	TakesSymbols bool
 	// SymbolicSizes allows the sizes of tensors to be symbols; see graph_symbols.go.
 	SymbolicSizes bool

@@ -263,7 +263,8 @@ func (w *expressionWriter) Apply(op sym.Op) {
 
 // afterSymbols reads the answer of a compiler to symbolicExamples, (compiled, conditions, constants): what the compiled
 // code assumes, and the symbols about which it assumes something that no condition can say. It returns errFixesSizes if
-// the graph could not be compiled with symbols, or errNumbersRefused if numbers known only at run time may be the reason.
+// the graph could not be compiled with symbols, or errNumbersRefused if numbers known only at run time may be the
+// reason.
 func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
 	if answer.Kind() != py.Tuple && (o.readsData() || o.takesUnbacked() && len(o.computed.numbers) > 0) {
 		return py.Object{}, o.numbersRefused()

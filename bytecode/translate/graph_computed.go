@@ -34,9 +34,11 @@ type computedValues struct {
 func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 
 // TakesNumbers implements variables.Output. A graph that is compiled as a whole takes numbers if its backend runs
-// graphs unchanged, or is a compiler that takes symbols. Other backends compile a number among the inputs as a constant.
+// graphs unchanged, or is a compiler that takes symbols. Other backends compile a number among the inputs as a
+// constant.
 func (o *OutputGraph) TakesNumbers() bool {
-	return o.backend.Inline() || o.takesUnbacked() && !o.opts.FixFloats || o.opts.AnySize && !o.forCompiler() && o.symbolizes()
+	return o.backend.Inline() || o.takesUnbacked() && !o.opts.FixFloats ||
+		o.opts.AnySize && !o.forCompiler() && o.symbolizes()
 }
 
 // TakesApart implements variables.Output.
@@ -87,10 +89,7 @@ func (o *OutputGraph) AfterGraph(v variables.VariableTracker) bool {
 	if x, ok := v.(*variables.SymNodeVariable); ok && x.Settled(o.world) == nil {
 		return x.Node != nil || o.computedInGraph(x.Size)
 	}
-	if x, ok := v.(*variables.ComputedVariable); ok && x.Node != nil {
-		return true
-	}
-	return o.computed.late[variables.SlotOf(v)]
+	return isFloatInGraph(v) || o.computed.late[variables.SlotOf(v)]
 }
 
 // readyAtStart reports whether a value exists before any of the frame's code runs.

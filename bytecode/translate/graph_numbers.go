@@ -11,10 +11,10 @@ import (
 )
 
 // Numbers known only at run time in whole graphs: results of item() and tolist(), sizes that depend on data, and floats
-// passed to the frame. A backend that runs the graph's operators at the sizes of each call takes them as they are. For a
-// compiler that takes symbols they are unbacked symbols of torch's ShapeEnv (python/godynamo/_backends/numbers.py). If
-// the compiler needs the value of such a symbol, the frame is translated again: first with constant floats, then with
-// graph breaks at these numbers.
+// passed to the frame. A backend that runs the graph's operators at the sizes of each call takes them as they are. For
+// a compiler that takes symbols they are unbacked symbols of torch's ShapeEnv (python/godynamo/_backends/unbacked.py).
+// If the compiler needs the value of such a symbol, the frame is translated again: first with constant floats, then
+// with graph breaks at these numbers.
 
 // errNumbersRefused requests another attempt, because the compiler needs the value of a number known only at run time.
 var errNumbersRefused = errors.New("a compiler that needs the value of a number")
@@ -67,8 +67,8 @@ func (o *OutputGraph) readsData() bool {
 }
 
 // repeats reports whether the captured graph can run after the compiled one has raised: it leaves no trace. torch's
-// compilers check at run time what they assume about unbacked sizes, such as that two sizes are equal, and the check may
-// fail in a call that is right.
+// compilers check at run time what they assume about unbacked sizes, such as that two sizes are equal, and the check
+// may fail in a call that is right.
 func (o *OutputGraph) repeats() bool {
 	return !slices.ContainsFunc(o.events, func(e *event) bool { return o.eventTrace(e) != noTrace })
 }
@@ -98,6 +98,12 @@ func (o *OutputGraph) FloatInGraph(node *fxgraph.Node) *variables.ComputedVariab
 	v := &variables.ComputedVariable{Type: o.world.Builtin("float"), Node: node}
 	o.addNumber(node, v)
 	return v
+}
+
+// isFloatInGraph reports whether v is a float that a node of a compiler's graph computes.
+func isFloatInGraph(v variables.VariableTracker) bool {
+	x, ok := v.(*variables.ComputedVariable)
+	return ok && x.Node != nil
 }
 
 // addNumber records that a node is a number.

@@ -594,7 +594,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		}
 		v = l.Real()
 	}
-	if variables.Materialized(v) || variables.Outside(v) != nil {
+	if variables.Materialized(v) || variables.Outside(v) != nil || isFloatInGraph(v) {
 		return nil
 	}
 	if h := variables.Holder(v); h != nil { // v is the contents of the instance h
@@ -605,10 +605,6 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return nil
 	case *variables.SymNodeVariable:
 		return o.freezeSize(tx, x)
-	case *variables.ComputedVariable:
-		if x.Node != nil {
-			return nil
-		}
 	case *variables.GraphFunction:
 		if !o.backend.Inline() {
 			return exc.Break(exc.Reconstruct, "a function that the graph makes")

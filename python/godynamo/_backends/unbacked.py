@@ -152,7 +152,8 @@ def _unbacked(t: torch.Tensor) -> bool:
 
 
 def _memory(t: torch.Tensor) -> int:
-    return t.untyped_storage()._cdata
+    memory: int = t.untyped_storage()._cdata
+    return memory
 
 
 def _may_fail(gm: torch.fx.GraphModule, held: Mapping[Any, Any]) -> bool:
