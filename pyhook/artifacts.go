@@ -51,10 +51,11 @@ func (t *translation) ask(name string, args ...py.Object) string {
 	return py.GoString(v)
 }
 
-// showSteps makes the translation log its steps if trace_source, trace_call or trace_bytecode is enabled.
+// showSteps makes the translation log its steps if trace_source, trace_call or trace_bytecode is enabled, and note what
+// makes sizes constants if dynamic is.
 func (t *translation) showSteps() {
 	wanted, s := t.settings.watched, t.scope
-	if wanted&(showTraceSource|showTraceCall|showTraceBytecode) == 0 {
+	if wanted&(showTraceSource|showTraceCall|showTraceBytecode|showDynamic) == 0 {
 		return
 	}
 	steps := &translate.Steps{}
@@ -76,6 +77,12 @@ func (t *translation) showSteps() {
 				s.Int(int64(at.EndLine)), s.Int(int64(at.EndCol)))
 			t.artifact("trace_call", fmt.Sprintf("TRACE FX call %s from %s:%d in %s\n%s", node, file, at.Line,
 				function, marked))
+		}
+	}
+	if wanted&showDynamic != 0 {
+		steps.Expression = func(file string, at bytecode.Position) string {
+			return t.ask("expression", s.Str(file), s.Int(int64(at.Line)), s.Int(int64(at.Col)),
+				s.Int(int64(at.EndLine)), s.Int(int64(at.EndCol)))
 		}
 	}
 	t.settings.Steps = steps

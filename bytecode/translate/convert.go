@@ -177,6 +177,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 		code = f.Origin.Code
 	}
 	o.strict, o.log = log.strict, log
+	o.noteFixers()
 	d, err := o.decode(code)
 	if err != nil {
 		return nil, err

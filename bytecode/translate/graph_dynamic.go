@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/guards"
 )
 
-// dynamicText is the text of the log artefact `dynamic`: the symbols of a finished translation and the conditions that
-// it recorded, with the user's lines. Conditions that others imply are included.
+// dynamicText is the text of the log artefact `dynamic`: the symbols of a finished translation, what has made some of
+// them constants, and the conditions that it recorded, with the user's lines. Conditions that others imply are included.
 func (o *OutputGraph) dynamicText() string {
 	env := o.world.Env()
 	var lines []string
@@ -23,6 +23,7 @@ func (o *OutputGraph) dynamicText() string {
 			lines = append(lines, info.Name+": "+at.src.Name())
 		}
 	}
+	lines = append(lines, o.fixersText()...)
 	for _, r := range env.All() {
 		at := "an unknown line"
 		line, known := r.Why.(guards.UserLine)

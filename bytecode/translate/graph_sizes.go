@@ -20,6 +20,7 @@ type sizeSession struct {
 	// off is set once the rules hold no longer, because a mode was switched or an operation may have changed a tensor's
 	// sizes in place.
 	off     bool
+	follows *fxgraph.Node          // the node whose rule is running
 	done    int                    // number of graph nodes processed so far
 	asked   map[*fxgraph.Node]bool // operations for which torch's symbolic shapes have been asked
 	values  map[*fxgraph.Node]shapes.Value
@@ -124,7 +125,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	s.context.Why = o.userLine()
 	s.context.Fresh = (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
+	s.follows = n
 	v, _ := rule(s.context, n.Target.Text, args, kwargs)
+	s.follows = nil
 	o.adoptSymbols(n, v)
 	return v
 }

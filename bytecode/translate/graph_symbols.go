@@ -30,6 +30,7 @@ type symbols struct {
 	fixed  []FixedSize                                  // sizes of tensors that have varied
 	marks  map[*variables.TensorVariable][]dimMark      // what the user has said about the sizes of inputs
 	same   map[string]sameSize                          // sizes that the user says are equal, by name
+	fixers map[sym.Symbol]string                        // what has made a symbol a constant, for the log
 	failed error                                        // an exception raised for what the user says about sizes
 }
 

@@ -25,6 +25,7 @@ type SpeculationLog struct {
 	// this was tried, since an attempt that computes such values broke the graph there.
 	fixesOpaque bool
 	opaqueTried map[int]bool
+	because     error // the newest break for which sizes are constants, for the log
 	floats      floatLog
 	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
 	hooked bool
@@ -71,17 +72,17 @@ func (l *SpeculationLog) add(step int, err error) error {
 	return &exc.RestartAnalysis{Reason: err.Error()}
 }
 
-// withConstants reports whether another attempt with constants in place of sizes may get past the graph break at this
-// step. It requests that attempt. looks is the value of World.SizeLooks before the
-// step, and floatLooks the length of World.FloatLooks.
-func (o *OutputGraph) withConstants(step, looks, floatLooks int) bool {
+// withConstants reports whether another attempt with constants in place of sizes may get past err, the graph break at
+// this step. It requests that attempt. looks is the value of World.SizeLooks before the step, and floatLooks the length
+// of World.FloatLooks.
+func (o *OutputGraph) withConstants(step, looks, floatLooks int, err error) bool {
 	l, w := o.log, o.world
 	switch {
 	case o.steps == step && w.SizeLooks != looks && !l.fixed[step]:
 		if l.fixed == nil {
 			l.fixed = map[int]bool{}
 		}
-		l.fixed[step] = true
+		l.fixed[step], l.because = true, err
 		return true
 	case l.fixesOpaque && l.opaqueTried[step]: // the attempt did not help
 		l.fixesOpaque = false
@@ -89,7 +90,7 @@ func (o *OutputGraph) withConstants(step, looks, floatLooks int) bool {
 		if l.opaqueTried == nil {
 			l.opaqueTried = map[int]bool{}
 		}
-		l.fixesOpaque, l.opaqueTried[step] = true, true
+		l.fixesOpaque, l.opaqueTried[step], l.because = true, true, err
 		return true
 	}
 	return o.withConstantFloats(step, floatLooks)

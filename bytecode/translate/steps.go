@@ -18,6 +18,8 @@ type Steps struct {
 	Line        func(depth int, function, file string, line int) // called when another line starts
 	Instruction func(depth int, text, stack string)              // called before the instruction runs
 	Node        func(node, function, file string, at bytecode.Position)
+	// Expression returns the text at a position. If it is set, the translation notes what makes sizes constants.
+	Expression func(file string, at bytecode.Position) string
 
 	frame *InstructionTranslator // frame of the last reported line
 	line  int32

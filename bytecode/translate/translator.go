@@ -304,7 +304,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			err = overlooked
 		}
 	}
-	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks, floatLooks) {
+	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks, floatLooks, err) {
 		return &exc.RestartAnalysis{Reason: err.Error()}
 	}
 	if err != nil {

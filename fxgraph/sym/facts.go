@@ -72,6 +72,7 @@ func (env *Env) Assume(c Cond) {
 	if e.IsUnknown() || e.t == nil {
 		return
 	}
+	generation := env.generation
 	switch c.rel {
 	case relNotNegative:
 		env.assumeBounds(e, interval{0, plusInf})
@@ -79,6 +80,25 @@ func (env *Env) Assume(c Cond) {
 		env.assumeZero(e)
 	case relNotZero:
 		env.assumeNot(e)
+	}
+	if env.OnFixed != nil && env.generation != generation {
+		env.reportFixed()
+	}
+}
+
+// reportFixed calls OnFixed for the symbols that have one value since the newest fact.
+func (env *Env) reportFixed() {
+	for i := range env.symbols {
+		s := Symbol(i)
+		if _, fixed := env.Simplify(env.Symbol(s)).Const(); !fixed || env.reported[s] {
+			continue
+		}
+		if env.reported == nil {
+			env.reported = map[Symbol]bool{}
+		}
+		env.reported[s] = true
+		env.trail = append(env.trail, func() { delete(env.reported, s) })
+		env.OnFixed(s)
 	}
 }
 

@@ -80,6 +80,11 @@ type Env struct {
 	generation int      // number of substitutions; a result of Simplify is valid for one generation
 	depth      int      // of nested calls; beyond maxDepth nothing is concluded
 	splits     int      // nested case distinctions of max and min
+
+	// OnFixed is called if a new fact leaves a symbol with one value, until Essential is called. A nil function is not
+	// called. A symbol whose fact was undone is reported again with the next one.
+	OnFixed  func(s Symbol)
+	reported map[Symbol]bool
 }
 
 // NewEnv returns an Env without symbols.

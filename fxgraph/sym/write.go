@@ -221,7 +221,7 @@ func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 		env.limit()
 	}
 	all := append([]Record(nil), env.recorded...)
-	env.essential = all
+	env.essential, env.OnFixed = all, nil
 	fixed = map[Symbol]int64{}
 	for s := range env.symbols {
 		if n, ok := env.Simplify(env.fromAtom(env.leaves[s])).Const(); ok {

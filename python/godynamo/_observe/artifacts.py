@@ -14,9 +14,10 @@ from .._called import guard_env
 from .._called.runtime import break_text
 from . import reasons, sources
 
-__all__ = ["break_text", "bytecode", "failures", "line", "marked", "recompiles", "where"]
+__all__ = ["break_text", "bytecode", "expression", "failures", "line", "marked", "recompiles", "where"]
 
 line = sources.line
+expression = sources.expression
 marked = sources.marked
 
 

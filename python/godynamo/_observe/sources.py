@@ -26,6 +26,18 @@ def line(file: str, number: int | None) -> str:
     return found[number - 1].strip() if number and 0 < number <= len(found) else ""
 
 
+def expression(file: str, number: int, column: int, end_line: int, end_column: int) -> str:
+    """Return the text at a position, in one line of at most 80 characters; the whole line if the columns are unknown."""
+    found = lines(file)
+    if column < 0 or end_column < 0 or not 0 < number <= end_line <= len(found):
+        return line(file, number)
+    raw = [text.encode() for text in found[number - 1 : end_line]]
+    raw[-1] = raw[-1][:end_column]
+    raw[0] = raw[0][column:]
+    text = " ".join(b" ".join(raw).decode(errors="replace").split())
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
 def marked(file: str, number: int, column: int, end_line: int, end_column: int) -> str:
     """Return a line with marks below it. The marks' columns count bytes of UTF-8, as positions in code objects do."""
     found = lines(file)
