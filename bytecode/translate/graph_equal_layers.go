@@ -334,6 +334,10 @@ func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.P
 		if e.size {
 			continue // computed already
 		}
+		if o.isNumber(e.node) && !hasOtherInputs(e.node, p) {
+			p.Nodes[e.node] = e.node // an int that the first layer has computed from the same sizes
+			continue
+		}
 		if err := o.protect(tx); err != nil {
 			return err
 		}
@@ -348,6 +352,16 @@ func (o *OutputGraph) repeat(tx *InstructionTranslator, l *layer, p *variables.P
 	}
 	o.inlined = append(o.inlined, l.inlined...)
 	return nil
+}
+
+// hasOtherInputs reports whether an input of a node is replaced by another one.
+func hasOtherInputs(n *fxgraph.Node, p *variables.Pairing) bool {
+	other := false
+	n.EachInput(func(in *fxgraph.Node) {
+		to, ok := p.Nodes[in]
+		other = other || ok && to != in
+	})
+	return other
 }
 
 // checkOf compiles the guards made on a layer's module into a check of other modules. The other module is passed in a

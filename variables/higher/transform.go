@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -331,18 +332,17 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 		out != zero.Value || len(v.args) > 3 {
 		return nil, false, nil
 	}
-	size := -1
+	var sizes []sym.Size
 	for _, t := range f.tensors {
 		m, err := t.(*variables.TensorVariable).Sizes(tx)
 		if err != nil || len(m.Shape) == 0 {
 			return nil, false, nil
 		}
 		t.(*variables.TensorVariable).Need(tx, "shape")
-		n, err := variables.Specialise(tx, m.Shape[0])
-		if err != nil || size >= 0 && int(n) != size {
+		sizes = append(sizes, m.Shape[0])
+		if same, err := tx.Output().Decide(tx, tx.World().Env().Eq(m.Shape[0], sizes[0])); err != nil || !same {
 			return nil, false, nil
 		}
-		size = int(n)
 	}
 	tensors := 0
 	for _, d := range dims {

@@ -68,6 +68,43 @@ def test_products_that_are_too_large_for_one_expression():
     assert_serves(f, [(torch.arange(float(torch.Size(s).numel())).reshape(s),) for s in shapes], 2)
 
 
+class Windowed(nn.Module):
+    """A block whose graph computes ints from sizes."""
+
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        y = windows(x, 4)
+        y = torch.relu(self.linear(y)) + y.sin() * 2 - y.cos()
+        return F.pad(x, (0, 1))[..., :3] + y.view(-1, 3).mean(0) * y.shape[0]
+
+
+def test_equal_layers_share_the_ints_of_a_whole_graph():
+    torch.manual_seed(0)
+    net = nn.Sequential(*(Windowed() for _ in range(5)))
+    shapes = [(2, 8, 9, 3), (3, 12, 10, 3), (1, 13, 8, 3), (4, 15, 11, 3)]
+    assert_serves(lambda x: net(x), [(torch.randn(s),) for s in shapes], 1)
+
+
+def test_an_elementwise_function_that_is_mapped():
+    def f(x, y):
+        return torch.vmap(lambda a, b: a * 2 + b.sin())(x, y), x.shape
+
+    assert_serves(f, [(torch.randn(s), torch.randn(s)) for s in [(4, 3), (5, 3), (2, 7), (1, 2)]], 1)
+
+
+def test_a_scan_serves_lengths_with_equal_steps():
+    from torch._higher_order_ops.associative_scan import associative_scan
+
+    def f(x):
+        return associative_scan(lambda a, b: a + b * 2, x, 0, combine_mode="generic")
+
+    # The steps halve the length; 9 and 11 differ in the parity of a half.
+    assert_serves(f, [(torch.randn(n, k),) for n, k in ((8, 3), (8, 5), (9, 2), (9, 3), (8, 2))], 2)
+
+
 def test_the_fast_path_of_attention():
     layer = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 3, enable_nested_tensor=False)
     layer.eval()
