@@ -78,7 +78,7 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 		return o.world.TupleType, nil
 	}
 	o.world.Asked.Meta++
-	if _, ok := o.byRule(n).(shapes.List); ok {
+	if _, ok := o.openValue(n).(shapes.List); ok {
 		o.needOfAll(fieldsOfSizes)
 		return o.sequenceType(n)
 	}
@@ -106,7 +106,7 @@ func (o *OutputGraph) sequenceType(n *fxgraph.Node) (py.Object, error) {
 
 // NodeValue implements variables.Output.
 func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
-	if list, ok := o.byRule(n).(shapes.List); ok {
+	if list, ok := o.openValue(n).(shapes.List); ok {
 		o.world.Asked.Sizes++
 		o.needOfAll(fieldsOfSizes)
 		return o.scope.Int(int64(len(list))), nil

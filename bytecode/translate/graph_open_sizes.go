@@ -16,19 +16,22 @@ import (
 
 // tensorSizes returns what the rules yield for a node, or else open sizes.
 func (o *OutputGraph) tensorSizes(n *fxgraph.Node) (*shapes.Tensor, bool) {
-	if v, ok := o.byRule(n).(*shapes.Tensor); ok {
-		return v, true
-	}
-	if !o.mayOpen() {
-		return nil, false
+	v, ok := o.openValue(n).(*shapes.Tensor)
+	return v, ok
+}
+
+// openValue is byRule, with open sizes for the operations without a rule.
+func (o *OutputGraph) openValue(n *fxgraph.Node) shapes.Value {
+	v := o.byRule(n)
+	if _, unknown := v.(shapes.Unknown); !unknown && v != nil || !o.mayOpen() {
+		return v
 	}
 	for _, earlier := range o.graph.Nodes()[:n.Index+1] {
 		if !o.open(earlier) {
-			return nil, false
+			return shapes.Unknown{}
 		}
 	}
-	v, ok := o.sizes.values[n].(*shapes.Tensor)
-	return v, ok
+	return o.sizes.values[n]
 }
 
 // mayOpen reports whether open sizes are worth their cost, which is some milliseconds an operation.

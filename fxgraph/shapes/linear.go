@@ -1,6 +1,9 @@
 package shapes
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 func linear(c *call) Value {
 	c.only(3)
@@ -67,6 +70,21 @@ func mm(n int) rule {
 	return func(c *call) Value {
 		c.only(2)
 		return c.product(c.tensor(0, "input"), c.tensor(1, "mat2"), n)
+	}
+}
+
+// groupedProduct is the rule of a product of groups of rows and the matrices of a batch. The third operand has the ends
+// of the groups. Without dtypes, the operands may have any dtype.
+func groupedProduct(dtypes ...Dtype) rule {
+	return func(c *call) Value {
+		c.only(3)
+		a, b, ends := c.tensor(0, "input"), c.tensor(1, "weight"), c.tensor(2, "offs")
+		c.oneDtype(a, b)
+		if c.bad || len(dtypes) > 0 && !slices.Contains(dtypes, a.Dtype) || len(a.Shape) != 2 || len(b.Shape) != 3 ||
+			len(ends.Shape) != 1 || !c.eq(a.Shape[1], b.Shape[1]) || !c.eq(ends.Shape[0], b.Shape[0]) {
+			return c.fail()
+		}
+		return a.with([]Size{a.Shape[0], b.Shape[2]})
 	}
 }
 

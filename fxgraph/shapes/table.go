@@ -154,6 +154,9 @@ func init() {
 	both(repeatInterleave, "repeat_interleave")
 	function(attribute, "builtins.getattr")
 	both(narrow, "narrow")
+	function(sample, "torch.func.one_of_none", "torch.func.first_slice")
+	function(same(), "torch.func.stand_in", "torch.func.differentiated")
+	function(slice, "torch.slice", "torch.ops.aten.slice.Tensor") // torch.slice is torch.ops.aten.slice
 	both(sel, "select")
 	function(getitem, "operator.getitem")
 	both(gather, "gather")
@@ -185,6 +188,9 @@ func init() {
 	function(matmul, "operator.matmul")
 	both(mm(2), "mm")
 	both(mm(3), "bmm")
+	function(groupedProduct(torchFloat16, torchBfloat16, torchFloat32), "torch._grouped_mm",
+		"torch.nn.functional.grouped_mm")
+	function(groupedProduct(), "torch.ops.transformers.grouped_mm_fallback")
 	both(addmm(2, "mat1", "mat2"), "addmm")
 	both(addmm(3, "batch1", "batch2"), "baddbmm")
 	function(einsum, "torch.einsum")

@@ -398,6 +398,35 @@ func narrow(c *call) Value {
 	return t.with(t.replaced(d, length))
 }
 
+// sample is the rule of the samples that functions given to operations are captured with: one slice along a dimension,
+// the first by default.
+func sample(c *call) Value {
+	c.only(2)
+	t := c.tensor(0, "x")
+	d := c.dim(c.integer(1, "dim", 0), len(t.Shape))
+	if c.bad || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	return t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
+}
+
+// slice is the rule of aten's slice.
+func slice(c *call) Value {
+	c.only(5)
+	t := c.tensor(0, "self")
+	d := c.dim(c.integer(1, "dim", 0), len(t.Shape))
+	s := Slice{Start: c.at(2, "start"), Stop: c.at(3, "end"), Step: c.at(4, "step")}
+	for _, v := range []*Value{&s.Start, &s.Stop, &s.Step} {
+		if *v == nil {
+			*v = None{}
+		}
+	}
+	if c.bad || len(t.Shape) == 0 {
+		return c.fail()
+	}
+	return t.with(t.replaced(d, c.sliced(s, t.size(d))))
+}
+
 func cat(c *call) Value {
 	c.only(2)
 	list, ok := c.at(0, "tensors").(List)

@@ -42,6 +42,7 @@ def sizes(y):
 FUNCTIONS = {
     "a size read at run time": lambda x, w: sizes(torch.ops.open_sizes.joined(x, w)),
     "several results": lambda x, w: [sizes(y) for y in torch.ops.open_sizes.pair(x, w)],
+    "taken apart": lambda x, w: [sizes(y) for y in torch.ops.open_sizes.joined(x, w).chunk(2, -1)],
     "after another operation": lambda x, w: sizes(torch.ops.open_sizes.joined(x * 2, w).relu()),
 }
 
