@@ -364,12 +364,9 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 	if !ok {
 		return nil, true, unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, b))
 	}
-	var items []VariableTracker
-	switch x := valueOf(b).(type) {
-	case *TupleVariable:
+	items := []VariableTracker{b}
+	if x, ok := valueOf(b).(*TupleVariable); ok {
 		items = x.items
-	default:
-		items = []VariableTracker{b}
 	}
 	flat := s.Items(fields) // flat is (key or None, conversion) for each field
 	texts := make([]py.Object, 0, len(items))

@@ -8,7 +8,8 @@ import (
 )
 
 // dynamicText is the text of the log artefact `dynamic`: the symbols of a finished translation, what has made some of
-// them constants, and the conditions that it recorded, with the user's lines. Conditions that others imply are included.
+// them constants, and the conditions that the translation recorded, with the user's lines. Conditions that others imply
+// are included.
 func (o *OutputGraph) dynamicText() string {
 	env := o.world.Env()
 	var lines []string

@@ -27,7 +27,7 @@ def line(file: str, number: int | None) -> str:
 
 
 def expression(file: str, number: int, column: int, end_line: int, end_column: int) -> str:
-    """Return the text at a position, in one line of at most 80 characters; the whole line if the columns are unknown."""
+    """Return the text at a position, in at most 80 characters, or the whole line if the columns are unknown."""
     found = lines(file)
     if column < 0 or end_column < 0 or not 0 < number <= end_line <= len(found):
         return line(file, number)
