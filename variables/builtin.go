@@ -130,6 +130,11 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 		return PythonCall(tx, b, args, kwargs)
 	}
+	if (b.name == "str" || b.name == "repr") && len(args) == 1 && len(kwargs) == 0 {
+		if r, err := textOfSizes(tx, args[0], b.name); r != nil || err != nil {
+			return r, err
+		}
+	}
 	if r, ok, err := sizeCall(tx, b.name, args, kwargs); ok || err != nil {
 		return r, err
 	}

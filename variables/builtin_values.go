@@ -38,9 +38,6 @@ func valueText(text func(Translator, VariableTracker) (string, error)) func(Tran
 		if IsTensor(v) {
 			return nil, nil
 		}
-		if r, err := sizesText(tx, v); r != nil || err != nil {
-			return r, err
-		}
 		t, err := text(tx, v)
 		return NewConstant(tx.Scope().Str(t), nil), err
 	}

@@ -422,7 +422,7 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 	if !ok || strings.HasSuffix(spec, "c") { // "c" raises for an int that is no code point
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s by %q", py.TypeName(v.Type), spec)
 	}
-	return compute(tx, w.Builtin("str"), []VariableTracker{v}, func(e Emitter) error {
+	return computeText(tx, []VariableTracker{v}, func(e Emitter) error {
 		e.PushNull()
 		e.LoadConst(fn)
 		if err := e.Load(v); err != nil {
@@ -454,7 +454,7 @@ func JoinComputed(tx Translator, parts []VariableTracker) (VariableTracker, bool
 	if !found {
 		return nil, false, nil
 	}
-	v, err := compute(tx, tx.World().Builtin("str"), parts, func(e Emitter) error {
+	v, err := computeText(tx, parts, func(e Emitter) error {
 		e.LoadStr("")
 		e.LoadMethod("join")
 		if err := LoadAll(e, parts); err != nil {

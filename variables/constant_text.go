@@ -212,6 +212,9 @@ func (o *ObjectVariable) text(tx Translator, method string) (string, error) {
 
 // Format implements format(v, spec) after the given conversion ("", "str", "repr" or "ascii").
 func Format(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
+	if r, err := formatOfSizes(tx, v, conversion, spec); r != nil || err != nil {
+		return r, err
+	}
 	if x := asSymNode(tx, v); x != nil && !tx.World().FixesOpaque {
 		c, err := x.computed(tx)
 		if err != nil {
@@ -235,11 +238,6 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 	}
 	if r, ok, err := exceptionFormat(tx, v, conversion, sp); ok || err != nil {
 		return r, err
-	}
-	if sp == "" && conversion != "ascii" {
-		if r, err := sizesText(tx, v); r != nil || err != nil {
-			return r, err
-		}
 	}
 	if v, err = afterConversion(tx, v, conversion); err != nil {
 		return nil, err
@@ -369,6 +367,9 @@ func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, 
 		items = x.items
 	}
 	flat := s.Items(fields) // flat is (key or None, conversion) for each field
+	if r, err := percentOfSizes(tx, format, flat, items); r != nil || err != nil {
+		return r, true, err
+	}
 	texts := make([]py.Object, 0, len(items))
 	keyed, err := s.Dict()
 	if err != nil {

@@ -287,8 +287,8 @@ func sizeCall(tx Translator, name string, args []VariableTracker, kwargs []Kw) (
 		}
 		r, ok := sizeUnary(tx, 1, v)
 		return r, ok, nil
-	case "float", "str", "repr":
-		if name == "float" && takesSizeFloats(tx) {
+	case "float":
+		if takesSizeFloats(tx) {
 			fn := tx.World().Builtin(name)
 			r, err := callOnNumbers(tx, fn, env.ToFloat(env.Simplify(v.Size)), []VariableTracker{v})
 			if r != nil || err != nil {

@@ -1,124 +1,196 @@
 package variables
 
-import "github.com/godynamo/godynamo/pyhook/py"
+import (
+	"strconv"
+	"strings"
 
-// sizesText returns str(v) or repr(v) as a text computed at run time, for a tuple, a torch.Size or a list with sizes
-// among its items. It returns nil for other values.
-func sizesText(tx Translator, v VariableTracker) (VariableTracker, error) {
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// The text of a size, or of a torch.Size, tuple, list or dict with sizes in it, is computed at run time. CPython writes
+// the text once, of numbers that stand for the sizes. These numbers become the fields of a % format.
+
+// firstNumber is the first of the numbers that stand for sizes.
+const firstNumber = 7_310_458_862_090_417_000
+
+// textOfSizes returns str(v) or repr(v) as a text computed at run time. It returns nil if v has no size whose value is
+// unknown, or if something else in v has no known text.
+func textOfSizes(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	w := tx.World()
-	if w.FixesSizes > 0 || w.FixesOpaque {
+	switch peek(v).(type) {
+	case *SymNodeVariable, *TupleVariable, *ListVariable, *DictVariable:
+	default:
 		return nil, nil
 	}
-	t := &sizesWithin{tx: tx}
-	if _, container := t.items(peek(v)); !container || !t.add(v, 0) || !t.varies {
+	if w.FixesOpaque || w.FixesSizes > 0 {
 		return nil, nil
 	}
-	for i, leaf := range t.leaves {
-		if err := tx.Output().Freeze(tx, leaf); err != nil {
+	var sizes []VariableTracker
+	looks := w.SizeLooks
+	o, ok := copyForText(tx, v, &sizes)
+	if !ok || len(sizes) == 0 || w.printable(tx, o) != nil {
+		w.SizeLooks = looks
+		return nil, nil
+	}
+	text, ok := py.Answered(tx.Scope().Call(w.Builtin(name), o))
+	if !ok {
+		return nil, nil
+	}
+	format := strings.ReplaceAll(py.GoString(text), "%", "%%")
+	for i := range sizes {
+		number := strconv.Itoa(firstNumber + i)
+		if strings.Count(format, number) != 1 {
+			return nil, nil
+		}
+		format = strings.Replace(format, number, "%s", 1)
+	}
+	return formatted(tx, tx.Scope().Str(format), sizes)
+}
+
+// formatOfSizes is Format for a size, or for a container with sizes in it. It returns nil for other values, and if the
+// spec is not empty.
+func formatOfSizes(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
+	if empty, ok := ConstStr(tx, MustRealize(tx, spec)); !ok || empty != "" || conversion == "ascii" {
+		return nil, nil
+	}
+	if conversion == "" {
+		conversion = "str"
+	}
+	return textOfSizes(tx, v, conversion)
+}
+
+// percentOfSizes is percentFormat for operands with sizes in them. fields has the key and the conversion of each field.
+// It returns nil for other operands, and for formats with keys or computed widths.
+func percentOfSizes(tx Translator, format py.Object, fields []py.Object, items []VariableTracker) (VariableTracker,
+	error) {
+	w, s := tx.World(), tx.Scope()
+	if len(fields) != 2*len(items) || w.FixesOpaque || strings.Contains(py.GoString(format), "*") ||
+		format.Type() != w.Builtin("str") {
+		return nil, nil
+	}
+	operands, sample, found := make([]VariableTracker, len(items)), make([]py.Object, len(items)), false
+	for i, it := range items {
+		conversion := py.GoString(fields[2*i+1])
+		if fields[2*i] != py.None() {
+			return nil, nil
+		}
+		if x := asSymNode(tx, it); x != nil && conversion != "c" {
+			operands[i], sample[i], found = x, s.Int(1), true
+			continue
+		}
+		if conversion == "s" {
+			text, err := textOfSizes(tx, it, "str")
+			if err != nil {
+				return nil, err
+			}
+			if text != nil {
+				operands[i], sample[i], found = text, s.Str(""), true
+				continue
+			}
+		}
+		var ok bool
+		if sample[i], ok = knownCopy(tx, it); !ok || w.printable(tx, sample[i]) != nil {
+			return nil, nil
+		}
+		operands[i] = NewConstant(sample[i], nil)
+	}
+	if !found {
+		return nil, nil
+	}
+	if _, ok := py.Answered(s.Binary(opcode.NB_REMAINDER, format, s.Tuple(sample...))); !ok {
+		return nil, nil // it raises, also with constants in place of the sizes
+	}
+	return formatted(tx, format, operands)
+}
+
+// copyForText returns a real object whose text is that of v, with numbers in place of sizes, and adds the sizes to the
+// list, in the order in which the text has them.
+func copyForText(tx Translator, v VariableTracker, sizes *[]VariableTracker) (py.Object, bool) {
+	s := tx.Scope()
+	v, err := Argument(tx, v)
+	if err != nil {
+		return py.Object{}, false
+	}
+	if x := asSymNode(tx, v); x != nil {
+		*sizes = append(*sizes, x)
+		return s.Int(firstNumber + int64(len(*sizes)-1)), len(*sizes) < 1000
+	}
+	if tx.World().Enter() != nil {
+		return py.Object{}, false
+	}
+	defer tx.World().Leave()
+	all := func(vs []VariableTracker) ([]py.Object, bool) {
+		out := make([]py.Object, len(vs))
+		for i, it := range vs {
+			o, ok := copyForText(tx, it, sizes)
+			if !ok {
+				return nil, false
+			}
+			out[i] = o
+		}
+		return out, true
+	}
+	switch x := v.(type) {
+	case *ListVariable:
+		if items, ok := all(x.items); ok {
+			return s.List(items...), true
+		}
+		return py.Object{}, false
+	case *TupleVariable:
+		items, ok := all(x.items)
+		if !ok || x.class.IsNull() {
+			return s.Tuple(items...), ok
+		}
+		if x.class == tx.World().SizeType {
+			return py.Answered(s.Call(x.class, s.Tuple(items...)))
+		}
+		return py.Object{}, false
+	case *DictVariable:
+		values, ok := all(x.values)
+		if !ok || !x.class.IsNull() {
+			return py.Object{}, false
+		}
+		pairs := make([][2]py.Object, len(values))
+		for i := range values {
+			key, ok := knownCopy(tx, x.keys[i])
+			if !ok {
+				return py.Object{}, false
+			}
+			pairs[i] = [2]py.Object{key, values[i]}
+		}
+		return py.Answered(s.Dict(pairs...))
+	}
+	return knownCopy(tx, v)
+}
+
+// formatted computes `format % operands`, which must not raise.
+func formatted(tx Translator, format py.Object, operands []VariableTracker) (VariableTracker, error) {
+	for i, v := range operands {
+		if err := tx.Output().Freeze(tx, v); err != nil {
 			return nil, err
 		}
-		t.leaves[i] = settled(tx, leaf)
+		operands[i] = settled(tx, v)
 	}
-	w.Opaque++
-	return compute(tx, w.Builtin("str"), t.leaves, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(w.Builtin("repr"))
-		if err := t.emit(e); err != nil {
+	tx.World().Opaque++
+	tx.Output().Const(format)
+	return computeText(tx, operands, func(e Emitter) error {
+		e.LoadConst(format)
+		if err := LoadAll(e, operands); err != nil {
 			return err
 		}
-		e.Call(1, nil)
+		e.BuildTuple(len(operands))
+		e.BinaryOp(opcode.NB_REMAINDER)
 		return nil
 	})
 }
 
-// sizesWithin is the present contents of a container: its numbers and texts, and the steps that build an equal one.
-type sizesWithin struct {
-	tx     Translator
-	leaves []VariableTracker
-	steps  []func(e Emitter)
-	varies bool
-}
-
-// maxTextDepth bounds the nesting of containers whose text is computed at run time.
-const maxTextDepth = 8
-
-func (t *sizesWithin) items(v VariableTracker) (items []VariableTracker, ok bool) {
-	switch x := v.(type) {
-	case *TupleVariable:
-		return x.items, x.class.IsNull() || x.class == t.tx.World().SizeType
-	case *ListVariable:
-		return x.items, true
+// computeText is compute for a text. If nothing loads the text, it is not computed, so emit must write code that
+// neither raises nor has effects.
+func computeText(tx Translator, operands []VariableTracker, emit func(e Emitter) error) (*ComputedVariable, error) {
+	v, err := compute(tx, tx.World().Builtin("str"), operands, emit)
+	if err == nil {
+		tx.Output().OnlyIfLoaded(v.slot)
 	}
-	return nil, false
-}
-
-func (t *sizesWithin) step(do func(e Emitter)) { t.steps = append(t.steps, do) }
-
-// add adds v. It returns false if v has a part of another kind.
-func (t *sizesWithin) add(v VariableTracker, depth int) bool {
-	if l, lazy := v.(*LazyVariable); lazy {
-		v = MustRealize(t.tx, l)
-	}
-	switch x := v.(type) {
-	case *ConstantVariable:
-		switch x.Value.Kind() {
-		case py.Int:
-			if _, small := py.AsInt(x.Value); !small {
-				return false
-			}
-		case py.Float, py.Str, py.BoolKind, py.NoneKind:
-		default:
-			return false
-		}
-	case *SymNodeVariable:
-		t.varies = t.varies || asSymNode(t.tx, x) != nil
-	default:
-		return t.addContainer(v, depth)
-	}
-	t.leaves = append(t.leaves, v)
-	t.steps = append(t.steps, nil)
-	return true
-}
-
-func (t *sizesWithin) addContainer(v VariableTracker, depth int) bool {
-	items, ok := t.items(v)
-	if !ok || depth == maxTextDepth {
-		return false
-	}
-	tuple, _ := v.(*TupleVariable)
-	isSize := tuple != nil && !tuple.class.IsNull()
-	if isSize {
-		t.step(func(e Emitter) { e.PushNull(); e.LoadConst(tuple.class) })
-	}
-	for _, it := range items {
-		if !t.add(it, depth+1) {
-			return false
-		}
-	}
-	n := len(items)
-	switch {
-	case tuple == nil:
-		t.step(func(e Emitter) { e.BuildList(n) })
-	case isSize:
-		t.step(func(e Emitter) { e.BuildTuple(n); e.Call(1, nil) })
-	default:
-		t.step(func(e Emitter) { e.BuildTuple(n) })
-	}
-	return true
-}
-
-// emit writes the code that builds the container.
-func (t *sizesWithin) emit(e Emitter) error {
-	leaf := 0
-	for _, do := range t.steps {
-		if do != nil {
-			do(e)
-			continue
-		}
-		if err := e.Load(t.leaves[leaf]); err != nil {
-			return err
-		}
-		leaf++
-	}
-	return nil
+	return v, err
 }

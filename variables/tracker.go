@@ -328,6 +328,8 @@ type Output interface {
 	// the graph, unless an operand is AfterGraph. operands are constants, values passed to the frame and other
 	// computed values. If draws is true, the code draws random numbers from the first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
+	// OnlyIfLoaded leaves the code of the newest Compute out if nothing loads its result.
+	OnlyIfLoaded(slot *Slot)
 	// AfterGraph reports whether a value is computed from results of a whole graph, so that it is no input of it.
 	AfterGraph(v VariableTracker) bool
 	// ComputedInput returns the graph input for a tensor that Compute computes. example is a tensor with the same

@@ -76,7 +76,7 @@ type Codegen struct {
 	pos       bytecode.Position
 	marks     []mark
 	ends      []int                  // indexes after the last instruction of each operation or effect
-	foreseen  []written              // operations that the guards have run already
+	unneeded  []written              // code that is dropped if nothing loads its result
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // an exception of the native instruction is passed to a resume function
@@ -601,7 +601,7 @@ func (c *Codegen) runEvent(e *event) error {
 		return err
 	}
 	if e.node != nil && c.out.foreseenBy[e.node] && e.state.IsNull() {
-		c.foreseen = append(c.foreseen, written{e.node, start, len(c.list)})
+		c.unneeded = append(c.unneeded, written{c.tempOfNode(e.node), start, len(c.list)})
 	}
 	c.ends = append(c.ends, len(c.list))
 	return nil
@@ -629,6 +629,7 @@ func (c *Codegen) drop(d drop) {
 
 func (c *Codegen) writeEvent(e *event) error {
 	c.at(e.chain, false)
+	start := len(c.list)
 	for _, d := range e.drops {
 		c.drop(d)
 	}
@@ -656,6 +657,9 @@ func (c *Codegen) writeEvent(e *event) error {
 			t := c.tempOfSlot(e.slot.Index)
 			c.held[t] = e.held
 			c.emit(opcode.STORE_FAST, spaceTemp|t)
+			if e.onlyIfLoaded && !e.held && c.stateAt(e).IsNull() {
+				c.unneeded = append(c.unneeded, written{t, start, len(c.list)})
+			}
 		}
 		return nil
 	}

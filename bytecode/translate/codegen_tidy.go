@@ -6,7 +6,6 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
-	"github.com/godynamo/godynamo/fxgraph"
 )
 
 // tidy makes the last pass over the written instructions, and returns the number of slots for temps. It removes
@@ -15,7 +14,7 @@ import (
 // value, the result of the operation overwrites that value, or the value is deleted when the operation ends. The next
 // operation can then use its memory while it is still in the cache.
 func (c *Codegen) tidy() int {
-	c.dropForeseen()
+	c.dropUnneeded()
 	c.dropUnused()
 	return c.placeTemps()
 }
@@ -85,16 +84,16 @@ func (c *Codegen) become(list []*bytecode.Instruction, remap []int) {
 	c.list = list
 }
 
-// written holds an operation and the range [start, end) of the instructions written for it.
+// written has the temp of an event's result and the range [start, end) of the instructions written for the event.
 type written struct {
-	node       *fxgraph.Node
+	temp       int
 	start, end int
 }
 
-// dropForeseen removes each operation that the guards run already (OutputGraph.computedByGuard), if nothing else uses
-// its result.
-func (c *Codegen) dropForeseen() {
-	if len(c.foreseen) == 0 {
+// dropUnneeded removes the code of each text that nothing loads, and each operation that the guards run already
+// (OutputGraph.computedByGuard), if nothing else uses its result.
+func (c *Codegen) dropUnneeded() {
+	if len(c.unneeded) == 0 {
 		return
 	}
 	loads := map[int]int{}
@@ -104,9 +103,9 @@ func (c *Codegen) dropForeseen() {
 		}
 	}
 	gone := make([]bool, len(c.list))
-	for i := len(c.foreseen) - 1; i >= 0; i-- { // backwards, since the readers of a result follow it
-		w := c.foreseen[i]
-		if loads[spaceTemp|c.tempOfNode(w.node)] > 0 {
+	for i := len(c.unneeded) - 1; i >= 0; i-- { // backwards, since the readers of a result follow it
+		w := c.unneeded[i]
+		if loads[spaceTemp|w.temp] > 0 {
 			continue
 		}
 		for k := w.start; k < w.end; k++ {

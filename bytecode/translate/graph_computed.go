@@ -81,6 +81,13 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 	return e.slot, nil
 }
 
+// OnlyIfLoaded implements variables.Output.
+func (o *OutputGraph) OnlyIfLoaded(slot *variables.Slot) {
+	if e := o.events[len(o.events)-1]; e.slot == slot {
+		e.onlyIfLoaded = true
+	}
+}
+
 // AfterGraph implements variables.Output.
 func (o *OutputGraph) AfterGraph(v variables.VariableTracker) bool {
 	if o.backend.Inline() {

@@ -34,6 +34,8 @@ type event struct {
 	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
 	size      bool      // computes an int from sizes of the frame's tensors, so it may run anywhere
+	// onlyIfLoaded is set if the code is left out where nothing loads its result.
+	onlyIfLoaded bool
 	// drops lists the references that the event drops. Such an event is neither an operation nor an effect.
 	drops []drop
 	// inBlock is set if a handler in the user's code would catch the event's exceptions, and the event is not an
