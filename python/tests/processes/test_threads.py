@@ -109,13 +109,17 @@ def test_eight_threads_and_three_new_functions_make_three_translations(backend):
         for results in together(work):
             for k, result in results:
                 assert same(result, plain[k](x))
-        assert _C.counters()["translations"] == 3
+        counted = _C.counters()
+        # torch.fx replaces nn.Module.__call__ for all threads while one of them traces. A translation that ends while
+        # another thread's AOTAutograd traces is left for a later call.
+        again = counted["passed"] + counted["invalidated"] if backend == "aot_eager" else 0
+        assert 3 <= counted["translations"] <= 3 + again
         assert [len(fn.cache.entries()) for fn in optimized] == [1, 1, 1]
         if backend == "custom":
             assert len(slow.graphs) == 3
             assert _C.counters()["in_progress"] > 0, "no thread met a translation under way"
         together(work)
-        assert _C.counters()["translations"] == 3
+        assert _C.counters()["translations"] == counted["translations"]
 
 
 def test_the_mark_of_a_translation_goes_whichever_way_it_ends():
