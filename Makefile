@@ -25,7 +25,7 @@ help: ## this list
 venv: ## make or update the shared virtual environment
 	@scripts/venv.sh >/dev/null
 
-# Bytecode files are written even where PYTHONDONTWRITEBYTECODE is set: without them a process's first call takes 100 ms more.
+# Bytecode files are written even where PYTHONDONTWRITEBYTECODE is set: without them each process compiles the package again.
 build: venv ## compile _C and libgodynamo.so into python/godynamo/
 	@[ -e python/godynamo/libgodynamo.so ] || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
 	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace

@@ -343,13 +343,7 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 	}
 	tx.Output().Const(fn)
 	r, err := compute(tx, class, []VariableTracker{x}, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := e.Load(x); err != nil {
-			return err
-		}
-		e.Call(1, nil)
-		return nil
+		return EmitCall(e, fn, []VariableTracker{x})
 	})
 	if err == nil && name == "abs" {
 		r.limit = x.limit
@@ -382,13 +376,7 @@ func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableT
 	}
 	tx.Output().Const(fn)
 	slot, err := tx.Output().Compute(tx, []VariableTracker{x}, false, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := e.Load(x); err != nil {
-			return err
-		}
-		e.Call(1, nil)
-		return nil
+		return EmitCall(e, fn, []VariableTracker{x})
 	})
 	if err != nil {
 		return nil, true, err
@@ -520,13 +508,7 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 		return nil, err
 	}
 	slot, err := tx.Output().Compute(tx, []VariableTracker{x}, false, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := e.Load(x); err != nil {
-			return err
-		}
-		e.Call(1, nil)
-		return nil
+		return EmitCall(e, fn, []VariableTracker{x})
 	})
 	if err != nil {
 		return nil, err

@@ -78,13 +78,7 @@ func floatFunction(tx Translator, fn py.Object, name string, args []VariableTrac
 	}
 	tx.Output().Const(fn)
 	v, err := compute(tx, tx.World().Builtin("float"), operands, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := LoadAll(e, operands); err != nil {
-			return err
-		}
-		e.Call(len(operands), nil)
-		return nil
+		return EmitCall(e, fn, operands)
 	})
 	return v, err == nil, err
 }

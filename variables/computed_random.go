@@ -408,13 +408,7 @@ func newRandom(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	}
 	tx.Output().Const(class)
 	return compute(tx, class, operands, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(class)
-		if err := LoadAll(e, operands); err != nil {
-			return err
-		}
-		e.Call(len(operands), nil)
-		return nil
+		return EmitCall(e, class, operands)
 	})
 }
 

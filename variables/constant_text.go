@@ -13,7 +13,16 @@ var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.C
 // knownCopy returns a real object equal to v if v is fully known. Lists, dicts and sets of constants become real
 // objects, which the caller passes only to calls that neither keep nor change them. It returns false for an enum member
 // whose class defines __str__ or __repr__.
-func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
+func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) { return copyForText(tx, v, nil) }
+
+// copyForText is knownCopy. If sizes is not nil, a size within v becomes a number that stands for it, and is added to
+// the list, in the order in which the text of the copy has them.
+func copyForText(tx Translator, v VariableTracker, sizes *[]VariableTracker) (py.Object, bool) {
+	s := tx.Scope()
+	if x := asSymNode(tx, v); x != nil && sizes != nil {
+		*sizes = append(*sizes, x)
+		return s.Int(firstNumber + int64(len(*sizes)-1)), len(*sizes) < maxNumbers
+	}
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {
 		return py.Object{}, false
@@ -22,11 +31,10 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	if o, ok := AsConstant(tx, v); ok {
 		return o, !hasOwnText(tx, v)
 	}
-	s := tx.Scope()
-	all := func(vs []VariableTracker) ([]py.Object, bool) {
+	all := func(vs []VariableTracker, sizes *[]VariableTracker) ([]py.Object, bool) {
 		out := make([]py.Object, len(vs))
 		for i, it := range vs {
-			o, ok := knownCopy(tx, it)
+			o, ok := copyForText(tx, it, sizes)
 			if !ok {
 				return nil, false
 			}
@@ -36,16 +44,20 @@ func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) {
 	}
 	switch x := v.(type) {
 	case *ListVariable:
-		if items, ok := all(x.items); ok {
+		if items, ok := all(x.items, sizes); ok {
 			return s.List(items...), true
 		}
 	case *TupleVariable:
-		if items, ok := all(x.items); ok && x.class.IsNull() {
+		items, ok := all(x.items, sizes)
+		switch {
+		case ok && x.class.IsNull():
 			return s.Tuple(items...), true
+		case ok && sizes != nil && x.class == tx.World().SizeType:
+			return py.Answered(s.Call(x.class, s.Tuple(items...)))
 		}
 	case *DictVariable:
-		keys, ok := all(x.keys)
-		values, ok2 := all(x.values)
+		keys, ok := all(x.keys, nil)
+		values, ok2 := all(x.values, sizes)
 		if !ok || !ok2 || !x.class.IsNull() {
 			break
 		}

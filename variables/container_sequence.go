@@ -191,6 +191,17 @@ func LoadAll(e Emitter, vs []VariableTracker) error {
 	return nil
 }
 
+// EmitCall emits the call of an object with positional arguments. It leaves the result on the stack.
+func EmitCall(e Emitter, fn py.Object, args []VariableTracker) error {
+	e.PushNull()
+	e.LoadConst(fn)
+	if err := LoadAll(e, args); err != nil {
+		return err
+	}
+	e.Call(len(args), nil)
+	return nil
+}
+
 // namedByTorch refuses an operand that contains both tensors and enum members. torch's error would name the class of
 // the enum member, and the graph has only the member's value.
 func namedByTorch(tx Translator, vs []VariableTracker) error {

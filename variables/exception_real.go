@@ -87,13 +87,7 @@ func exceptionTextOf(tx Translator, v VariableTracker, name string) (VariableTra
 	}
 	fn := tx.World().Builtin(name)
 	r, err := compute(tx, tx.World().Builtin("str"), []VariableTracker{o}, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := e.Load(o); err != nil {
-			return err
-		}
-		e.Call(1, nil)
-		return nil
+		return EmitCall(e, fn, []VariableTracker{o})
 	})
 	return r, true, err
 }

@@ -217,13 +217,7 @@ func sizeSqrt(tx Translator, fn py.Object, v VariableTracker) (VariableTracker, 
 // callOnNumbers returns the float that a function of numbers returns, with its expression.
 func callOnNumbers(tx Translator, fn py.Object, f sym.Float, operands []VariableTracker) (VariableTracker, error) {
 	return newSizeFloat(tx, f, operands, func(e Emitter, operands []VariableTracker) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := LoadAll(e, operands); err != nil {
-			return err
-		}
-		e.Call(len(operands), nil)
-		return nil
+		return EmitCall(e, fn, operands)
 	})
 }
 

@@ -11,8 +11,11 @@ import (
 // The text of a size, or of a torch.Size, tuple, list or dict with sizes in it, is computed at run time. CPython writes
 // the text once, of numbers that stand for the sizes. These numbers become the fields of a % format.
 
-// firstNumber is the first of the numbers that stand for sizes.
-const firstNumber = 7_310_458_862_090_417_000
+// firstNumber is the first of the numbers that stand for sizes, and maxNumbers bounds how many there are.
+const (
+	firstNumber = 7_310_458_862_090_417_000
+	maxNumbers  = 1000
+)
 
 // textOfSizes returns str(v) or repr(v) as a text computed at run time. It returns nil if v has no size whose value is
 // unknown, or if something else in v has no known text.
@@ -102,66 +105,6 @@ func percentOfSizes(tx Translator, format py.Object, fields []py.Object, items [
 		return nil, nil // it raises, also with constants in place of the sizes
 	}
 	return formatted(tx, format, operands)
-}
-
-// copyForText returns a real object whose text is that of v, with numbers in place of sizes, and adds the sizes to the
-// list, in the order in which the text has them.
-func copyForText(tx Translator, v VariableTracker, sizes *[]VariableTracker) (py.Object, bool) {
-	s := tx.Scope()
-	v, err := Argument(tx, v)
-	if err != nil {
-		return py.Object{}, false
-	}
-	if x := asSymNode(tx, v); x != nil {
-		*sizes = append(*sizes, x)
-		return s.Int(firstNumber + int64(len(*sizes)-1)), len(*sizes) < 1000
-	}
-	if tx.World().Enter() != nil {
-		return py.Object{}, false
-	}
-	defer tx.World().Leave()
-	all := func(vs []VariableTracker) ([]py.Object, bool) {
-		out := make([]py.Object, len(vs))
-		for i, it := range vs {
-			o, ok := copyForText(tx, it, sizes)
-			if !ok {
-				return nil, false
-			}
-			out[i] = o
-		}
-		return out, true
-	}
-	switch x := v.(type) {
-	case *ListVariable:
-		if items, ok := all(x.items); ok {
-			return s.List(items...), true
-		}
-		return py.Object{}, false
-	case *TupleVariable:
-		items, ok := all(x.items)
-		if !ok || x.class.IsNull() {
-			return s.Tuple(items...), ok
-		}
-		if x.class == tx.World().SizeType {
-			return py.Answered(s.Call(x.class, s.Tuple(items...)))
-		}
-		return py.Object{}, false
-	case *DictVariable:
-		values, ok := all(x.values)
-		if !ok || !x.class.IsNull() {
-			return py.Object{}, false
-		}
-		pairs := make([][2]py.Object, len(values))
-		for i := range values {
-			key, ok := knownCopy(tx, x.keys[i])
-			if !ok {
-				return py.Object{}, false
-			}
-			pairs[i] = [2]py.Object{key, values[i]}
-		}
-		return py.Answered(s.Dict(pairs...))
-	}
-	return knownCopy(tx, v)
 }
 
 // formatted computes `format % operands`, which must not raise.

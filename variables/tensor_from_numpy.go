@@ -35,13 +35,7 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	out.AddGuards(guards.GlobalState(), guards.TypeMatch(l.Src, out.Const(w.arrayType)),
 		guards.PyCheck(l.Src, out.Const(same), "has the same layout"))
 	slot, err := out.Compute(tx, []VariableTracker{l}, false, func(e Emitter) error {
-		e.PushNull()
-		e.LoadConst(fn)
-		if err := e.Load(l); err != nil {
-			return err
-		}
-		e.Call(1, nil)
-		return nil
+		return EmitCall(e, fn, []VariableTracker{l})
 	})
 	if err != nil {
 		return nil, err

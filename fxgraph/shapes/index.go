@@ -176,5 +176,5 @@ func sel(c *call) Value {
 	if c.bad || len(t.Shape) == 0 || !c.lt(i, t.Shape[d]) || !c.notNegative(c.Env.Add(i, t.Shape[d])) {
 		return c.fail()
 	}
-	return t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	return t.with(t.without(d))
 }

@@ -348,6 +348,11 @@ func (t *Tensor) size(d int) Size {
 	return t.Shape[d]
 }
 
+// without returns the sizes except that of dimension d.
+func (t *Tensor) without(d int) []Size {
+	return append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...)
+}
+
 // replaced returns the shape with another size for dimension d.
 func (t *Tensor) replaced(d int, size Size) []Size {
 	out := append([]Size(nil), t.Shape...)

@@ -308,7 +308,7 @@ func unbind(c *call) Value {
 	if c.bad || len(t.Shape) == 0 {
 		return c.fail()
 	}
-	item := t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	item := t.with(t.without(d))
 	n := c.fixed(t.Shape[d])
 	if c.bad {
 		return nil
@@ -407,7 +407,7 @@ func sample(c *call) Value {
 	if c.bad || len(t.Shape) == 0 {
 		return c.fail()
 	}
-	return t.with(append(append([]Size{}, t.Shape[:d]...), t.Shape[d+1:]...))
+	return t.with(t.without(d))
 }
 
 // slice is the rule of aten's slice.

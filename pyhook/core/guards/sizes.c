@@ -175,8 +175,8 @@ run(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *stack)
             }
         }
         else {
-            top -= s->op < GD_SIZE_FLOAT; /* the others replace one value */
-            if (GD_UNLIKELY(!apply((int)s->op, top[-1], top[0], &top[-1]))) {
+            int64_t right = s->op < GD_SIZE_FLOAT ? *--top : 0; /* the others have one operand */
+            if (GD_UNLIKELY(!apply((int)s->op, top[-1], right, &top[-1]))) {
                 return 0;
             }
         }
@@ -198,7 +198,7 @@ related(const gd_size_step *relation, int64_t left, int64_t right)
 static __attribute__((noinline)) int
 long_condition_holds(const gd_size_step *steps, uint32_t n, PyObject **regs)
 {
-    int64_t stack[GD_SIZE_STACK + 1] = {0}; /* a step on one value reads the next place as well */
+    int64_t stack[GD_SIZE_STACK];
     return run(steps, n - 1, regs, stack) && related(steps + n - 1, stack[0], stack[1]);
 }
 
@@ -254,7 +254,7 @@ gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObjec
 int
 gd_size_value(const gd_size_step *steps, uint32_t n, PyObject **regs, int64_t *value)
 {
-    int64_t stack[GD_SIZE_STACK + 1] = {0};
+    int64_t stack[GD_SIZE_STACK];
     if (n == 0 || !run(steps, n, regs, stack)) {
         return 0;
     }

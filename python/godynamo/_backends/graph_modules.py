@@ -116,7 +116,7 @@ def with_nodes(rows: Sequence[Any], example_inputs: Sequence[Any], mode: Any = N
 
 
 def recompile(gm: Any) -> None:
-    """Make the module's code anew after a change of its graph."""
+    """Regenerate the module's code after its graph has changed."""
     gm.graph.lint()
     gm.recompile()
     without_report(gm)

@@ -1,4 +1,4 @@
-"""Numbers known only at run time, in graphs for compilers: unbacked symbols of torch's ShapeEnv.
+"""Passes numbers known only at run time to compilers, as unbacked symbols of torch's ShapeEnv.
 
 A compiler makes such a symbol for each result of item(), nonzero() and the like when it traces the graph. It needs to
 know which of its symbols stand for the same number, and the conditions that operations assume (a size is not negative,

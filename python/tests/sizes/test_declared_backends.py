@@ -10,7 +10,7 @@ import torch
 
 import godynamo
 from harness.capture import entries
-from sizes.test_unbacked import assert_serves
+from test_unbacked import assert_serves
 
 
 def closure(gm: Any, example_inputs: Any) -> Any:

@@ -11,7 +11,7 @@ import torch
 
 import godynamo
 from harness.capture import assert_no_internal_errors, entries
-from sizes.test_ints import assert_serves, bits
+from test_ints import assert_serves, bits
 
 FLOATS = [0.5, 1.5, 2.0, 0.25, -1.0, 0.0, -0.0, 1e300, math.inf, math.nan]
 

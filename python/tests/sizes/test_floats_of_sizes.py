@@ -10,7 +10,7 @@ import torch
 
 import godynamo
 from harness.capture import entries
-from sizes.test_symbols import Graphs, assert_same, assert_serves, outcome
+from test_symbols import Graphs, assert_same, assert_serves, outcome
 
 SHAPES = [(96, 128), (100, 120), (128, 96), (90, 150), (110, 110), (33, 160)]
 

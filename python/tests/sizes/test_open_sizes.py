@@ -7,7 +7,7 @@ import torch
 
 import godynamo
 from harness.capture import assert_no_internal_errors, entries
-from sizes.test_ints import bits
+from test_ints import bits
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -8,7 +8,7 @@ import torch.nn.functional as F
 
 import godynamo
 from harness.capture import assert_no_internal_errors, entries
-from sizes.test_ints import bits
+from test_ints import bits
 
 
 def flat(y):

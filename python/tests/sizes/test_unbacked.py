@@ -14,15 +14,9 @@ from torch._dynamo.backends.registry import lookup_backend
 import godynamo
 from godynamo import utils
 from harness.capture import assert_no_internal_errors, entries
+from test_symbols import outcome
 
 T = torch.tensor
-
-
-def outcome(f: Callable[..., Any], args: Sequence[Any]) -> Any:
-    try:
-        return f(*args)
-    except Exception as error:
-        return type(error), str(error)
 
 
 def same(found: Any, expected: Any) -> bool:
