@@ -390,6 +390,9 @@ func shuffled(inverse bool) rule {
 			if !c.divides(k, out[n-1]) || !c.divides(k, out[n-2]) {
 				return c.fail()
 			}
+			if !c.positive(c.numel(t.Shape)) {
+				return t.with(out) // torch does not rearrange an empty tensor
+			}
 			out[n-3], out[n-2], out[n-1] = c.times(out[n-3], by*by), c.quotient(out[n-2], k), c.quotient(out[n-1], k)
 			return t.with(out)
 		}

@@ -95,11 +95,23 @@ func histogram(c *call) Value {
 	return t.with([]Size{n})
 }
 
-// bins is the rule of torch.bincount, whose size is the largest element plus one.
+// bins is the rule of torch.bincount, whose size is the largest element plus one. The weights determine the dtype. If
+// there are no elements, torch ignores the weights and returns `minlength` zeros.
 func bins(c *call) Value {
 	c.only(3)
 	t, weights, least := c.tensor(0, "input"), c.at(1, "weights"), c.size(2, "minlength", 0)
 	if c.bad || len(t.Shape) != 1 || !c.required(least) {
+		return c.fail()
+	}
+	d := torchInt64
+	if w, ok := weights.(*Tensor); ok {
+		if d = torchFloat64; w.Dtype == torchFloat32 {
+			d = torchFloat32
+		}
+		if !c.positive(t.Shape[0]) {
+			d = torchInt64
+		}
+	} else if !none(weights) {
 		return c.fail()
 	}
 	u := c.fresh(sym.Const(math.MaxInt64))
@@ -107,14 +119,6 @@ func bins(c *call) Value {
 		return nil
 	}
 	c.Env.Assume(c.Env.Ge(u, least))
-	d := torchInt64
-	if w, ok := weights.(*Tensor); ok {
-		if d = torchFloat64; w.Dtype == torchFloat32 {
-			d = torchFloat32
-		}
-	} else if !none(weights) {
-		return c.fail()
-	}
 	return &Tensor{[]Size{u}, d, t.Device}
 }
 

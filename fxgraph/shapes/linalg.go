@@ -1,5 +1,7 @@
 package shapes
 
+import "math"
+
 // Rules of linear algebra. A matrix, or a batch of matrices, has at least two dimensions.
 
 // matrix reads an operand with at least two dimensions. It returns the shape without the last two, and those.
@@ -304,6 +306,36 @@ func addend(product rule, names ...string) rule {
 		}
 		return p
 	}
+}
+
+// addmv is the rule of beta * input + mat @ vec. If mat has no elements, torch computes beta * input only, in the
+// shape of input, unless beta is 0.
+func addmv(c *call) Value {
+	p, ok := addend(mv, "mat", "vec")(c).(*Tensor)
+	if !ok {
+		return c.fail()
+	}
+	t, mat := c.tensor(0, "input"), c.tensor(1, "mat")
+	if c.equal(t.Shape, p.Shape) || c.positive(c.numel(mat.Shape)) {
+		return p
+	}
+	switch beta := c.at(-1, "beta").(type) {
+	case nil:
+		return t
+	case Int:
+		if c.fixed(beta.Size) != 0 {
+			return t
+		}
+		return p
+	case Float:
+		if beta == 0 {
+			return p
+		}
+		if !math.IsNaN(float64(beta)) {
+			return t
+		}
+	}
+	return c.fail()
 }
 
 // sumOfProducts is the product that addbmm adds: that of bmm, summed over the batch.

@@ -225,7 +225,7 @@ func moreLinearAlgebra() {
 	both(dot, "dot", "vdot")
 	both(outer, "outer", "ger")
 	both(mv, "mv")
-	both(addend(mv, "mat", "vec"), "addmv")
+	both(addmv, "addmv")
 	both(addend(outer, "vec1", "vec2"), "addr")
 	both(addend(sumOfProducts, "batch1", "batch2"), "addbmm")
 	both(kron, "kron")

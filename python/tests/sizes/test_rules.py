@@ -68,6 +68,34 @@ def test_one_entry_serves_all_sizes(name) -> None:
     assert len(entries(optimized)) == 1, [e.parts for e in entries(optimized)]
 
 
+#: Operations whose results for no elements differ in more than their sizes: a call, and its operands' shapes in turn.
+EMPTY = {
+    "addmv": (torch.addmv, [[(1,), (5, 3), (3,)], [(1,), (4, 2), (2,)], [(1,), (5, 0), (0,)], [(1,), (0, 2), (2,)]]),
+    "addmv_beta": (
+        lambda t, m, v: torch.addmv(t, m, v, beta=0.0),
+        [[(1,), (5, 3), (3,)], [(1,), (4, 2), (2,)], [(1,), (5, 0), (0,)]],
+    ),
+    "unshuffle": (lambda x: F.pixel_unshuffle(x, 3), [[(1, 1, 6, 3)], [(1, 2, 3, 9)], [(1, 1, 0, 0)], [(1, 0, 3, 3)]]),
+    "bincount": (lambda w: torch.bincount(w.detach().long(), w), [[(3,)], [(7,)], [(0,)]]),
+}
+
+
+@pytest.mark.parametrize("name", EMPTY)
+def test_results_for_no_elements(name) -> None:
+    operation, calls = EMPTY[name]
+
+    def f(*xs):
+        r = operation(*xs)
+        return r, r.shape, r.dtype
+
+    optimized = godynamo.optimize(f)
+    for shapes in calls:
+        xs = [torch.ones(shape) for shape in shapes]
+        found, expected = optimized(*xs), f(*xs)
+        assert torch.equal(found[0], expected[0]) and found[1:] == expected[1:], shapes
+    assert_no_internal_errors()
+
+
 @pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_recurrent_modules(kind) -> None:
     module = getattr(torch.nn, kind)(3, 4, num_layers=2, bidirectional=True, batch_first=True).requires_grad_(False)
