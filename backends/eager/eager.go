@@ -28,7 +28,7 @@ func (Backend) TakesApart(*py.Scope) (bool, error) { return false, nil }
 func (Backend) FixesSizes(*py.Scope) (bool, error) { return false, nil }
 
 // Compile implements translate.Backend. It is never called, since this is an inline backend.
-func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, py.Object, bool) (py.Object, error) {
+func (Backend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, translate.Inputs) (py.Object, error) {
 	return py.Object{}, exc.Break(exc.Reconstruct, "the inline backend takes no whole graph")
 }
 

@@ -49,8 +49,7 @@ func (b *Backend) FixesSizes(s *py.Scope) (bool, error) {
 }
 
 // Compile implements translate.Backend.
-func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool, inputs []py.Object, sizes py.Object,
-	whole bool) (py.Object, error) {
+func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, in translate.Inputs) (py.Object, error) {
 	compiling, err := s.Import("godynamo._backends.compiling")
 	if err != nil {
 		return py.Object{}, err
@@ -71,13 +70,18 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool, inputs []py.Objec
 			several = append(several, s.Int(int64(n.Index)))
 		}
 	}
+	sizes := in.Sizes
 	if sizes.IsNull() {
 		sizes = py.None()
+	}
+	var changed []py.Object
+	for _, i := range in.Changed {
+		changed = append(changed, s.Int(int64(i)))
 	}
 	backend, err := s.GetAttr(b.options, "backend")
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(inputs...), b.options,
-		s.List(several...), py.Bool(whole), sizes)
+	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(in.Examples...),
+		b.options, s.List(several...), py.Bool(in.Whole), sizes, s.Tuple(changed...))
 }

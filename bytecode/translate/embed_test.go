@@ -133,7 +133,7 @@ func (testBackend) EmitNode(NodeEmitter, *fxgraph.Node) error { return nil }
 func (testBackend) FixesSizes(*py.Scope) (bool, error)        { return false, nil }
 func (testBackend) TakesApart(*py.Scope) (bool, error)        { return false, nil }
 
-func (testBackend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, []py.Object, py.Object, bool) (py.Object, error) {
+func (testBackend) Compile(*py.Scope, *fxgraph.Graph, []py.Object, Inputs) (py.Object, error) {
 	return py.None(), nil
 }
 

@@ -106,18 +106,23 @@ type Backend interface {
 	Inline() bool
 	// EmitNode writes the instructions of one operation. They leave its result on the stack.
 	EmitNode(e NodeEmitter, n *fxgraph.Node) error
-	// Compile compiles the graph and returns a callable that takes the inputs and returns a sequence of outputs. If
-	// whole is true, the graph is correct only if the backend does not trace its operators with AOTAutograd.
-	//
-	// If sizes is not null, it describes symbolic sizes of the inputs (OutputGraph.symbolicExamples), and the result is
-	// what OutputGraph.afterSymbols reads.
-	Compile(s *py.Scope, g *fxgraph.Graph, pool, inputs []py.Object, sizes py.Object, whole bool) (py.Object, error)
+	// Compile compiles the graph and returns a callable that takes the inputs and returns a sequence of outputs. With
+	// Inputs.Sizes, it returns what OutputGraph.afterSymbols reads.
+	Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, inputs Inputs) (py.Object, error)
 	// TakesApart reports whether the backend is known to trace operators with AOTAutograd. This may become known only
 	// when Compile runs.
 	TakesApart(s *py.Scope) (bool, error)
 	// FixesSizes reports whether a graph that the backend has compiled may run at the sizes of its examples only.
 	FixesSizes(s *py.Scope) (bool, error)
 	Name() string
+}
+
+// Inputs describes the inputs of a graph to Backend.Compile.
+type Inputs struct {
+	Examples []py.Object // their values in the call that is translated
+	Sizes    py.Object   // their symbolic sizes, as in OutputGraph.symbolicExamples; null if all sizes are constants
+	Changed  []int       // the numbers of those whose memory the graph may change
+	Whole    bool        // the graph is correct only if AOTAutograd does not trace its operators
 }
 
 // NodeEmitter is the part of the code generator that an inline backend uses.

@@ -121,7 +121,8 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 		return fn, nil, err
 	}
 	o.opts.Clock.Begin(Compiling)
-	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, inputs, sizes, o.apartMatters && !o.opts.TakesApart)
+	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, Inputs{Examples: inputs, Sizes: sizes,
+		Changed: o.changedMemory(), Whole: o.apartMatters && !o.opts.TakesApart})
 	o.opts.Clock.End()
 	if err == nil && !sizes.IsNull() {
 		fn, err = o.afterSymbols(fn)

@@ -107,12 +107,11 @@ func (o *OutputGraph) symbolInput(size sym.Size) error {
 
 // symbolicExamples describes the sizes of the graph's inputs for compile_fx(sizes=...):
 //
-//	(symbols, inputs, conditions, changes)
+//	(symbols, inputs, conditions, data, repeats)
 //	symbols     a tuple of (place or None, value in this call, whether it is a size)
 //	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor, or the type of a
 //	            number known only at run time, "int" or "float"
 //	conditions  a tuple of (relation, left, right)
-//	changes     whether the graph changes tensors in place
 //	data        whether the graph has numbers known only at run time
 //	repeats     whether the graph leaves no trace if it raises
 //
@@ -173,8 +172,8 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 				o.expression(env.Simplify(right))))
 		}
 	}
-	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(o.ChangesTensors()),
-		py.Bool(data), py.Bool(data && o.repeats())), nil
+	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(data),
+		py.Bool(data && o.repeats())), nil
 }
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}

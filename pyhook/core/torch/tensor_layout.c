@@ -177,6 +177,69 @@ fits_keyset(PyObject *samples, uint32_t offset)
     return 1;
 }
 
+/* Reads an element of samples["storages"], which is (tensor, address of the C++ storage, address of its memory,
+ * size of its memory in bytes). */
+static int
+fits_storage(PyObject *samples, uint32_t offset)
+{
+    PyObject *rows = samples_of(samples, "storages");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *row = PyList_GET_ITEM(rows, i);
+        window w;
+        if (!follow(PyTuple_GET_ITEM(row, 0), gd_tensor_layout.impl, &w)
+            || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, 1))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Reports whether each storage has, at the offset, the wanted value, an item of the rows of samples["storages"]. */
+static int
+storages_have(PyObject *samples, uint32_t offset, Py_ssize_t item)
+{
+    PyObject *rows = samples_of(samples, "storages");
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
+        PyObject *row = PyList_GET_ITEM(rows, i);
+        window w;
+        if (!read_memory((void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, 1)), w.bytes, WINDOW)
+            || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, item))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Finds the storage's fields. torch's own allocators set `context`, the argument of the function that frees the
+ * memory, to the address of the memory, so two offsets fit; `data` is the first. If a field is not found, all
+ * are 0. */
+static void
+probe_storage(PyObject *samples)
+{
+    uint32_t found[3], count = 0, sizes = 0;
+    gd_tensor_layout_t *l = &gd_tensor_layout;
+    l->storage = l->data = l->context = l->nbytes = 0;
+    if (samples_of(samples, "storages") == NULL || !unique(samples, fits_storage, 8, 8, &l->storage)) {
+        l->storage = 0;
+        return;
+    }
+    for (uint32_t offset = 0; offset + 8 <= 128; offset += 8) { /* a c10::StorageImpl has about 100 bytes */
+        if (count < 3 && storages_have(samples, offset, 2)) {
+            found[count++] = offset;
+        }
+        if (storages_have(samples, offset, 3)) {
+            l->nbytes = offset;
+            sizes++;
+        }
+    }
+    if (count != 2 || sizes != 1) {
+        l->storage = l->nbytes = 0;
+        return;
+    }
+    l->data = found[0];
+    l->context = found[1];
+}
+
 /* The window extends past the C++ objects into other heap memory, and samples made in a row may have
  * similar neighbours in memory. With four samples of each kind, such neighbours misled the probe in about
  * one process out of some dozens. So the probe checks properties that only autograd metadata has: each
@@ -433,6 +496,7 @@ probe(PyObject *samples)
     if (!self_check(samples, "random") || !self_check(samples, "views")) {
         return "self-check";
     }
+    probe_storage(samples);
     gd_tensor_layout.base = (PyTypeObject *)Py_NewRef(base);
     return NULL;
 }
@@ -502,10 +566,11 @@ tensor_layout(PyObject *module, PyObject *unused)
     (void)unused;
     gd_tensor_layout_ensure();
     const gd_tensor_layout_t *l = &gd_tensor_layout;
-    return Py_BuildValue("{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:K}", "known", l->known, "impl", l->impl,
+    return Py_BuildValue("{s:i,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:I,s:K}", "known", l->known, "impl", l->impl,
                          "ndim", l->ndim, "sizes", l->sizes, "strides", l->strides, "dtype", l->dtype, "device",
                          l->device, "keyset", l->keyset, "autograd_meta", l->autograd_meta, "grad_fn", l->grad_fn,
-                         "requires_grad", l->requires_grad, "plain_keys", (unsigned long long)l->plain_keys);
+                         "requires_grad", l->requires_grad, "storage", l->storage, "plain_keys",
+                         (unsigned long long)l->plain_keys);
 }
 
 /* For tests: runs the probe on these samples, which a test may have spoilt so that a step fails. Returns

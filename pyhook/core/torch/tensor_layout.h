@@ -11,9 +11,11 @@
 enum { GD_INLINE_DIMS = 5 };
 
 /* Offsets in bytes. `impl` counts from the Python object, `grad_fn` and `requires_grad` from the object
- * that `autograd_meta` points to, the others from the object that `impl` points to. */
+ * that `autograd_meta` points to, `data`, `context` and `nbytes` from the object that `storage` points to, the
+ * others from the object that `impl` points to. */
 typedef struct {
     int known;           /* 1: the probe and its self-check have succeeded */
+    uint32_t storage, data, context, nbytes; /* all 0 if unknown, although the rest is known */
     uint32_t impl, ndim, sizes, strides, dtype, device, keyset, autograd_meta, grad_fn, requires_grad;
     uint64_t plain_keys; /* key sets within these bits belong to dense, strided tensors */
     PyTypeObject *base;  /* strong: torch._C.TensorBase, the class whose instances have this layout */

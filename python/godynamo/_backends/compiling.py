@@ -18,7 +18,7 @@ from .._called import torch_state
 from .._called.saved_tensors import unseen
 from .._core import BUILTINS, core
 from .._translator import trace_rules, vague
-from . import aot, graph_outputs, symbolic
+from . import aot, graph_outputs, memory, symbolic
 from .compile_lock import compile_lock
 from .graph_modules import build_graph_module, recompile, with_nodes, without_report
 from .named import Backend, Named, takes_apart
@@ -55,6 +55,7 @@ def compile_fx(
     several: Sequence[int] = (),
     whole: bool = False,
     sizes: Sequence[Any] | None = None,
+    changed: tuple[int, ...] = (),
 ) -> Any:
     """Pass a captured graph to a backend, check the result and return the callable that runs the graph.
 
@@ -64,18 +65,21 @@ def compile_fx(
     sizes: the symbolic sizes of the inputs (arguments of symbolic.Sizes), for a backend that does not return the graph.
     The result is then (callable, conditions, constants), see Sizes.assumed(), or None if the graph must be compiled for
     constant sizes.
+    changed: the numbers of the inputs whose memory the graph may change.
 
     Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
     callable. With ``config.suppress_errors`` both are logged and the graph runs as captured.
 
-    The graph also runs as captured, and a counter in ``utils.counters["stats"]`` is raised, in three cases:
+    The graph also runs as captured, and a counter in ``utils.counters["stats"]`` is raised, in four cases:
 
     - the graph's sizes depend on data, so the backend's fake tensors cannot run it
       ("graphs_with_data_dependent_sizes");
     - the program calls an operator wrongly, so that the captured graph raises eager mode's exception at the operator's
       place ("graphs_that_raise");
     - the backend traces with AOTAutograd and the graph has sparse, quantized, nested or mkldnn tensors
-      ("graphs_of_tensors_that_are_not_dense").
+      ("graphs_of_tensors_that_are_not_dense");
+    - the graph changes an input that overlaps another one, and the examples for the backend cannot be copies that do
+      not overlap ("graphs_of_overlapping_inputs"), see the module memory.
     """
     apart = _apart(backend, options)
     if several:
@@ -84,13 +88,15 @@ def compile_fx(
         rows, parts = graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
             if sizes is not None:
-                answer = _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart)
+                answer = _with_symbols(
+                    rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed
+                )
                 return answer and (graph_outputs.regrouped(answer[0], parts), *answer[1:])
-            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole)
+            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole, changed)
             return graph_outputs.regrouped(compiled, parts)
     if sizes is not None:
-        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart)
-    return _compiled(rows, backend, backend_name, example_inputs, options, whole)
+        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed)
+    return _compiled(rows, backend, backend_name, example_inputs, options, whole, changed)
 
 
 def _apart(backend: Backend, options: Any) -> bool:
@@ -105,13 +111,11 @@ def _with_symbols(
     example_inputs: list[Any],
     sizes: symbolic.Sizes,
     apart: bool,
+    changed: tuple[int, ...],
 ) -> tuple[Callable[..., Any], list[Any], list[int]] | None:
     """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
     if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
         return (_as_captured(rows, backend_name, example_inputs), [], []) if apart else None
-    if sizes.may_alias(example_inputs):
-        log.info("inputs of a graph that changes tensors share memory; its sizes are constants for %r", backend_name)
-        return None
     begin = time.perf_counter()
     handled = sys.exception()
     try:
@@ -133,20 +137,30 @@ def _with_symbols(
         return None
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
     compiled = sizes.runs(compiled, lambda: build_graph_module(rows, example_inputs).forward)
+    if changed:
+        compiled = memory.checked(
+            compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name
+        )
     if config.verify_correctness:
         compiled = Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled, *answer
 
 
 def _compiled(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any, whole: bool
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any,
+    whole: bool,
+    changed: tuple[int, ...],
 ) -> Callable[..., Any]:
     guessed = vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor))
     if guessed and takes_apart(backend):
         return _as_captured(rows, backend_name, example_inputs)
     traced = aot.count()
     try:
-        compiled = _by_backend(rows, backend, backend_name, example_inputs, options)
+        compiled = _by_backend(rows, backend, backend_name, example_inputs, options, changed)
     except exc.BackendCompilerFailed as error:
         if guessed and aot.with_fakes(error):
             return _as_captured(rows, backend_name, example_inputs)
@@ -194,21 +208,30 @@ def _is_graph(compiled: Any, gm: Any, code: str) -> bool:
 
 
 def _by_backend(
-    rows: Sequence[Any], backend: Backend, backend_name: str, example_inputs: list[Any], options: Any = None
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any = None,
+    changed: tuple[int, ...] = (),
 ) -> Callable[..., Any]:
     apart = _apart(backend, options)
     begin = time.perf_counter()
+    examples = memory.separate(example_inputs, changed) if apart and changed else list(example_inputs)
+    if examples is None:
+        return _as_captured(rows, backend_name, example_inputs, "overlapping_inputs")
     gm = build_graph_module(rows, example_inputs)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
     noise = _HeldBack("torch._subclasses.fake_tensor")
     code = gm.code
     try:
-        with noise, symbolic.constant_sizes(example_inputs) if apart else contextlib.nullcontext():
-            compiled = _call(backend, backend_name, gm, list(example_inputs))
+        with noise, symbolic.constant_sizes(examples) if apart else contextlib.nullcontext():
+            compiled = _call(backend, backend_name, gm, examples)
         noise.tell()
+        unchanged = _is_graph(compiled, gm, code)
         if options is not None:
-            options.found.add("any_size" if _is_graph(compiled, gm, code) else "fixes_sizes")
+            options.found.add("any_size" if unchanged else "fixes_sizes")
     except exc.TorchDynamoException as error:
         if _depends_on_data(error):
             log.info("backend %r takes no sizes that depend on data; the graph runs as captured", backend_name)
@@ -230,6 +253,12 @@ def _by_backend(
         return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
     utils.record_time("backend", time.perf_counter() - built)
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
+    if changed and not unchanged:
+        if not apart and memory.overlap(example_inputs, changed):
+            return _as_captured(rows, backend_name, example_inputs, "overlapping_inputs")
+        compiled = memory.checked(
+            compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name
+        )
     if config.verify_correctness:
         return Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled

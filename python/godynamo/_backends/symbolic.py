@@ -59,7 +59,6 @@ class Sizes:
     inputs: for each input None, the expression of an int, (sizes, strides), or the type of a number known only at run
     time, "int" or "float".
     conditions: what is known about the symbols.
-    changes: whether the graph changes tensors in place.
     data: whether the graph has numbers known only at run time.
     repeats: whether the graph leaves no trace if it raises.
     """
@@ -69,33 +68,19 @@ class Sizes:
         symbols: Sequence[tuple[str | None, int, bool]],
         inputs: Sequence[Any],
         conditions: Sequence[Condition],
-        changes: bool,
         data: bool,
         repeats: bool,
     ) -> None:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        self._symbols, self._inputs, self._conditions, self._changes = symbols, inputs, conditions, changes
+        self._symbols, self._inputs, self._conditions = symbols, inputs, conditions
         self._data, self._repeats = data, repeats
         self._read = {i: _NUMBERS[row] for i, row in enumerate(inputs) if isinstance(row, str)}
         self._env: Any = ShapeEnv(**{**_SETTINGS, **(_DATA if data else {})})
         self._ints: dict[int, Any] = {}
         self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
         self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
-
-    def may_alias(self, example_inputs: Sequence[Any]) -> bool:
-        """Return whether the graph may change a tensor through another input: FakeTensors have memory of their own."""
-        if not self._changes:
-            return False
-        seen: set[int] = set()
-        for x in example_inputs:
-            if isinstance(x, torch.Tensor) and vague.is_dense(x):
-                memory = x.untyped_storage()._cdata
-                if memory in seen:
-                    return True
-                seen.add(memory)
-        return False
 
     def examples(self, example_inputs: Sequence[Any]) -> list[Any]:
         """Return FakeTensors and SymInts for the inputs."""

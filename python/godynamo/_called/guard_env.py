@@ -336,6 +336,11 @@ def layout_samples() -> dict[str, Any] | None:
         return _make_samples(torch)
 
 
+def _storage_row(t: Any) -> tuple[Any, ...]:
+    storage = t.untyped_storage()
+    return t, storage._cdata, storage.data_ptr(), storage.nbytes()
+
+
 def _make_samples(torch: Any) -> dict[str, Any]:
     def tensor(*shape: int, dtype: Any = torch.float32, device: str = "cpu") -> Any:
         strides = [1] * len(shape)
@@ -358,6 +363,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
         "dtypes": dtypes,
         "devices": devices,
         "keysets": [(t, torch._C._dispatch_keys(t).raw_repr()) for t in keyed],
+        "storages": [_storage_row(t) for t in (tensor(3), tensor(50), leaf(4), computed[9])],
         "plain": [tensor(i + 2) for i in range(12)],
         "leaf": [leaf(i) for i in range(12)],
         "computed": computed,
