@@ -127,8 +127,8 @@ func (b *GuardBuilder) TypeHasAttr(g Guard) error {
 		check{op: OpTypeHasAttr, flags: present(g.Args.Flag), a: named(g.Args.Str)})
 }
 
-// EqualsMatch builds an EQUALS_MATCH guard. Its text is `y == 2` if Python's == decides correctly, or else
-// calls a helper.
+// EqualsMatch builds an EQUALS_MATCH guard. Its text is an equality such as `y == 2`, or a call of a helper if Python's
+// == would accept a value that differs.
 func (b *GuardBuilder) EqualsMatch(g Guard) error {
 	return b.add(g, 1, equalsText(b.ref(g), g.Args.Obj), check{op: OpEquals, a: literal(g.Args.Obj)})
 }
@@ -141,9 +141,9 @@ func (b *GuardBuilder) ConstantMatch(g Guard) error {
 	return b.EqualsMatch(g)
 }
 
-// equalsText returns the text of an equality. An earlier part checks the type, so `==` is printed where it
-// decides as the EQUALS node does. For other values (nan, the two zeros, complex, containers whose items
-// could have other types) the text calls ___equals, which compares part by part.
+// equalsText returns the text of an equality. An earlier part checks the type. The text uses `==` for values for which
+// == returns what the EQUALS node does. For other values (nan, the two zeros, complex, containers whose items could
+// have other types) it calls ___equals, which compares part by part.
 func equalsText(ref string, c Const) string {
 	text := c.Text
 	if !isLiteral(text) {
@@ -307,8 +307,8 @@ func (b *GuardBuilder) TensorMatch(g Guard) error {
 	return nil
 }
 
-// ShapeEnv records a SHAPE_ENV guard. It is checked after all tensors. A value inside an nn.Module that is not
-// guarded counts as a constant.
+// ShapeEnv records a SHAPE_ENV guard. It is checked after all tensors. If modules are not guarded, a value inside an
+// nn.Module counts as a constant.
 func (b *GuardBuilder) ShapeEnv(g Guard) error {
 	m := b.manager
 	if g.Args.Cond == nil {

@@ -15,8 +15,8 @@ type Options struct {
 	// also check the inside of nn.Modules; if false, those guards are left out, as in TorchDynamo
 	GuardNNModules bool
 	SlotNames      []string // names of the slots; a global with one of these names is printed as G['name']
-	// Reads are places that the frame read without depending on their values. The guard program checks that they can
-	// be read, unless it reads them already, for a guard or to fetch a value.
+	// Reads are places that the frame read, although the translation does not depend on their values. The guard program
+	// checks that each of them can be read. A place that the program reads for another purpose needs no such check.
 	Reads []Source
 }
 
@@ -57,9 +57,8 @@ type part struct {
 // validText is the text of the first part.
 const validText = "___guarded_code.valid"
 
-// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources whose
-// values the transformed function takes as parameters after the slots, in order. It returns an error for a
-// malformed guard.
+// NewCheckFunctionManager builds the program for a frame of numSlots slots. values are the Sources of the transformed
+// function's parameters after the slots, in order. It returns an error for a malformed guard.
 func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Options) (*CheckFunctionManager, error) {
 	unguarded := func(family GuardSource) bool {
 		return family == SourcePolyfill || !opts.GuardNNModules && family.IsNNModule()
@@ -90,11 +89,11 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	return m, nil
 }
 
-// TextOf returns the text of a Source as the guards' text prints it.
+// TextOf returns the text of a Source, in the form that the guard text uses.
 func (m *CheckFunctionManager) TextOf(src Source) string { return printed(src, m.printer) }
 
-// maxPlaces is the largest count of QUIET_* guards that a program uses. It equals 1 + HELD in
-// core/guards/end.c, the most places that a translation counts for one object.
+// maxPlaces is the largest number of QUIET_* guards that a program counts. It equals 1 + HELD in core/guards/end.c, the
+// number of references to one object that the C core ignores in one attempt to translate.
 const maxPlaces = 7
 
 // countQuiet counts the QUIET_* guards, which are on values that the frame drops. It also finds the values for
@@ -356,8 +355,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 	at := map[string][]*part{} // parts by the name of their place
 	for i, p := range m.parts {
 		p.order, p.waiting, p.next = i, 0, nil
-		// A check on two places is no prerequisite for reading below one of them, or else `a is not a[0]`
-		// would wait for itself.
+		// A check of two places is no prerequisite of the places read from them: `a is not a[0]` would wait for itself.
 		if p.guard.Origin != nil && p.guard.Args.Other == nil {
 			at[p.guard.Name] = append(at[p.guard.Name], p)
 		}

@@ -12,7 +12,7 @@ func process(kind CreateFn, key string, args Args) Guard {
 	return Guard{Source: SourceGlobal, CreateFn: kind, Key: key, Args: args}
 }
 
-// The doc of each constructor below tells when the guard that it returns holds. v is the value of src.
+// Each comment below says when the guard that the constructor returns holds. v is the value of src.
 
 // TypeMatch holds when type(v) is typ. A v whose type is a subclass of typ fails. The type is kept weakly.
 func TypeMatch(src Source, typ Const) Guard {
@@ -151,13 +151,13 @@ const (
 
 var floatRels = [...]string{"<", "<=", "==", "!=", ">", ">="}
 
-// FloatCompare holds when the value of src is a float for which the comparison with a finite float has the given
-// outcome. A comparison with NaN is false, so the outcome false is not the opposite comparison.
+// FloatCompare holds when the value of src is a float and its comparison with bound, a finite float, has the result
+// `holds`. Every comparison with NaN is false, so a false `<` does not imply `>=`.
 func FloatCompare(src Source, rel FloatRel, bound Const, holds bool) Guard {
 	return on(src, CreateFloatCompare, floatRels[rel]+bound.Text, Args{N: int(rel), Obj: bound, Flag: holds})
 }
 
-// TensorMatch compares a tensor's metadata. Two guards on one place are merged.
+// TensorMatch compares a tensor's metadata. Two TENSOR_MATCH guards on one place are merged.
 func TensorMatch(src Source, t *TensorArgs) Guard {
 	return on(src, CreateTensorMatch, "", Args{Tensor: t})
 }

@@ -2,12 +2,12 @@ package guards
 
 import "fmt"
 
-// emitter writes a program. It numbers registers, constants and caches. The value at a place is fetched once,
-// for the first part that needs it.
+// emitter writes a program. It numbers registers, constants and caches. The value at a place is fetched once, for the
+// first part that needs it.
 //
-// Values passed to the transformed function get the registers right after that of the builtins dict, in order,
-// so that these registers ascend whatever the order in which parts fetch the values. If a value is a slot or is
-// listed twice, a node copies it into its register.
+// The values passed to the transformed function get the registers right after that of the builtins dict, in order.
+// These registers ascend, although parts may fetch the values in any order. If a value is a slot or is listed twice, a
+// node copies it into its register.
 type emitter struct {
 	program  *Program
 	regs     map[string]uint32 // place → register that holds it
@@ -176,7 +176,7 @@ func (e *emitter) values(values []Source, p *printer) error {
 		want := uint32(e.program.NumSlots + 2 + i)
 		e.program.Extra = append(e.program.Extra, want)
 		if property(v) != nil {
-			continue // read after the tensors: see sizes
+			continue // the function sizes fetches it, after the tensor check
 		}
 		reg, known := e.regs[v.Name()]
 		if !known {
@@ -193,8 +193,8 @@ func (e *emitter) values(values []Source, p *printer) error {
 	return nil
 }
 
-// sizes fetches those of the values that are sizes or strides, into the registers that the function values has
-// listed.
+// sizes fetches the sizes and strides among the values into their registers, which the function values has listed in
+// Program.Extra.
 func (e *emitter) sizes(values []Source, p *printer) error {
 	for i, v := range values {
 		s := property(v)

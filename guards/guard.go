@@ -46,7 +46,8 @@ const (
 	SourceGlobalNNModule
 	SourceConstant
 	SourceRandomValue
-	SourcePolyfill // inside godynamo's Python replacements for C code; nobody changes these, so no guard checks them
+	// inside a polyfill, godynamo's Python code in place of C code; polyfills never change, so no guard checks them
+	SourcePolyfill
 )
 
 var guardSourceNames = [...]string{"LOCAL", "GLOBAL", "LOCAL_NN_MODULE", "GLOBAL_NN_MODULE", "CONSTANT",
@@ -63,7 +64,7 @@ func (s GuardSource) String() string {
 // IsNNModule reports whether the value is read from inside an nn.Module.
 func (s GuardSource) IsNNModule() bool { return s == SourceLocalNNModule || s == SourceGlobalNNModule }
 
-// FamilyInNNModule is IsNNModule for the name of a family.
+// FamilyInNNModule does the same as IsNNModule for a family given by its name.
 func FamilyInNNModule(name string) bool {
 	return name == SourceLocalNNModule.String() || name == SourceGlobalNNModule.String()
 }

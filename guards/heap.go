@@ -28,7 +28,8 @@ type Heap interface {
 	Cell(v Value) (contents Value, empty, isCell bool)
 	Referent(v Value) (Value, bool) // the referent of a weak reference; None once it has died
 	Watched(v Value) bool           // whether destroying v may run code
-	// whether destroying the object that v holds at a name, key or (int) index may run code, if only v holds it
+	// EndsInCode reports whether dropping the object that v holds at a name, key or (int) index may run code: only v
+	// holds the object, and its destruction may run code.
 	EndsInCode(v, at Value) bool
 	IsName(v, name Value) bool // whether __name__ of a function, class or module is name
 	Equal(a, b Value) bool     // equality part by part, types included

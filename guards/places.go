@@ -12,17 +12,16 @@ type Places struct {
 	guards, reads int // number of entries of each log that have been read
 }
 
-// place is a node of the tree of places. Its numbers are indices plus one; 0 means that there is none.
+// place is a node of the tree of places. Each number in it is an index plus one; 0 means none.
 type place struct {
-	below, beside int32 // the first of the places read from this one; the next place read from the same base
+	below, beside int32 // below: the first place read from this one; beside: the next place read from the same base
 	guards, reads int32 // the last guard and the last read on this place, as numbers in Places.said
 }
 
 type saying struct{ entry, before int32 }
 
-// Below lists the guards on src and on places read from src, and the reads of such places, each in the order
-// of its log.
-// A guard on several places is included if one of them is such a place.
+// Below lists the guards on src and on places read from src, and the reads of such places, each in the order of its
+// log. A guard on several places is included if one of them is src or is read from src.
 func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
 	if p.at == nil {
 		p.at = make(map[string]int32, len(gs))

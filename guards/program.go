@@ -72,10 +72,10 @@ type TensorSpec struct {
 
 // Program is the code that C runs before a translation serves a call.
 //
-// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins
-// dict. Access nodes write the other registers, each once and before it is read. An access node that fails
-// (a missing attribute) fails like a check. The first node is VALID. A TENSORS node comes last, but for the nodes
-// that read sizes or ints (TENSOR_SIZE, TENSOR_STRIDE, SHAPE_ENV), which end the program.
+// Registers 0 .. NumSlots-1 are the frame's slots, NumSlots is the globals dict, NumSlots+1 the builtins dict. Access
+// nodes write the other registers, each once and before it is read. An access node that fails (a missing attribute)
+// fails like a check. The first node is VALID. A TENSORS node follows the checks. The nodes that read sizes or ints
+// (TENSOR_SIZE, TENSOR_STRIDE, SHAPE_ENV) come after it and end the program.
 type Program struct {
 	Nodes     []Node
 	NumSlots  int
@@ -153,7 +153,7 @@ type verifier struct {
 // isLate reports whether the operation follows TENSORS.
 func (o Op) isLate() bool { return o == OpTensorSize || o == OpTensorStride || o == OpShapeEnv }
 
-// end returns the index of the first of the nodes that end the program.
+// end returns the index of the first node after TENSORS, or the number of nodes if none follows it.
 func (p *Program) end() int {
 	end := len(p.Nodes)
 	for end > 0 && p.Nodes[end-1].Op.isLate() {
@@ -256,8 +256,8 @@ func (v *verifier) operand(n *Node, class operandClass, x uint32) error {
 	return nil
 }
 
-// dim returns an error unless the TENSORS node compares the number of dimensions of the tensor in the register.
-// C checks that there are more than dim of them.
+// dim returns an error unless the TENSORS node compares the number of dimensions of the tensor in the register. C
+// checks that this number exceeds dim.
 func (v *verifier) dim(reg, dim uint32) error {
 	if dim >= maxTensorDims {
 		return fmt.Errorf("dimension %d", dim)

@@ -162,8 +162,8 @@ func addGuard(flat []Guard, index map[GuardID]int, g *Guard) []Guard {
 	return flat
 }
 
-// merge returns operands that compare every field that t or o compares, with the example of t. Neither
-// operand changes.
+// merge returns operands that compare every field that t or o compares, with the example of t. It changes neither t nor
+// o.
 func (t *TensorArgs) merge(o *TensorArgs) *TensorArgs {
 	if t == nil {
 		return o

@@ -34,9 +34,9 @@ type SizeCond struct {
 // maxSizeStack is the largest number of values on the stack of a condition. C has the same limit.
 const maxSizeStack = 32
 
-// ShapeEnv holds when cond does. A guard must check that each of its ints is an int, and compare each of its
-// tensors (see TensorMatch) with TensorNDim at least. Its place is that of the first value that cond loads from
-// outside nn.Modules, or of the first value if all are inside.
+// ShapeEnv holds when cond does. Other guards must check that each int in cond is an int, and compare at least
+// TensorNDim of each tensor in cond (see TensorMatch). The guard's place is that of the first value that cond loads
+// from outside nn.Modules, or of its first value if all are inside.
 func ShapeEnv(cond *SizeCond) Guard {
 	var at Source
 	for s := range cond.sources {
@@ -178,8 +178,8 @@ func (r SizeRel) holds(a, b int64) bool {
 	return false
 }
 
-// condition writes the steps and the node of a condition. The tensors and ints are in registers already, since
-// no node but those of sizes follows the check of the tensors.
+// condition writes the steps and the node of a condition. The tensors and ints are in registers already, since only
+// nodes that read sizes may follow the tensor check.
 func (e *emitter) condition(c *SizeCond) error {
 	first := len(e.program.Sizes)
 	for _, side := range [2][]SizeInst{c.Left, c.Right} {

@@ -22,7 +22,7 @@ func (o SizeOp) applyFloat(a, b int64) (int64, bool) {
 		return int64(math.Float64bits(math.Sqrt(x))), x >= 0
 	case SizeFloor, SizeCeil, SizeTrunc, SizeRound:
 		x = sizeRoundings[o](x)
-		if !(x >= -exactInt && x <= exactInt) { // a NaN is neither
+		if !(x >= -exactInt && x <= exactInt) { // false for a NaN
 			return 0, false
 		}
 		return int64(x), true

@@ -188,7 +188,7 @@ func reference(side []SizeInst, value func(Source) *big.Int) *big.Int {
 			v = value(inst.Src)
 		case SizeFloat, SizeSqrt, SizeFloor, SizeCeil, SizeTrunc, SizeRound, SizeFloatAdd, SizeFloatSub, SizeFloatMul,
 			SizeFloatDiv, SizeFloatMax, SizeFloatMin, SizeFloatLT, SizeFloatLE, SizeFloatEQ:
-			n := len(stack) - inst.Op.arity() // Python computes the text's floats itself
+			n := len(stack) - inst.Op.arity() // CPython evaluates the text, which computes floats
 			r, ok := inst.Op.applyFloat(stack[n].Int64(), stack[len(stack)-1].Int64())
 			if !ok {
 				return nil
@@ -212,7 +212,7 @@ func reference(side []SizeInst, value func(Source) *big.Int) *big.Int {
 				if b.Sign() == 0 {
 					return nil
 				}
-				q, m := new(big.Int).DivMod(a, b, r) // Euclid's: 0 <= m
+				q, m := new(big.Int).DivMod(a, b, r) // Euclidean division: 0 <= m
 				if b.Sign() < 0 && m.Sign() != 0 {
 					q.Sub(q, big.NewInt(1))
 					m.Add(m, b)

@@ -13,9 +13,9 @@ type AttrSource struct {
 // NewAttrSource returns the source of the instance attribute base.name.
 func NewAttrSource(base Source, name string) *AttrSource { return newAttrSource(base, name, false) }
 
-// NewShadowingAttrSource returns the source of the instance attribute base.name if the class has an
-// attribute of that name as well. The text must name the instance's storage explicitly, because base.name
-// would find the class's attribute once the instance's attribute is deleted.
+// NewShadowingAttrSource returns the source of the instance attribute base.name if the class has an attribute of that
+// name as well. The text names the instance's storage explicitly: once the instance's attribute is deleted, base.name
+// would find the class's.
 func NewShadowingAttrSource(base Source, name string) *AttrSource {
 	return newAttrSource(base, name, true)
 }

@@ -105,8 +105,8 @@ func (s *GlobalWeakRefSource) text(p *printer) string { return printed(s.base, p
 // ReferentSource is the referent of a weak reference, or None once the referent has died.
 type ReferentSource struct{ origin }
 
-// NewReferentSource returns the source of the referent of the weak reference at base. A __call__ of a
-// subclass is ignored.
+// NewReferentSource returns the source of the referent of the weak reference at base. If the weak reference's class
+// overrides __call__, that method is not called.
 func NewReferentSource(base Source) *ReferentSource {
 	s := &ReferentSource{from(base)}
 	s.name = s.text(nil)
