@@ -1,5 +1,6 @@
 // Package cache turns a finished translation into an entry of a frame's cache. It validates the translation, makes the
-// entry, and runs the entry's guards on the frame that they were built from, before a later call can use the entry.
+// entry, and runs the entry's guards once on the frame from which they were built. Only then can a later call use the
+// entry.
 //
 // The entries themselves are C objects (pyhook/core/cache), since a hit must not enter Go and a forked child must find
 // them. Go calls C through Installer, which pyhook implements.
@@ -16,9 +17,9 @@ import (
 // GuardedCode is one translation of one code object. Its guards decide whether it serves a call.
 //
 // A chain is the stack of user frames at one place of the user's code: the translated function, and the calls inlined
-// into it at that place. Fields and rows name a chain by its index in Chains.
+// into it at that place. Everything below names a chain by its index in Chains.
 type GuardedCode struct {
-	Function py.Object       // has the transformed code; zero if nothing was captured, so that the user's code runs
+	Function py.Object       // the transformed function; zero if nothing was captured: then the user's code runs
 	OrigCode py.Object       // the user's code object
 	Program  *guards.Program // constants are indices into Pool
 	Pool     []py.Object
@@ -26,17 +27,17 @@ type GuardedCode struct {
 	Rows     []TracebackRow // sorted by Start
 	Chains   [][]Level
 	Shown    [][]ShownLocal // for each chain, the variables that a traceback shows
-	Nth      []int          // for each chain, how many times its instruction ran before, since the last graph break
+	Nth      []int          // for each chain, how often its instruction has already run since the last graph break
 	// Done is set for a chain whose operation must not run a second time. If a signal or another thread raises an
-	// exception at such an operation, the user's code raises that exception instead of running the operation.
+	// exception at this operation, the user's code raises that exception and does not run the operation.
 	Done []bool
 	// Operations are the operations of the compiled graph, with their user frames. If an operation raises, the
 	// traceback shows its user frames.
 	Operations []Operation
 	// NeedsHook is set if the code calls Python functions that were not inlined. Rerun is set if the graph leaves no
 	// trace when it raises, so that the user's code can run instead. HandsOver is set for a resumed frame, which takes
-	// over the references to its arguments. Catches is set if the code passes the exception of its native instruction
-	// to a resume function. Watches is set if the user's code runs, since it inspects the interpreter.
+	// over the references to its arguments. Catches is set if the code passes an exception of its native instruction to
+	// a resume function. Watches is set if the user's code runs because it inspects the interpreter.
 	NeedsHook, Rerun, HandsOver, Catches, Watches bool
 	Info                                          py.Object // dict that explain() shows
 }
@@ -58,8 +59,8 @@ type Level struct {
 }
 
 // ShownLocal is a variable that a traceback shows for the outermost frame of a chain. Index is the variable's index in
-// localsplus. Its value is in the transformed function's variable with the index Place. If Place is -1, the value is
-// Value.
+// localsplus. Place is the index of the transformed function's variable that holds the value. If Place is -1, Value is
+// the value.
 type ShownLocal struct {
 	Index, Place int
 	Value        py.Object
@@ -81,8 +82,8 @@ type Installer interface {
 	Check(s *py.Scope, entry py.Object, slots []py.Object, globals py.Object) (int, error)
 }
 
-// ErrGuardFails is wrapped by the error for guards that fail on the frame that they were built from. This is a bug in
-// the translator.
+// ErrGuardFails is wrapped by the error that Install returns if the guards fail on the frame from which they were
+// built. Such a failure is a bug in the translator.
 var ErrGuardFails = errors.New("the guards fail on the frame they were built from")
 
 // Validate checks the properties that the C code relies on.
@@ -117,7 +118,7 @@ func (g *GuardedCode) Validate() error {
 	return nil
 }
 
-// Install makes the entry and runs its guards on the frame that they were built from. It returns a new reference.
+// Install makes the entry and runs its guards on the frame from which they were built. It returns a new reference.
 func (g *GuardedCode) Install(s *py.Scope, in Installer, slots []py.Object, globals py.Object) (py.Object, error) {
 	if err := g.Validate(); err != nil {
 		return py.Object{}, err
