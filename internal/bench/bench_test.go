@@ -79,7 +79,7 @@ func TestAProcessCountsByItsBestRoundAndTheFigureIsTheMedianOfProcesses(t *testi
 func TestAnIntervalHoldsTheMedianAsOftenAsItSays(t *testing.T) {
 	assert.Nil(t, summary(nil))
 	assert.Equal(t, &Interval{3, 3, 3, 0}, summary([]float64{3}))
-	// Fewer than six processes have no 95 % interval, so the interval states its own confidence.
+	// An interval from fewer than six processes cannot have 95 % confidence, so it states the confidence that it has.
 	assert.Equal(t, &Interval{2, 1, 3, 0.75}, summary([]float64{3, 1, 2}))
 	ten := summary([]float64{1, 2, 3, 4, 5, 6, 7, 8, 9, 10})
 	assert.InDelta(t, 5.5, ten.Value, 1e-9)
@@ -143,7 +143,7 @@ func TestGoFormatIsReadByItsOwnReader(t *testing.T) {
 		assert.Contains(t, result.Name.String(), "/engine=")
 	}
 	require.NoError(t, reader.Err())
-	assert.Equal(t, 3*6+2*6, lines) // one line per round; none for a workload whose result is wrong
+	assert.Equal(t, 3*6+2*6, lines) // one line per round, but none for a workload whose result is wrong
 }
 
 func TestCSVHasALineForEachEngineAndError(t *testing.T) {

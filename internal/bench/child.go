@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// request is what a child process gets; python/godynamo/_tools/bench/child.py reads it.
+// request is the message that a child process receives; python/godynamo/_tools/bench/child.py reads it.
 type request struct {
 	Do        string   `json:"do"` // "plan" or "measure"
 	Suites    []string `json:"suites"`
@@ -61,16 +61,16 @@ type died string
 
 func (d died) Error() string { return string(d) }
 
-// environment is added to the user's environment for child processes. One thread makes figures independent of the
-// machine's other cores. A fixed hash seed gives dicts the same layout in each process. Nothing is downloaded.
+// environment is added to the user's environment for child processes. With one thread, figures do not depend on the
+// machine's other cores. With a fixed hash seed, dicts have the same layout in each process. Downloads are off.
 var environment = []string{
 	"OMP_NUM_THREADS=1", "PYTHONHASHSEED=0", "HF_HUB_OFFLINE=1", "TRANSFORMERS_VERBOSITY=error", "KINETO_LOG_LEVEL=5",
 }
 
 // child runs one request in a child process and passes every message to hear. It returns nil if the child reports that
-// it is done, the error of ctx if ctx ends first, a Problem that the child found, or a died. A child that sends
-// nothing for longer than silence is killed. The child leads its own process group, which Ctrl-C at a terminal does
-// not reach. When child returns, no process of that group is left.
+// it is done, the error of ctx if ctx ends first, a Problem that the child found, or a died. A child that sends nothing
+// for longer than silence is killed. The child runs in a process group of its own, so Ctrl-C at a terminal does not
+// reach it. When child returns, no process of that group is left.
 func child(ctx context.Context, command func(...string) *exec.Cmd, r request, silence time.Duration,
 	hear func(message)) error {
 	text, err := json.Marshal(r)

@@ -14,9 +14,10 @@ import (
 // Alpha is the probability that a comparison of two runs of the same code shows any change, in all its rows together.
 const Alpha = 0.05
 
-// Margin is the size from which a change of a figure is tested. Two runs of the same code do differ, because other
-// programs on the machine affect all processes of a run alike. Of 15 pairs of runs of the micro set on two cores under
-// a load between 1.5 and 4.5, six showed a change without a margin, one with 3 %, none with 5 %.
+// Margin is the smallest change of a figure that counts. Two runs of the same code differ, because other programs on
+// the machine slow down all processes of a run alike. The margin was measured with 15 pairs of runs of the micro set,
+// on two cores under a load between 1.5 and 4.5. Without a margin six pairs showed a change, with 3 % one, with 5 %
+// none.
 const Margin = 0.05
 
 // Comparison is the comparison of a result with an older result, row by row.
@@ -39,9 +40,9 @@ type Change struct {
 	Old      *Interval `json:"old_us"`
 	New      *Interval `json:"new_us"`
 	Change   float64   `json:"change"` // change of the median: 0.05 means 5 % slower
-	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes. The test moves the older
-	// figures by the margin towards the newer ones, so it tests whether the change exceeds the margin. Adjusted is P,
-	// adjusted by Holm's method for the number of rows.
+	// P is the p-value of the Mann-Whitney U test on the best rounds of the processes. To test whether the change
+	// exceeds the margin, the older figures are first moved by the margin towards the newer ones. Adjusted is P after
+	// Holm's correction for the number of rows.
 	P           float64 `json:"p"`
 	Adjusted    float64 `json:"p_adjusted"`
 	Significant bool    `json:"significant"`
@@ -83,8 +84,8 @@ func Compare(old, now *Result, name string, margin float64) *Comparison {
 	return c
 }
 
-// blind counts the rows with too few processes: they would not be significant even if every older figure were below
-// every newer one.
+// blind counts the rows with too few processes. Their change would not be significant even if every older figure were
+// below every newer one.
 func (c *Comparison) blind() int {
 	n := 0
 	for _, row := range c.Rows {
@@ -109,7 +110,7 @@ func leastP(n, m int) float64 {
 	return p
 }
 
-// processesFor returns the number of processes that each run needs so that a change can show in one row.
+// processesFor returns the number of processes that each run needs so that a change of one row can be significant.
 func processesFor(rows int) int {
 	n := 1
 	for leastP(n, n)*float64(rows) >= Alpha {
@@ -136,7 +137,7 @@ func (c *Comparison) row(name, label string, before, after *Workload) {
 	c.Rows = append(c.Rows, change)
 }
 
-// beyond returns the probability that such figures occur if the change is at most margin.
+// beyond returns the probability of these figures if the true change is at most margin.
 func beyond(old, now []float64, margin, change float64) float64 {
 	moved := slices.Clone(old)
 	by := 1 + margin
@@ -162,8 +163,8 @@ func values(f *Figures) []float64 {
 	return bests(f.Samples)
 }
 
-// adjust applies Holm's method. Without it, two of forty rows would be below 0.05 by chance, and the user's CI would
-// fail.
+// adjust applies Holm's method. Without it, two of forty rows would have a P below 0.05 by chance, and the user's CI
+// would fail.
 func (c *Comparison) adjust() {
 	order := slices.Clone(c.Rows)
 	sort.SliceStable(order, func(i, j int) bool { return order[i].P < order[j].P })
@@ -175,7 +176,7 @@ func (c *Comparison) adjust() {
 	}
 }
 
-// notes lists differences between two results that are not differences of the code.
+// notes lists differences between two results that do not come from the code.
 func notes(old, now *Result) []string {
 	found := []string{}
 	differ := func(what, a, b string) {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Typical times of a run on a quiet core, in seconds. Planning imports the same modules as a child that measures. If
-// planning takes longer than planSeconds, the machine is slower by that factor.
+// Typical times of a run on a quiet core, in seconds. Planning imports the same modules as measuring. The machine
+// counts as slower by the factor by which planning takes longer than planSeconds.
 const (
 	planSeconds = 2.5
 	inductor    = "inductor"
@@ -44,7 +44,7 @@ func (r *runner) about(planning time.Duration) time.Duration {
 			switch {
 			case engine == Eager:
 			case backend == inductor:
-				// the other processes find the compiled code in the cache on disk
+				// later processes find the compiled code in the cache on disk
 				seconds += c.inductor * (1 + float64(o.Processes-1)/4)
 			default:
 				seconds += c.first * float64(o.Processes)

@@ -6,7 +6,8 @@ import (
 	"path/filepath"
 )
 
-// Writable reports, before anything is measured, whether a file can be written at path. The path "-" is stdout.
+// Writable reports whether a file can be written at path. It is called before anything is measured. The path "-" is
+// stdout.
 func Writable(path string) error {
 	if path == "-" {
 		return nil
@@ -33,7 +34,7 @@ func WriteFile(path string, write func(io.Writer) error) error {
 		return write(file)
 	}
 	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target // the link stays, and its target is replaced
+		path = target // the link stays; its target is replaced
 	} else if target, err := os.Readlink(path); err == nil { // the link's target does not exist yet
 		if !filepath.IsAbs(target) {
 			target = filepath.Join(filepath.Dir(path), target)

@@ -103,8 +103,8 @@ func low(i *Interval) string   { return of(i, func(i *Interval) float64 { return
 func high(i *Interval) string  { return of(i, func(i *Interval) float64 { return i.High }) }
 
 // WriteGo writes Go's benchmark format, with one line per round. `benchstat -col /engine FILE` compares the engines,
-// and `benchstat OLD NEW` compares two runs. For two runs, benchstat treats rounds as independent samples; `godynamo
-// bench --compare` does not.
+// and `benchstat OLD NEW` compares two runs. Unlike `godynamo bench --compare`, benchstat treats the rounds of a run as
+// independent samples.
 func (r *Result) WriteGo(w io.Writer) error {
 	out := benchfmt.NewWriter(w)
 	m := r.Machine

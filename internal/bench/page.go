@@ -33,10 +33,10 @@ type chart struct {
 	Title  string `json:"-"`
 	Note   string `json:"-"`
 	Height int    `json:"-"` // pixels
-	// Colors holds an index for each series: that of its color in the page's style. An engine has the same color in
-	// all charts.
+	// Colors holds the color of each series, as an index into the colors of the page's style. An engine has the same
+	// color in all charts.
 	Colors []int `json:"colors"`
-	// Unit is the unit of the values. Values in "ns" and "µs" are scaled for reading; "×" follows a ratio.
+	// Unit is the unit of the values. The page scales values in "ns" and "µs" to readable units. "×" follows a ratio.
 	Unit   string         `json:"unit"`
 	Option map[string]any `json:"option"`
 }
@@ -124,8 +124,8 @@ func (c *Change) cells() htmlRow {
 }
 
 // pictures are the charts. All have a logarithmic axis, since workloads differ by powers of ten. Bars on such an axis
-// start at 1. So a ratio points left if the engine is faster than eager, and the unit of times is so small that each
-// time is greater than one.
+// start at 1. So the bar of a ratio points left if the engine is faster than eager. The unit of times is so small that
+// each time is greater than 1.
 var pictures = []struct {
 	title, note, unit string
 	eager             bool // whether eager has bars in the chart

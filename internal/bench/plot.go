@@ -121,7 +121,8 @@ func addPoints(p *plot.Plot, label string, index int, points ranges) error {
 	return nil
 }
 
-// save writes a plot with a margin to a file. plot.Save has no margin, and the workloads' names would touch the edge.
+// save writes a plot with a margin to a file. With plot.Save, which has no margin, the workloads' names would touch the
+// edge.
 func save(p *plot.Plot, width, height vg.Length, path string) error {
 	const margin = 12
 	canvas := vgimg.PngCanvas{Canvas: vgimg.New(width, height)}

@@ -1,6 +1,6 @@
-// Package bench is `godynamo bench` without its command line: it has child processes measure workloads, summarizes
-// their messages, compares two results and writes them as a table, JSON, CSV, Go's benchmark format, an HTML page and
-// pictures.
+// Package bench is `godynamo bench` without its command line: child processes measure workloads, and this package
+// summarizes their messages. It compares two results and writes them as a table, JSON, CSV, Go's benchmark format, an
+// HTML page and pictures.
 //
 // It measures nothing itself and uses no Python object: the children are `python -m godynamo._tools bench` (child.go).
 // A result file is
@@ -9,8 +9,8 @@
 //	 "workloads": [{"name": "relu", "suite": "micro", "about": "...", "backend": "eager",
 //	                "engines": {"godynamo": Figures}}]}
 //
-// with times in the units given by the field names. stats.go explains the statistics: why the best round of a process
-// represents it, and how intervals are computed.
+// with times in the units given by the field names. stats.go explains the statistics: why the best round represents a
+// process, and how intervals are computed.
 package bench
 
 import (
@@ -74,13 +74,12 @@ type Workload struct {
 	Suite   string `json:"suite"`
 	About   string `json:"about"`
 	Backend string `json:"backend"` // backend used by engines whose label has none
-	// Error is set if the workload fails under eager also, or if its process died. There are then no figures.
+	// Error is set if the workload fails under eager also, or if its process died. Then there are no figures.
 	Error   string              `json:"error,omitempty"`
 	Engines map[string]*Figures `json:"engines"`
 }
 
-// Figures are the row of one engine. If Error is set, there are no figures: an engine whose result differs from that
-// of eager has no speed.
+// Figures are the row of one engine. If Error is set, there are no figures: a wrong result has no speed.
 type Figures struct {
 	Error   string `json:"error,omitempty"`
 	Correct string `json:"correct"` // "yes": eager's result bit by bit; "close": within the backend's tolerance; "no"
@@ -89,8 +88,8 @@ type Figures struct {
 	Graphs *int `json:"graphs,omitempty"`
 	Breaks *int `json:"breaks,omitempty"`
 	Ops    *int `json:"ops,omitempty"`
-	// Internal counts godynamo's internal errors in the first call. After such an error CPython runs the code, so the
-	// result is right and the speed is that of eager.
+	// Internal counts godynamo's internal errors in the first call. After such an error, CPython runs the code: the
+	// result is right, but the speed is eager's.
 	Internal int   `json:"internal_errors,omitempty"`
 	Cold     *Cold `json:"cold,omitempty"`
 
@@ -139,7 +138,7 @@ func (r *Result) Failed() []string {
 	return found
 }
 
-// notes lists facts that a reader of the figures must know but cannot see in the figures.
+// notes lists facts that a reader must know to judge the figures.
 func (r *Result) notes() []string {
 	var found []string
 	for _, w := range r.Workloads {
@@ -190,7 +189,7 @@ func Load(path string) (*Result, error) {
 	return result, result.check(path)
 }
 
-// check returns an error for a field that the rest of the program depends on and that is missing, as in a file edited
+// check returns an error if a field is missing on which the rest of the program depends. The file may have been edited
 // by hand.
 func (r *Result) check(path string) error {
 	for i, w := range r.Workloads {

@@ -34,14 +34,14 @@ type Progress interface {
 	Step(process int, workload, text string)
 }
 
-// microSuite is the suite whose workloads share a process. A workload of another suite is big, and gets its own
+// microSuite is the suite whose workloads share a process. Workloads of other suites are big: each gets its own
 // process.
 const microSuite = "micro"
 
 // Run measures the workloads. The processes of each workload are spread over the run: process 1 of all workloads comes
 // first, then process 2, and so on. So a slow minute does not affect all processes of one workload. A workload whose
-// child dies gets that error and is not measured again. If ctx ends, the result holds what was measured so far, is
-// marked as interrupted, and the error is that of ctx. A usage error is a Problem.
+// child dies gets that error and is not measured again. If ctx ends, Run returns its error, and a result that is marked
+// as interrupted and has the measurements so far. A usage error is a Problem.
 func Run(ctx context.Context, o Options) (*Result, error) {
 	if !slices.Contains(o.Engines, Eager) {
 		o.Engines = append([]string{Eager}, o.Engines...)
@@ -115,8 +115,8 @@ func (r *runner) plan(ctx context.Context) error {
 	return nil
 }
 
-// process measures every workload that has no error. Each is measured in one process, except that the micro set shares
-// one.
+// process runs process `number` of each workload that has no error. Every workload has its own child process, except
+// that the micro set shares one.
 func (r *runner) process(ctx context.Context, number int, caches string) error {
 	for _, batch := range r.batches() {
 		for len(batch) > 0 {
@@ -149,8 +149,8 @@ func (r *runner) batches() [][]*Workload {
 	return all
 }
 
-// batch runs one child process. If the child dies, its current workload gets the error, and batch returns the
-// workloads that follow it.
+// batch runs one child process. If the child dies, its current workload gets the error, and batch returns the workloads
+// after that one.
 func (r *runner) batch(ctx context.Context, number int, caches string,
 	batch []*Workload) (rest []*Workload, err error) {
 	ask := r.request("measure")
@@ -212,7 +212,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 		for i, s := range m.Seconds {
 			samples[i] = s * 1e6
 		}
-		// A process that failed leaves an empty place, since ratios compare figures of the same process.
+		// Ratios compare figures of the same process, so a process that failed leaves an empty place.
 		for len(f.Samples) < number-1 {
 			f.Samples = append(f.Samples, nil)
 		}
@@ -220,7 +220,7 @@ func (r *runner) take(w *Workload, engines map[string]*measured, number int) {
 	}
 }
 
-// told returns the text that shows a workload in progress on an output without a bar.
+// told returns the text that reports a finished workload on an output without a bar.
 func told(w *Workload, engines []string) string {
 	if w.Error != "" {
 		return w.Error

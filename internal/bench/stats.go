@@ -9,8 +9,8 @@ import (
 
 // Each process is one sample, represented by its best round.
 //
-// Rounds are not samples. The rounds of one process share its memory layout, its hash seeds and the minute in which
-// they run, and differ only because other programs slow the machine down. The best round excludes these delays
+// Rounds are not samples: the rounds of one process share its memory layout, its hash seeds and the minute in which
+// they run. They differ only because other programs slow the machine down. The best round excludes these delays
 // (bench/report.py also uses it). All processes of a run start in the same way, so they are comparable samples. The
 // figure of a workload is the median of its processes. Its interval comes from order statistics, which assume nothing
 // about the distribution.
@@ -40,8 +40,8 @@ func ratios(samples, eager [][]float64) []float64 {
 	return out
 }
 
-// summary returns the median of the processes' figures and its interval, or nil if there are no figures. With fewer
-// than six processes, no 95 % interval exists: the interval then spans all figures and states its own confidence.
+// summary returns the median of the processes' figures and its interval, or nil if there are no figures. Fewer than six
+// processes have no interval with 95 % confidence. Then the interval spans all figures and states its confidence.
 func summary(values []float64) *Interval {
 	if len(values) == 0 {
 		return nil

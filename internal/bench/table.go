@@ -11,7 +11,7 @@ import (
 
 const missing = "-"
 
-// header has the names of the columns that cells fills. These follow the first two columns.
+// header has the names of all columns: workload and engine, then the columns that cells fills.
 var header = []string{
 	"workload", "engine", "correct", "warm µs", "± %", "ratio", "graphs", "breaks", "ops", "capture ms", "backend ms",
 	"guards", "guards ns", "peak MiB",
@@ -149,7 +149,8 @@ func interval(i *Interval) string {
 	return digits(i.Value)
 }
 
-// percent formats the larger half of an interval as a percentage of the interval's figure.
+// percent formats the larger of the distances between an interval's figure and its two bounds, as a percentage of the
+// figure.
 func percent(i *Interval) string {
 	if i == nil || i.Confidence == 0 || i.Value == 0 {
 		return missing

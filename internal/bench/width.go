@@ -87,8 +87,8 @@ func newTable() table.Writer {
 	return t
 }
 
-// wrapped breaks lines that are longer than the terminal at spaces, and indents the continuation. A word that is
-// longer stays whole.
+// wrapped breaks lines that are longer than the terminal at spaces, and indents the continuation. A longer word stays
+// whole.
 func wrapped(lines string) string {
 	var out []string
 	for _, line := range strings.Split(lines, "\n") {

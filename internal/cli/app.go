@@ -28,7 +28,8 @@ func (*App) Terminal() bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0 && os.Getenv("TERM") != "dumb"
 }
 
-// ExitCode is an error that ends the tool with this exit code and prints nothing, since everything has been printed.
+// ExitCode is an error that ends the tool with this exit code. Nothing is printed for it, since all messages have been
+// printed.
 type ExitCode int
 
 // Error implements error.

@@ -56,7 +56,8 @@ The exit code is 1 if a workload fails or returns another result than eager mode
   godynamo bench --module model.py:attention --json new.json --html new.html
   godynamo bench --json new.json --compare old.json --fail-on 5%`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if f.json == "-" && len(args) == 1 { // --json FILE: the flag's value is optional, so FILE is an argument
+			// The value of --json is optional, so in `--json FILE`, FILE is an argument.
+			if f.json == "-" && len(args) == 1 {
 				f.json, args = args[0], nil
 			}
 			if len(args) > 0 {
@@ -227,8 +228,8 @@ func (f *benchFlags) outputs() []output {
 	return found
 }
 
-// write writes all outputs, and the table unless stdout is used by an output. If a file cannot be written, the others
-// still are.
+// write writes all outputs, and the table unless stdout is used by an output. A file that cannot be written does not
+// keep the others from being written.
 func (f *benchFlags) write(app *App, result *bench.Result) error {
 	var failed []string
 	table := true

@@ -126,7 +126,8 @@ func (b *bisection) run() error {
 	if failure != nil {
 		return failure
 	}
-	// A command that fails at random misleads the search. So the functions that were found must fail once more.
+	// A command that fails at random misleads the search. So the command must fail once more with the functions that
+	// were found.
 	again, err := b.with(left)
 	if err != nil {
 		return err
@@ -147,19 +148,19 @@ func (b *bisection) with(some []string) (bool, error) {
 	return failed, err
 }
 
-// try runs the command once with an environment variable set. It returns an error if the command could not be started,
-// or after Ctrl-C.
+// try runs the command once with an environment variable set. It returns an error if the command cannot be started, or
+// if the user presses Ctrl-C.
 func (b *bisection) try(variable string) (stdout []byte, failed bool, err error) {
 	b.runs++
-	// The command has its own process group, which Ctrl-C at the terminal does not reach. It is killed together with
-	// this process.
+	// Ctrl-C at the terminal does not reach the command, which has its own process group. The command is killed
+	// together with this process.
 	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	ctx, cancel := context.WithTimeout(interrupted, b.timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, b.command[0], b.command[1:]...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	// Also kill the command's children, so that a run that hangs ends.
+	// The command's children are killed as well, so that a run that hangs ends.
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = 10 * time.Second
 	cmd.Env = append(os.Environ(), variable)

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// fake writes a command that behaves like a program under GODYNAMO_BISECT. It reaches the functions a to f and runs
-// body. In body, `on X` reports whether X is translated.
+// fake writes a command that behaves like a program under GODYNAMO_BISECT. It reaches the functions a to f, then runs
+// the shell code `body`. There `on X` reports whether X is translated.
 func fake(t *testing.T, body string) string {
 	path := filepath.Join(t.TempDir(), "command")
 	text := `#!/bin/sh
@@ -87,7 +87,8 @@ func TestARunThatHangsFails(t *testing.T) {
 }
 
 func TestAFailureByChanceIsNotTrusted(t *testing.T) {
-	// The command fails when everything is translated, and the first time that one half is translated, but not again.
+	// The command fails when everything is translated. It also fails the first time that a certain half is translated,
+	// but not the second time.
 	state := filepath.Join(t.TempDir(), "state")
 	code, _, stderr := bisected(t, "--",
 		fake(t,

@@ -14,7 +14,7 @@ type callFlags struct {
 	arguments, backend string
 }
 
-// callUse is the usage line of these commands, after the command's name.
+// callUse is the usage line of `dis` and `explain` without the command's name.
 const callUse = " [flags] SCRIPT:FUNCTION [-- ARGS...]"
 
 // add defines the flags on a command.

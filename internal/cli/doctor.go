@@ -17,7 +17,8 @@ func newDoctor(app *App) *cobra.Command {
 		Long: `Checks each part of the installation and says what to do about each problem. The exit code is 1 if there
 is one. CPython runs inside the Go library for these checks, or separately with --plain.`,
 		RunE: func(cmd *cobra.Command, rest []string) error {
-			if out == "-" && len(rest) == 1 { // --json FILE: the flag's value is optional, so FILE is an argument
+			// The value of --json is optional, so in `--json FILE`, FILE is an argument.
+			if out == "-" && len(rest) == 1 {
 				out, rest = rest[0], nil
 			}
 			if len(rest) > 0 {

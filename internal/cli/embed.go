@@ -7,9 +7,9 @@ import (
 	"syscall"
 )
 
-// Embed replaces this process with one that starts CPython inside the Go library (pyhook/launcher), and runs `python
-// -m godynamo._tools args...` there. It first looks for libpython. If there is no libpython, it reports that on stderr
-// and runs the same command in the plain interpreter. It returns only on failure.
+// Embed replaces this process with one that starts CPython inside the Go library (pyhook/launcher), and runs `python -m
+// godynamo._tools args...` there. If there is no libpython, Embed reports that on stderr and runs the same command in
+// the plain interpreter. It returns only on failure.
 func (app *App) Embed(p *Python, args ...string) error {
 	facts, err := p.Facts()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Python is an interpreter in which godynamo is installed. Its fields are found without running it.
+// Python is an interpreter in which godynamo is installed. To find the fields, it is not run.
 type Python struct {
 	Path string // absolute path of the executable
 }
@@ -29,8 +29,8 @@ func (app *App) Python() (*Python, error) {
 		return python(path)
 	}
 	if own, err := os.Executable(); err == nil {
-		// Do not resolve symbolic links. The tool is in pip's script directory, whose python is the right one, and in
-		// a virtual environment that python is a link.
+		// Symbolic links are not resolved. The tool is in pip's script directory, whose python is the right one. In a
+		// virtual environment, that python is a link.
 		if beside := filepath.Join(filepath.Dir(own), "python"); isExecutable(beside) {
 			return python(beside)
 		}
@@ -55,18 +55,18 @@ func isExecutable(path string) bool {
 	return err == nil && !info.IsDir() && info.Mode()&0o111 != 0
 }
 
-// entry returns the command line that runs one of the tool's commands in Python. It has no -P, since the user's script
-// determines sys.path.
+// entry returns the command line that runs one of the tool's commands in Python. It does not pass -P, since the user's
+// script determines sys.path.
 func (p *Python) entry(args []string) []string {
 	line := []string{p.Path}
-	if args[0] != "run" { // run keeps all output of the script, even torch's warning about NumPy
+	if args[0] != "run" { // `run` keeps all output of the script, even torch's warning about NumPy
 		line = append(line, "-W", "ignore:Failed to initialize NumPy")
 	}
 	return append(append(line, "-m", "godynamo._tools"), args...)
 }
 
-// Exec replaces this process with `python -m godynamo._tools args...`, so that a user's script never runs above a Go
-// frame. It returns only on failure.
+// Exec replaces this process with `python -m godynamo._tools args...`. So a user's script never runs above a Go frame.
+// It returns only on failure.
 func (p *Python) Exec(args ...string) error {
 	if err := p.check(); err != nil {
 		return err
@@ -97,7 +97,7 @@ type Facts struct {
 	Torch     bool   // whether torch is installed
 }
 
-// Minor returns the version as the names of libraries contain it, for example "3.11".
+// Minor returns the part of the version that is in the names of libraries, for example "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
 
 // noTorch is the usage error for an interpreter without torch.

@@ -77,7 +77,7 @@ breaks and times, and the reason for each recompile.`,
 	return cmd
 }
 
-// reportProblem returns the one-line error for a directory of which no report can be made.
+// reportProblem returns the one-line error for a directory from which no report can be made.
 func reportProblem(dir string, err error) error {
 	switch {
 	case errors.Is(err, report.ErrNothing):

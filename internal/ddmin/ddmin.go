@@ -4,9 +4,9 @@ package ddmin
 
 import "strings"
 
-// Minimize returns a subset of items, in order. fails returns true for this subset, and false if any single item of the
-// subset is left out. fails(items) must be true. fails is called at most once for a set, and never with the empty set.
-// With one culprit among n items it is called for about 2·log2(n) sets, and in the worst case for about n².
+// Minimize returns a subset of items, in order. fails(items) must be true. fails returns true for the subset, and false
+// if any single item of it is left out. Minimize calls fails at most once for a set, and never for the empty set. If
+// one of n items is the culprit, it calls fails for about 2·log2(n) sets, in the worst case for about n².
 func Minimize(items []string, fails func([]string) bool) []string {
 	known := map[string]bool{}
 	ask := fails

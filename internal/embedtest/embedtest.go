@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// onPython passes the bodies of tests to the thread that holds the GIL.
+// onPython passes the bodies of tests to the interpreter's thread.
 var onPython = make(chan func())
 
-// Main is the body of a package's TestMain. embed starts CPython on the main thread. This thread then runs the bodies
-// that are passed to On.
+// Main is the body of a package's TestMain. embed starts CPython on the main thread, which then runs the bodies that
+// are passed to On.
 func Main(m *testing.M, embed func()) {
 	runtime.LockOSThread()
 	embed()
@@ -25,7 +25,7 @@ func Main(m *testing.M, embed func()) {
 }
 
 // serve runs the bodies of tests until all tests have ended, and then ends the process. A body that fails calls
-// runtime.Goexit, which ends serve. A deferred call then serves the remaining tests.
+// runtime.Goexit, which ends this call of serve; a deferred call then serves the remaining tests.
 func serve(done <-chan int) {
 	defer func() {
 		if r := recover(); r != nil {

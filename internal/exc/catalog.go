@@ -5,8 +5,8 @@ package exc
 // Code is the index of a row in the catalog of break codes.
 type Code int
 
-// The break codes. A published GD number never changes, and the number of a removed code is not reused. Numbers from
-// GD07 on are reasons why CPython runs a whole frame.
+// The break codes. A published GD number never changes, and the number of a removed code is not reused. Codes from GD07
+// on are reasons why CPython runs a whole frame.
 const (
 	FrameLeft Code = iota // default code of a SkipFrame
 	DataDependentBranch

@@ -1,7 +1,7 @@
-// Package exc defines the failures of translating a frame, named by their consequence. Unsupported requests a graph
-// break. SkipFrame leaves the frame to CPython. RestartAnalysis starts another attempt with more knowledge. Observed
-// is an exception of the user's code. Raised is an exception that must be raised to the user. Any other error that
-// reaches the entry point is a bug in godynamo.
+// Package exc defines the ways in which translating a frame can fail. Each is named by its consequence. Unsupported
+// requests a graph break. SkipFrame leaves the frame to CPython. RestartAnalysis starts another attempt with more
+// knowledge. Observed is an exception of the user's code. Raised is an exception that must be raised to the user. Any
+// other error that reaches the entry point is a bug in godynamo.
 //
 // Break codes, reasons and hints are fixed texts from the catalog in catalog.go, so that they can be counted.
 // docs/graph_breaks.md is generated from the catalog.
@@ -41,7 +41,7 @@ type Unsupported struct {
 	// Before requests a break before the instruction. The resumed frame then starts with the instruction and can
 	// capture it.
 	Before bool
-	// Earlier reports that the break is at an earlier place than the instruction that made it necessary.
+	// Earlier reports that the break is at an earlier instruction than the one that made it necessary.
 	Earlier bool
 	// Frame marks a call that inspects its caller's frame. The call runs in the user's own frame, not in a transformed
 	// one.
@@ -77,9 +77,9 @@ func Break(code Code, format string, args ...any) error {
 	return &Unsupported{Code: code, Context: fmt.Sprintf(format, args...)}
 }
 
-// SkipFrame leaves a code object to CPython. If Always is set, this holds for every later call also. If Later is set,
-// it holds only for this call, since the next call may behave differently; the option `nopython` then does not make it
-// an error.
+// SkipFrame leaves a code object to CPython. If Always is set, this holds for every later call as well. If Later is
+// set, it holds only for this call: the next call may behave differently. With Later, it is no error under the option
+// `nopython`.
 type SkipFrame struct {
 	Code          Code
 	Reason        string
@@ -102,10 +102,10 @@ type RestartAnalysis struct{ Reason string }
 
 func (e *RestartAnalysis) Error() string { return "restart: " + e.Reason }
 
-// Observed means that the user's code raises an exception here. CPython raised it while evaluating an operation on
-// known values, or a `raise` statement did. If an active frame has a handler, the handler receives the exception.
-// Otherwise the graph breaks before the instruction, and CPython raises the exception. Text is for reports. Value is
-// the exception that the user's code can read.
+// Observed means that the user's code raises an exception here: in an operation on known values, which CPython
+// evaluated, or in a `raise` statement. If an active frame has a handler, the handler receives the exception. Otherwise
+// the graph breaks before the instruction, and CPython raises the exception. Text is for reports. Value is the
+// exception that the user's code can read.
 type Observed struct {
 	TypeName, Text string
 	Value          any  // the exception's tracker (variables.ObjectVariable); nil until it is needed

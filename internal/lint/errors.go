@@ -43,7 +43,7 @@ func fallible(dir string) (map[string]bool, error) {
 	return found, nil
 }
 
-// droppedErrors lists the calls of these methods, in a source text, that ignore the error. They assign it to _, or to
+// droppedErrors lists the calls of these methods in a source text that drop the error: they assign it to _ or to
 // nothing.
 func droppedErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
@@ -80,8 +80,8 @@ func callsPython(p *Package) bool {
 	return p.Path() == "pyhook/py" || strings.Contains(strings.Join(p.Imports, " ")+" ", module+"/pyhook/py ")
 }
 
-// answeredErrors lists, for a source text, the calls of these methods whose error is only compared with nil. Such code
-// takes an exception for an answer like false. Where that is intended, it calls py.Answered.
+// answeredErrors lists the calls of these methods in a source text whose error is only compared with nil. Such code
+// treats an exception like the answer false. Code that intends this calls py.Answered.
 func answeredErrors(name string, text any, methods map[string]bool) ([]string, error) {
 	set := token.NewFileSet()
 	file, err := parser.ParseFile(set, name, text, 0)
@@ -107,8 +107,8 @@ type use struct {
 	success  *ast.BlockStmt // the block that runs only if the comparison finds no error
 }
 
-// answersOnly lists a file's calls into Python whose error is only compared with nil before the error variable is
-// assigned again.
+// answersOnly lists a file's calls into Python whose error is only compared with nil: the variable is assigned again
+// before any other use.
 func answersOnly(file *ast.File, methods map[string]bool) []*ast.CallExpr {
 	var found []*ast.CallExpr
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -174,7 +174,7 @@ func errorUses(file *ast.File, methods map[string]bool) map[*ast.Object][]use {
 }
 
 // onlyCompared reports whether an error variable, after an assignment and up to the next one, is only compared with
-// nil. It skips mentions in blocks that run only without an error.
+// nil. Mentions in blocks that run only without an error do not count.
 func onlyCompared(list []use) bool {
 	compared, skipped := false, token.NoPos
 	for _, u := range list {

@@ -63,8 +63,8 @@ func list(dir string, tags string) ([]*Package, error) {
 	}
 }
 
-// arrows lists the allowed imports. A package uses the row whose key is the longest prefix of the package's path. It
-// may import the packages in that row and all packages below the prefix. Every package may import those in everyones.
+// arrows lists the allowed imports. The row of a package is the one whose key is the longest prefix of the package's
+// path. The package may import the packages in its row, all packages below the prefix, and those in everyones.
 var arrows = map[string][]string{
 	"cmd/godynamo-ext": {"pyhook"},
 	// The command line tool does not use CPython or the translator: a Python process does that work.
@@ -88,13 +88,13 @@ var arrows = map[string][]string{
 	"internal":         {},
 }
 
-// nested lists packages that have their own row although their path is below the prefix of another row. That other row
-// does not include them.
+// nested lists packages that have their own row although their path is below the prefix of another row. They are not
+// part of that other row.
 var nested = []string{"bytecode/translate", "bytecode/opcode", "pyhook/py", "variables/higher"}
 
 var everyones = []string{"internal/exc"}
 
-// covers reports whether pkg is prefix or below it. Packages in a nested package below prefix do not count.
+// covers reports whether pkg is prefix or below it. Packages in `nested` that are below prefix do not count.
 func covers(prefix, pkg string) bool {
 	if pkg != prefix && !strings.HasPrefix(pkg, prefix+"/") {
 		return false

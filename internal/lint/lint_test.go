@@ -85,7 +85,7 @@ func TestCIsWrittenBelowPyhookOnly(t *testing.T) {
 }
 
 func TestCIncludesAreNotWrittenElsewhere(t *testing.T) {
-	// If a folder has no Go file, no Go package lists its .c files.
+	// No Go package lists the .c files of a folder without Go files.
 	for _, file := range sources(t, ".c", ".h") {
 		assert.True(t, strings.HasPrefix(file, "pyhook/"), "%s: C is written under pyhook/ only", file)
 	}
@@ -130,8 +130,8 @@ func TestPurePackagesImportNothingOfCPython(t *testing.T) {
 // internalHeader matches an include of one of CPython's internal headers.
 var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
-// perVersion matches the places for code that depends on CPython's version. These are the core's folders for versions,
-// and pycompat_ files in Go packages.
+// perVersion matches the files that may depend on CPython's version: those in the core's folders for versions, and
+// pycompat_ files in Go packages.
 var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
 
 func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
@@ -244,7 +244,7 @@ func TestLinesOfCodeEndAtTheColumn(t *testing.T) {
 	}
 }
 
-// longLines are files with a line that cannot be broken, such as a table whose rows are long strings, or a linter's
+// longLines are files with a line that cannot be broken, such as a row of a table with long strings, or a linter's
 // directive.
 var longLines = []string{"fxgraph/parse_test.go", "internal/lint/errors.go", "variables/gen/main_test.go"}
 
@@ -259,8 +259,8 @@ func TestFilesHaveOneTopic(t *testing.T) {
 	}
 }
 
-// Folders of scripts and tests are put on sys.path, where a module's name must be unique: pytest imports all test modules
-// into one process, and the first module of a name is taken for each later import of that name.
+// Folders of scripts and tests are put on sys.path, so the names of their modules must be unique. pytest imports all
+// test modules into one process, and each import of a name yields the first module of that name.
 func TestModulesOutsidePackagesHaveOneNameEach(t *testing.T) {
 	places := map[string][]string{}
 	for _, file := range sources(t, ".py") {
@@ -300,8 +300,8 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// families are the prefixes that the names of Go files in a package may have, and the files that stand outside of
-// them. docs/architecture.md lists what belongs in each family.
+// families are the prefixes that the names of Go files in a package may have, and the files that belong to no family.
+// docs/architecture.md lists the contents of each family.
 var families = map[string]string{
 	"variables": "builtin class computed constant container effects exception function iter object operator size tensor " +
 		"torch builder facts lazy ops tracker world",

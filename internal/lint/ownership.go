@@ -14,15 +14,15 @@ type cFunction struct {
 	line                     int
 	returns                  bool // whether it returns a Python object
 	static                   bool
-	// whether it is static and its name is used as a value, as in CPython's tables of slots
+	// whether it is static and used as a value, as the functions in CPython's tables of slots are
 	slot    bool
 	comment string // the comment above it; for a declaration, also the one after it
-	group   string // the comment of its section and, for slots, the one at the head of the file
+	group   string // the comment of its section; for a slot, also the one at the head of the file
 }
 
 var (
-	// The types of objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's own, whose names start
-	// with a capital after gd_ (gd_Root).
+	// The types of objects are CPython's structs (PyObject, PyCodeObject, ...) and the core's own (gd_Root), whose
+	// names have a capital after gd_.
 	cObject = `(?:Py\w*Object|gd_[A-Z]\w*)`
 
 	// clang-format puts the name in a definition into the first column, below a line with the return type.
@@ -118,8 +118,7 @@ func decrefs(body, param string) bool {
 }
 
 // unowned lists functions that return objects, return them through a pointer, or release them, and whose comments do
-// not state who owns these objects. The comments of definition and declaration are read together: the word may be in
-// either.
+// not state who owns these objects. The word may be in the comment of the definition or of the declaration.
 func unowned(files map[string]string) []string {
 	said := map[string]string{}
 	key := func(f *cFunction) string {
@@ -167,7 +166,7 @@ func unowned(files map[string]string) []string {
 	return found
 }
 
-// understood lists parameters that have the same ownership in all functions. They are arrays of borrowed references
-// (guards/eval.h), and the result of a call with GD_SERVED, which is new, as the comment on that enum states
-// (calls/miss.h).
+// understood lists parameters that have the same ownership in all functions. All but `result` are arrays of borrowed
+// references (guards/eval.h). `result` is that of a call with GD_SERVED, which is new, as the comment on that enum
+// states (calls/miss.h).
 var understood = []string{"regs", "slots", "args", "sp", "result"}

@@ -17,7 +17,7 @@ import (
 // these numbers for the case in which the opcode jumps.
 type stackUse func(op string, arg int, jumps bool) (takes, leaves int)
 
-// maxArg bounds the arguments that are tried. If all of them have the same effect, the effect does not depend on the
+// maxArg bounds the arguments that are tried. An effect that is the same for all of them does not depend on the
 // argument.
 const maxArg = 16
 
@@ -171,7 +171,7 @@ func (p *pictures) function(f *ast.FuncDecl, ops []string) {
 	p.breaks(f, doc)
 }
 
-// parsePicture reads a line of a comment. ok is false if the line is not a picture. left is nil if it does not have
+// parsePicture reads a line of a comment. ok is false if the line is not a picture. left is nil unless the picture has
 // exactly one "--".
 func parsePicture(line string) (pic picture, ok bool) {
 	body, ok := strings.CutPrefix(line, "\tstack:")
@@ -190,7 +190,7 @@ func parsePicture(line string) (pic picture, ok bool) {
 	return pic, true
 }
 
-// differs reports whether one of the opcodes leaves another stack after a jump than without a jump.
+// differs reports whether a jump of one of the opcodes leaves another stack than no jump.
 func (p *pictures) differs(ops []string) bool {
 	for _, op := range ops {
 		_, leaves := p.use(op, 0, false)
@@ -201,9 +201,9 @@ func (p *pictures) differs(ops []string) bool {
 	return false
 }
 
-// compare checks the number of names in a picture against the stack use of each opcode. If what an opcode takes and
-// leaves depends on its argument, but the difference does not (LIST_APPEND), it checks only the difference. If the
-// difference depends on the argument, it checks nothing.
+// compare checks the number of names in a picture against the stack use of each opcode. The numbers of values taken and
+// left may depend on the argument. If their difference does not (LIST_APPEND), compare checks only the difference.
+// Otherwise it checks nothing.
 func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 	left, right := len(pic.left), len(pic.right)
 	for _, op := range ops {

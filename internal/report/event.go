@@ -24,7 +24,7 @@ type Process struct {
 	ForkedFrom  *Fork             `json:"forked_from"`
 }
 
-// Fork identifies the parent of a forked process. Translations numbered up to Last were made by the parent.
+// Fork identifies the parent of a forked process. The parent made the translations with numbers up to Last.
 type Fork struct {
 	PID  int `json:"pid"`
 	Last int `json:"last"`
@@ -37,8 +37,7 @@ type Place struct {
 	Line int    `json:"line"`
 }
 
-// Row is a JSON array whose items have several types. It is a frame of a stack, a part of the guards, or a function's
-// time.
+// Row is a JSON array whose items have several types: a frame of a stack, a part of the guards, or a function's time.
 type Row []any
 
 func (r Row) text(i int) string {

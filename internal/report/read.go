@@ -39,9 +39,8 @@ func (p Problem) String() string { return p.File + ": " + p.Text }
 // ErrNothing is wrapped by the error for a directory that contains no trace.
 var ErrNothing = errors.New("no trace")
 
-// Read reads the traces in the directory path, or the one file path. It returns an error if path is missing,
-// unreadable, or holds no trace at all (ErrNothing). Problems with single files are listed in the trace, which is then
-// not nil.
+// Read reads the traces in the directory path, or the one file path. It returns an error if path is missing or
+// unreadable, or if there is no trace (ErrNothing). Problems with single files are listed in the trace.
 func Read(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {

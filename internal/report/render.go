@@ -145,8 +145,8 @@ func newIndex(s *Summary) *index {
 	return x
 }
 
-// pack compresses the translations' details. Bytecode and graphs shrink to a tenth, so that a page with thousands of
-// translations still opens.
+// pack compresses the translations' details. Bytecode and graphs shrink to a tenth, so a browser can open a page with
+// thousands of translations.
 func pack(t *Trace) ([]string, error) {
 	var chunks []string
 	for at := 0; at < len(t.Translations); at += perChunk {

@@ -28,7 +28,7 @@ func merge(a, b object) object {
 	return a
 }
 
-// translation returns a translation of a small program. The parameter more replaces fields of it.
+// translation returns a translation of a small program. The fields in `more` replace its own.
 func translation(id int, more object) object {
 	return merge(object{
 		"event": "translation", "id": id, "parent": nil, "time": 101 + float64(id), "kind": "call", "status": "ok",
@@ -251,7 +251,7 @@ func TestTheUsersTextsReachThePageAsTextAlone(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "<b>.txt"), nil, 0o600))
 	trace, s := read(t, dir)
 	text := html(t, trace, s)
-	// a namespace; the browser loads nothing from it
+	// this is the name of an XML namespace, which the browser does not load
 	text = strings.ReplaceAll(text, `"http://www.w3.org/2000/svg"`, "")
 	for _, bad := range []string{"<script>alert", "<img", "<b>.txt", "\u2028", "</script><script>", "http:", "https:"} {
 		assert.False(t, strings.Contains(text, bad), "the page has %q in it", bad)

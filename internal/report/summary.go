@@ -187,7 +187,7 @@ func (s *Summary) event(e *Event) {
 	}
 }
 
-// parents finds translations by process and number. If a process was forked, its parent made its older translations.
+// parents finds translations by process and number. The older translations of a forked process were made by its parent.
 type parents struct {
 	byID   []map[int]int // one map per process
 	parent []int
@@ -201,7 +201,7 @@ func newParents(t *Trace, s *Summary) *parents {
 		parent, last := -1, 0
 		if q.ForkedFrom != nil {
 			last = q.ForkedFrom.Last
-			for k := range i { // the latest process with that PID that had started by then
+			for k := range i { // the latest of the earlier processes with that PID
 				if t.Processes[k].PID == q.ForkedFrom.PID {
 					parent = k
 				}

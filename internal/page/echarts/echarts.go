@@ -9,7 +9,7 @@ const (
 	SHA256  = "61f13280aba3161f77fc801bf5f9c786f55f10432153a0683fc5cc0700b013d5"
 )
 
-// Script is the text of echarts.common.min.js. It holds no `</script`, so it may stand in a page as it is.
+// Script is the text of echarts.common.min.js. It does not contain `</script`, so a page may include it unchanged.
 //
 //go:embed echarts.common.min.js
 var Script string
