@@ -244,8 +244,8 @@ func (s *SetVariable) holdsFunctions(tx Translator) bool {
 	return true
 }
 
-// isFunctionKey reports whether o is a function, a method or a class that compares by identity, or a method-wrapper of
-// a descriptor (Tensor.shape.__get__), which compares equal if the descriptors do.
+// isFunctionKey reports whether o is a function, a C method, a class that compares by identity, or a method-wrapper of
+// a descriptor (Tensor.shape.__get__). Two such method-wrappers are equal if their descriptors are.
 func isFunctionKey(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Builtin, py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr, py.Function:
@@ -276,7 +276,8 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	if !v.holdsFunctions(tx) {
 		return nil, nil, unsupported(exc.UntrackedObject, "set with an item that is neither a constant nor a function")
 	}
-	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil { // the guard compares the members
+	// the guard hashes and compares the members
+	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil {
 		return nil, nil, err
 	}
 	frozen, err := s.Call(tx.World().FrozenSetType, v.real)
@@ -284,7 +285,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 		return nil, nil, err
 	}
 	same, ok := py.Answered(s.Call(tx.World().setIs, frozen))
-	if !ok { // an enum member whose name was deleted has no hash
+	if !ok { // a deleted name: then the enum member has no hash
 		return nil, nil, unsupported(exc.UntrackedObject, "a set of members that cannot be compared")
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))
@@ -292,8 +293,8 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 }
 
 // wrapFunction returns the tracker of a function that the user wrote. The guard compares the function's code object,
-// not the function's identity. A new closure over the same code therefore reuses the translation, and a function whose
-// __code__ was replaced does not. Defaults and cells are guarded where they are read.
+// not the function's identity. So a new closure over the same code reuses the translation. A function whose __code__
+// was replaced does not. Defaults and cells are guarded where they are read.
 func wrapFunction(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, error) {
 	s, w := tx.Scope(), tx.World()

@@ -33,8 +33,8 @@ func (w *wrapping) refused(text string, args ...any) error {
 	return unsupported(exc.UntrackedObject, text, append([]any{w.src.Name()}, args...)...)
 }
 
-// wrapByKind maps exact builtin types and some of their subclasses to their wrappers. wrapByClass holds the wrappers of
-// all other classes, in the order in which they are tried.
+// wrapByKind maps exact builtin types and some of their subclasses to their wrappers. wrapByClass lists the wrappers
+// that are tried, in this order, for objects of all other types.
 var (
 	wrapByKind  map[py.Kind]wrapper
 	wrapByClass []wrapper
@@ -44,8 +44,8 @@ func init() { // set in init, since the wrappers call wrap, which reads these va
 	wrapByKind = map[py.Kind]wrapper{
 		py.NoneKind: wrapIdentical, py.BoolKind: wrapIdentical, py.EllipsisKind: wrapIdentical,
 		py.NotImplemented: wrapIdentical,
-		// The guard compares a property by identity and keeps the property alive, since properties have no weak
-		// references.
+		// The guard compares a property by identity. Properties have no weak references, so the guard keeps the
+		// property alive.
 		py.Property: wrapIdentical,
 		py.Int:      wrapEqual, py.Float: wrapEqual, py.Complex: wrapEqual, py.Str: wrapEqual, py.Bytes: wrapEqual,
 		py.Tuple: wrapSequence, py.List: wrapSequence, py.FrozenSet: wrapFrozen, py.Slice: wrapSlice,
@@ -212,7 +212,7 @@ func wrapTorchConstant(w *wrapping) (VariableTracker, []guards.Guard, error) {
 		return nil, nil, w.refused("%s, a %s that is not made yet", py.TypeName(w.obj.Type()))
 	}
 	equal := world.EqualTo(s, w.obj)
-	// typing.Literal[[]] does not equal itself, since it has no hash
+	// typing.Literal[[]] does not equal itself, because a list has no hash
 	if same, ok := py.Answered(s.Call(equal, w.obj)); !ok || same != py.True() {
 		return nil, nil, w.refused("%s, which does not equal itself")
 	}

@@ -9,9 +9,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// BuiltinVariable is a function or type of the builtins module, or another C callable. The handlers below implement the
-// callables that work on tracked values. CPython runs the other callables while translating, if all arguments are known
-// and the call is pure.
+// BuiltinVariable is a function or type of the builtins module, or another C callable. Callables with a handler below
+// work on tracked values. While translating, CPython runs the others if all arguments are known and the call is pure.
 type BuiltinVariable struct {
 	Base
 	Fn   py.Object
@@ -110,9 +109,8 @@ func operatorOrFold(tx Translator, op opcode.BinaryOp, a []VariableTracker) (Var
 	return Binary(tx, op, a[0], a[1])
 }
 
-// positional returns a handler that checks the number of arguments and calls h. For a call with another number of
-// arguments, or with keywords, the handler returns (nil, nil), so that CPython raises the error while folding
-// constants.
+// positional returns a handler that checks the number of arguments and calls h. If the number is wrong or there are
+// keywords, the handler returns (nil, nil): constant folding then calls the builtin, and CPython raises the error.
 func positional(lo, hi int, h func(tx Translator, args []VariableTracker) (VariableTracker, error)) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < lo || len(args) > hi || len(kwargs) > 0 {
@@ -287,7 +285,7 @@ func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return IntConst(tx, n), nil
 }
 
-// MustRealize is Realize, except that it returns v itself if Realize fails.
+// MustRealize does the same as Realize, but returns v itself if Realize fails.
 func MustRealize(tx Translator, v VariableTracker) VariableTracker {
 	r, err := Realize(tx, v)
 	if err != nil {
@@ -560,8 +558,8 @@ func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	return acc, err
 }
 
-// each calls do for every item until do returns false. The effects of producing an item precede the call of do with
-// that item.
+// each calls do for every item until do returns false. Each item is produced, with its effects, just before do is
+// called with it.
 func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bool, err error)) error {
 	r, err := Iter(tx, v)
 	if err != nil {
@@ -659,8 +657,8 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 	}
 }
 
-// asCallBreak turns a data-dependent truth value inside a builtin into a graph break at the call of that builtin. The
-// code cannot resume inside a builtin, as it can after a branch.
+// asCallBreak turns a data-dependent truth value inside a builtin into a graph break at the call of that builtin. Code
+// can resume after a branch, but not inside a builtin.
 func asCallBreak(err error, name string) error {
 	if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 		return unsupported(exc.TensorToPython, "%s: %s", name, u.Context)

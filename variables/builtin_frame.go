@@ -8,7 +8,7 @@ import (
 )
 
 // The builtins below read their caller's frame. The translator knows that frame's contents. If CPython must run such a
-// builtin, the call runs in the user's own frame, not in a transformed one. exc.Unsupported.Frame requests this.
+// builtin, exc.Unsupported.Frame requests that it runs in the user's own frame, not in a transformed one.
 
 func init() { // runs after builtin.go's init, which makes the map
 	for name, h := range map[string]builtinHandler{

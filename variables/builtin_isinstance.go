@@ -53,7 +53,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		if asksAbstract(tx, asked) { // an abstract class reads the instance's __class__
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s with an abstract class", Describe(tx, v))
 		}
-		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // cls is a tuple, whose classes are checked in turn
+		if k := cls.Kind(); k != py.TypeKind && k != py.TypeSub { // a tuple, whose classes are checked in turn
 			return isAnyInstance(tx, v, cls)
 		}
 	}
@@ -77,7 +77,7 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 		if !real.IsNull() && asksForDtype(tx, cls) {
 			tx.Output().NeedField(t, 2|4|8)
 		}
-	} else if real = t.Real; !real.IsNull() { // the attribute _is_param marks an nn.Parameter
+	} else if real = t.Real; !real.IsNull() { // the attribute _is_param of a real tensor marks an nn.Parameter
 		if _, err := t.instanceAttr(tx, "_is_param"); err != nil {
 			return nil, real, err
 		}

@@ -92,8 +92,8 @@ func builtinIter(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	return &CallIterator{fn: builtinOf(tx, "iter"), args: []VariableTracker{fn, a[1]}, next: nextUntil}, nil
 }
 
-// nextUntil calls the callable of iter(callable, sentinel). A result equal to the sentinel exhausts the iterator, and
-// so does StopIteration. The callable may also exhaust the iterator itself during the call.
+// nextUntil calls the callable of iter(callable, sentinel). The iterator is exhausted if the result equals the
+// sentinel, if the callable raises StopIteration, or if the callable itself has exhausted the iterator.
 func nextUntil(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 	v, err := Call(tx, it.args[0], nil, nil)
 	same := false

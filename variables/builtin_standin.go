@@ -83,7 +83,7 @@ func OurOwn(v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// NewBuiltinNamed returns the tracker of the builtin that had this name when godynamo was loaded.
+// NewBuiltinNamed returns the tracker of a builtin, by the name that it had when godynamo was loaded.
 func NewBuiltinNamed(tx Translator, name string) VariableTracker {
 	return wrapKnown(tx, tx.World().Builtin(name))
 }
@@ -194,9 +194,9 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 }
 
 // StandInVariable is an object of a C type that the translated code made, such as an itertools iterator. While
-// translating, a polyfill replaces the object: an instance of a class of godynamo._polyfills. If the object must exist
-// at run time, the polyfill's method `_escape` returns a callable and arguments that make a real object in the same
-// state.
+// translating, a polyfill represents the object: an instance of a class of godynamo._polyfills. If the object must
+// exist at run time, the polyfill's method `_escape` returns a callable and arguments. Calling it makes a real object
+// in the same state.
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
@@ -252,8 +252,8 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 	return true, nil
 }
 
-// spent returns an error if the real object of a stand-in exists already, since the real object holds the state from
-// then on. Stand-ins with the same `_group` share state, so when one of them becomes a real object, all of them do.
+// spent returns an error if the real object of the stand-in exists already: from then on the real object holds the
+// state. Stand-ins with the same `_group` share state and become real objects together.
 func (s *StandInVariable) spent() error {
 	real := Materialized(s)
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {

@@ -15,7 +15,7 @@ type ClassVariable struct {
 	Class py.Object
 }
 
-// NewClass returns the tracker of a class. If it has a source, the caller has guarded its identity.
+// NewClass returns the tracker of a class. If src is set, the caller has guarded the class's identity.
 func NewClass(class py.Object, src guards.Source) *ClassVariable {
 	return &ClassVariable{Base: Base{Src: src}, Class: class}
 }
@@ -63,8 +63,8 @@ func (c *ClassVariable) Reconstruct(e Emitter) error {
 	return nil
 }
 
-// classFacts are attributes that every class has. CPython reads them while translating, and metaData guards those that
-// can be assigned.
+// classFacts are attributes that every class has. CPython reads them while translating. metaData guards those that a
+// program can assign.
 var classFacts = map[string]bool{
 	"__name__": true, "__qualname__": true, "__module__": true, "__doc__": true, "__mro__": true, "__bases__": true,
 	"__base__": true,
@@ -298,7 +298,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		return NewMethod(inner, c, nil), nil
 	case py.MethodDescr, py.WrapperDescr:
 		return &UnboundMethod{class: c, name: name, descr: d}, nil
-	case py.GetSet, py.Member: // for a class, the descriptor's __get__ returns the descriptor itself
+	case py.GetSet, py.Member: // __get__(None, class) of such a descriptor returns the descriptor itself
 		return NewConstant(d, nil), nil
 	case py.ClassMethodDescr: // a class method written in C is bound to the class
 		if name == "fromkeys" && py.IsNative(c.Class, name, d) {
@@ -449,7 +449,8 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, observed(err)
 	}
-	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) { // CPython's error names owner
+	// the owner's class is named in CPython's error
+	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) {
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
 	}
 	if r, ok, err := callStandIn(tx, u.descr, args, kwargs); ok || err != nil {
@@ -466,8 +467,7 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 var dictReads = map[string]bool{"__getitem__": true, "__contains__": true, "__len__": true, "get": true,
 	"__init__": true}
 
-// ownersMethod calls, on self, a method written in C that the class `owner` defines, even if self's class overrides the
-// method.
+// ownersMethod calls, on self, a C method of the class `owner`, even if self's class overrides it.
 func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if d, ok := valueOf(self).(*DictVariable); ok && owner == tx.World().DictType && d.isOrdered(tx) &&
@@ -523,7 +523,8 @@ func ownersMethod(tx Translator, self VariableTracker, owner py.Object, name str
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	r, err := CallMethod(tx, self, name, args, kwargs)
-	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" { // the error's text may name the method's owner
+	// the error's text may name the class that owns the method
+	if e, ok := err.(*exc.Observed); ok && e.TypeName == "TypeError" {
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, self))
 	}
 	return r, err
@@ -640,8 +641,8 @@ func (m *ModuleVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 }
 
 // dynamicAttr returns an attribute that the module computes, by a module-level __getattr__ (PEP 562) or by a descriptor
-// of its class. It reads only modules of torch. It guards an attribute that can change, such as a flag, and assumes
-// that other attributes do not change.
+// of its class. It reads only modules of torch. It guards attributes that can change, such as flags; all others are
+// taken to be constant.
 func (m *ModuleVariable) dynamicAttr(tx Translator, name string) (VariableTracker, error) {
 	s := tx.Scope()
 	module, _ := s.InstanceAttr(m.Module, "__name__")

@@ -66,8 +66,8 @@ func callAlias(tx Translator, v VariableTracker, args []VariableTracker, kwargs 
 	if !ok || origin.Kind() != py.TypeKind && origin.Kind() != py.TypeSub {
 		return nil, false, nil
 	}
-	// typing.List[int] cannot be called: its `_inst` is False. InstanceAttr reads only the alias's own attributes. A
-	// full look-up on a types.GenericAlias would go on to its class, whose metaclass may have a __getattr__.
+	// typing.List[int] cannot be called: its `_inst` is False. A full look-up on a types.GenericAlias would go on to
+	// the aliased class, whose metaclass may have a __getattr__. InstanceAttr reads only the alias's own attributes.
 	if inst, ok := tx.Scope().InstanceAttr(c.Value, "_inst"); ok && inst == py.False() {
 		return nil, true, unsupported(exc.CallUnsupported, "%s", Describe(tx, v))
 	}

@@ -10,11 +10,11 @@ import (
 
 // Every look-up of a name along a class's MRO calls World.Looked, through py.Scope.OnTypeLookup. Looked guards the kind
 // of object that was found. If the program uses the object, the object's value gets guards of its own. The MRO,
-// metaclass and name of a class are guarded where they are read. The memo of a guard program, with which a call skips
-// guards on unchanged objects, compares one version tag per class for all of these guards.
+// metaclass and name of a class are guarded where they are read. If a guard program has a memo, it compares one version
+// tag per class instead of all these guards.
 
-// classLookup identifies something that was read of a class: a name that was looked up, or one of the facts "bases",
-// "type", "name" and so on.
+// classLookup identifies a read from a class: of a name that was looked up, or of a property such as "bases", "type" or
+// "name".
 type classLookup struct {
 	class py.Object
 	name  string
@@ -44,8 +44,8 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	switch found.Kind() {
 	case py.GetSet:
 		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) {
-			// The __dict__ descriptor of a class statement has no weak references, and a strong reference would keep
-			// the class alive.
+			// A class statement's __dict__ descriptor has no weak references. A strong reference to it would keep the
+			// class alive.
 			return
 		}
 		fallthrough
@@ -58,9 +58,9 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 }
 
-// Overlooked returns the graph break for a look-up that found an outdated value of a class attribute: the frame has
-// recorded an effect that stores a new value, but the effect has not run yet. It returns nil if there was no such
-// look-up. The translator calls it after each instruction and, if the graph breaks, discards the instruction's result.
+// Overlooked returns a graph break if a look-up found an outdated value of a class attribute, else nil. The value is
+// outdated if the frame has recorded an effect that stores another value, and that effect has not run yet. The
+// translator calls Overlooked after each instruction and, if the graph breaks, discards the instruction's result.
 func (w *World) Overlooked() error { return w.overlooked }
 
 // Metaclass returns type(class). It adds a guard if the program can assign __class__ of the class.
@@ -141,8 +141,8 @@ func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	return get, data
 }
 
-// looksFor looks up these methods so that their look-ups are guarded. It is for results that CPython computes from the
-// class's slots, and that therefore depend on these methods.
+// looksFor looks up these methods, so that the results are guarded. It is used where CPython computes a result from the
+// class's slots, which depend on these methods.
 func looksFor(tx Translator, class py.Object, names ...string) {
 	for _, n := range names {
 		tx.Scope().TypeLookup(class, n)

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A metaclass can define special methods in Python, which implement operations on its classes. Methods that metaMethod
-// finds are inlined. While translating, CPython never computes with a class whose metaclass defines such methods.
+// A metaclass can define special methods in Python, which implement operations on its classes. Those that metaMethod
+// finds are inlined. CPython never computes with such a class while translating.
 
 // metaSpecials are the special methods that a C function may call on a class passed to it.
 var metaSpecials = []string{
@@ -21,8 +21,8 @@ var metaSpecials = []string{
 	"__fspath__", "__missing__", "keys",
 }
 
-// plainMetaclass reports whether CPython may compute with a class. It may if user code of the metaclass defines none of
-// the methods in `names`, which are metaSpecials by default.
+// plainMetaclass reports whether CPython may compute with a class. It may unless the metaclass defines one of the
+// methods `names` (by default metaSpecials) in user code.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
 	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
@@ -41,7 +41,7 @@ func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) 
 }
 
 // computable returns an error if CPython may not compute with objs because user code defines one of the special methods
-// in `names`. It checks the metaclass of each class and the class of each enum member, in nested containers also. By
+// `names`. It looks at the metaclass of each class and at the class of each enum member, also inside containers. By
 // default, `names` are metaSpecials for a class and heldSpecials for an enum member.
 func (w *World) computable(tx Translator, objs []py.Object, names ...string) error {
 	return w.eachWithin(tx, objs, maxNested, func(o py.Object) error {
@@ -61,8 +61,8 @@ func (w *World) computable(tx Translator, objs []py.Object, names ...string) err
 	})
 }
 
-// printable returns an error if computing the text of obj would run user code. It also guards what the texts of classes
-// and enum members in obj depend on.
+// printable returns an error if computing the text of obj would run user code. It also guards the names and values that
+// the texts of classes and enum members in obj contain.
 func (w *World) printable(tx Translator, obj py.Object) error {
 	return w.eachWithin(tx, []py.Object{obj}, maxNested, func(o py.Object) error {
 		if k := o.Kind(); k == py.TypeKind || k == py.TypeSub {
@@ -199,7 +199,7 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 	return matches, nil
 }
 
-// readsText guards what the text of a class depends on.
+// readsText guards the attributes that determine the text of a class.
 func (w *World) readsText(tx Translator, class py.Object) error {
 	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
 		return err
@@ -237,8 +237,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
-// instanceChecks returns the classes that isinstance or issubclass compares with, if its second argument is cls, and
-// guards their metaclasses. If user code decides the result, ok is false.
+// instanceChecks returns the classes with which isinstance and issubclass compare if their second argument is cls. It
+// guards the metaclasses of these classes. If user code decides the result, ok is false.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
 	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))
@@ -254,9 +254,9 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside adds a guard that `class` is not a subclass of `cls`, if one of the classes in `asked` is abstract. The
-// program could register `class` with that abstract class later. A positive result needs no such guard, since a
-// registration is never undone.
+// staysOutside guards that `class` is not a subclass of `cls`, if one of the classes in `asked` is abstract: a program
+// may register `class` with an abstract class later. A class that is a subclass needs no guard, since a registration is
+// never undone.
 func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
 	if !asksAbstract(tx, asked) {
 		return nil

@@ -100,13 +100,12 @@ func (s *SuperVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	return nil, &exc.Observed{TypeName: "AttributeError", Text: "'super' object has no attribute '" + name + "'"}
 }
 
-// superOrigin is the place where a super object's look-ups start: they search class.__mro__ from the class after
-// `behind`.
+// superOrigin says where a super object looks up names: in the classes of class.__mro__ that follow `behind`.
 type superOrigin struct {
 	self    VariableTracker
 	class   py.Object
 	behind  py.Object
-	ofClass bool // whether self is class itself, not an instance
+	ofClass bool // whether self is itself `class`, not an instance of it
 }
 
 func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {
@@ -143,7 +142,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 			return &UnboundMethod{class: NewClass(owner, nil), name: name, descr: d}, nil
 		}
 		return &boundDescriptor{self: o.self, owner: owner, name: name}, nil
-	case py.Builtin: // only __new__ is a builtin function here
+	case py.Builtin: // __new__ is the only method of this kind
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
 		// the user's class overrides this class method
@@ -164,7 +163,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 	return bindClassAttr(tx, o.self, o.class, name, d, src)
 }
 
-// boundDescriptor is a method written in C of a base class, bound by super().
+// boundDescriptor is a C method of a base class, bound by super().
 type boundDescriptor struct {
 	Base
 	self  VariableTracker

@@ -14,8 +14,8 @@ import (
 )
 
 // ComputedVariable is a plain Python value that is computed at run time, such as a random number or a result computed
-// from one. The translator knows only its exact type. The program may store, return, print and compute with such a
-// value, and the value may be an operand of the graph. Control flow that depends on it breaks the graph.
+// from one. The translator knows only its exact type. The program may store, return and print such a value and compute
+// with it. The value may be an operand of the graph. Control flow that depends on it breaks the graph.
 //
 // An event (Output.Compute) computes the value. For a whole-graph backend, these events precede the graph, and the
 // computed numbers are inputs of the graph.
@@ -30,10 +30,10 @@ type ComputedVariable struct {
 	size *sym.Float
 	// decided is the comparison that a bool computes, if a guard can check its outcome.
 	decided *floatCondition
-	// passed has the places of the floats passed to the frame from which the value is computed, if it is computed from
-	// such floats, ints passed to the frame, and constants alone.
+	// passed has the places of the floats passed to the frame from which the value is computed. It is nil if the value
+	// also depends on anything but ints passed to the frame and constants.
 	passed []string
-	// value is the float of the translated call, if it was passed to the frame. It must not affect the translation.
+	// value is the value in the translated call of a float passed to the frame. It must not affect the translation.
 	value py.Object
 	// Node computes the value, a float, in a compiler's graph. Such a value has no event.
 	Node *fxgraph.Node
@@ -82,17 +82,18 @@ func NewPassed(obj py.Object, src guards.Source) *ComputedVariable {
 	return &ComputedVariable{Base: Base{Src: src}, Type: obj.Type(), passed: []string{src.Name()}, value: obj}
 }
 
-// Passed returns the value in the translated call of a float passed to the frame, or the null object for others. It
-// must not affect the translation, except by conditions that are guarded.
+// Passed returns the value in the translated call of a float passed to the frame, or the null object for other values.
+// The value must not affect the translation, except by conditions that are guarded.
 func (v *ComputedVariable) Passed() py.Object { return v.value }
 
-// IsPassed reports whether v is a number that another call computes from constants, if its places hold constants.
+// IsPassed reports whether v is computed from constants and from floats and ints passed to the frame, and from nothing
+// else. With these floats as constants, v is a constant.
 func IsPassed(v VariableTracker) bool {
 	x, ok := v.(*ComputedVariable)
 	return ok && x.passed != nil
 }
 
-// passedFloats returns ComputedVariable.passed for the result of an operation.
+// passedFloats returns the field `passed` for the result of an operation on these operands.
 func passedFloats(tx Translator, operands []VariableTracker) []string {
 	out := []string{}
 	for _, v := range operands {
@@ -115,7 +116,7 @@ func passedFloats(tx Translator, operands []VariableTracker) []string {
 	return slices.Compact(out)
 }
 
-// looked records that the program has looked at a number computed from floats passed to the frame.
+// looked records that the translation used a number computed from floats passed to the frame.
 func (v *ComputedVariable) looked(tx Translator) {
 	if len(v.passed) > 0 {
 		w := tx.World()
@@ -227,8 +228,8 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
-// limited returns limit, which bounds a result whose operands are bounded by la and lb. It returns 0 if limit exceeds
-// exactInt or may have overflowed.
+// limited returns limit, the bound of a result, if it is valid. It returns 0 if limit exceeds exactInt or may have
+// overflowed. la and lb are the operands' bounds.
 func limited(limit, la, lb int64) int64 {
 	if la > 1<<30 && lb > 1<<30 || limit > exactInt {
 		return 0
@@ -307,8 +308,8 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 	return r, nil
 }
 
-// computedBuiltins maps a builtin to the type of its result for a computed number. The empty string means the number's
-// own type. None of these builtins raises.
+// computedBuiltins maps a builtin to the type of its result for a computed number. An empty string is the number's own
+// type. None of these builtins raises.
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
 
 // computedCall calls a builtin on a computed number. It returns false for other values and other builtins.
@@ -357,8 +358,8 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 // roundings are the functions that round a float to an int.
 var roundings = map[string]bool{"int": true, "round": true, "math.floor": true, "math.ceil": true, "math.trunc": true}
 
-// roundedAtRunTime rounds a computed float to an int. The call raises for an infinity or a NaN, so it is captured only
-// where code runs in program order and no handler of the program is active. It returns false for other calls.
+// roundedAtRunTime rounds a computed float to an int. It returns false for other calls. The call raises for an infinity
+// or a NaN. So it is captured only where code runs in program order and no handler of the program is active.
 func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if !roundings[name] || len(args) != 1 || len(kwargs) > 0 {
@@ -398,7 +399,8 @@ func computedFormat(tx Translator, v *ComputedVariable, conversion, spec string)
 		}
 	}
 	letter, number := numberLetter(tx, v)
-	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 { // an int with too many digits raises
+	// str() of an int with too many digits raises
+	if !number && v.Type != w.Builtin("str") || letter == 'i' && v.limit == 0 {
 		return nil, unsupported(exc.OperatorUnsupported, "format of a %s", py.TypeName(v.Type))
 	}
 	example, err := s.Call(v.Type)
@@ -462,8 +464,8 @@ var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true,
 	"ne": true, "gt": true, "ge": true, "iadd": true, "isub": true, "imul": true, "itruediv": true}
 
 // numberOperands replaces computed numbers among the operands of an operator on tensors. Each becomes a 0-dimensional
-// tensor that is an input of the whole graph. A Python number would not do, since a backend compiles a Python number
-// among its inputs as a constant.
+// tensor that is an input of the whole graph. A Python number cannot be such an input: a backend would compile it as a
+// constant.
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
@@ -516,8 +518,8 @@ func tensorOf(tx Translator, x *ComputedVariable) (*TensorVariable, error) {
 	return tx.Output().ComputedInput(slot, example), nil
 }
 
-// computedModule returns the function of this name in _called/computed.py, and the result of that function for the
-// value class().
+// computedModule returns the function of this name in _called/computed.py. example is the function's result for
+// class().
 func computedModule(tx Translator, name string, class py.Object) (fn, example py.Object, err error) {
 	s := tx.Scope()
 	m, err := s.Import("godynamo._called.computed")
@@ -536,8 +538,8 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
-// TakesNumber reports whether an operation of a graph that runs operation by operation may take this computed number.
-// The operation may take it if the number's value does not affect the metadata of the result.
+// TakesNumber reports whether this computed number may be an operand of the operation, in a graph that runs operation
+// by operation. It may if its value does not affect the metadata of the result.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {
@@ -557,7 +559,7 @@ func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	return true
 }
 
-// AsProxy implements Proxy. It is called for a number in a container that is an operand, and breaks the graph.
+// AsProxy implements Proxy. It breaks the graph: v is a number in a container that is an operand.
 func (v *ComputedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	v.looked(tx)
 	return nil, unsupported(exc.CallUnsupported, "%s within an operand of the graph", Describe(tx, v))

@@ -9,8 +9,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A branch on a comparison of a float that differs between calls with a known number is decided by the float's value in
-// the translated call. A guard checks that the comparison has the same outcome.
+// A branch may depend on a comparison of a known number with a float that differs between calls. The float's value in
+// the translated call decides the branch. A guard checks that the comparison has the same outcome.
 
 // floatCondition is a comparison of a float passed to the frame with a finite float.
 type floatCondition struct {
@@ -45,7 +45,7 @@ func floatConditionOf(tx Translator, op opcode.CompareOp, a, b VariableTracker) 
 	return &floatCondition{x, rel, bound}
 }
 
-// finiteFloat returns a finite float, or an int that is exactly representable as one, as a float.
+// finiteFloat returns k as a float if k is a finite float or an int that a float represents exactly.
 func finiteFloat(tx Translator, k py.Object) (py.Object, bool) {
 	switch k.Kind() {
 	case py.Int:
@@ -58,8 +58,8 @@ func finiteFloat(tx Translator, k py.Object) (py.Object, bool) {
 	return k, false
 }
 
-// decide returns the truth of a float passed to the frame, or of a comparison with one, and adds the guard on which it
-// depends. It returns false for other values.
+// decide returns the truth of a float passed to the frame, or of a comparison with one, and adds the guard on which the
+// truth depends. It returns false for other values.
 func (v *ComputedVariable) decide(tx Translator) (truth, ok bool) {
 	c, want := v.decided, true
 	if !v.value.IsNull() && v.Src != nil { // a float is false if it equals 0

@@ -8,7 +8,7 @@ import (
 // floatFunctions maps functions of numbers that return a float to their number of arguments.
 var floatFunctions = map[string]int{}
 
-// neverRaise has the functions among them that raise for no float.
+// neverRaise has those of floatFunctions that raise for no float.
 var neverRaise = map[string]bool{}
 
 func init() {
@@ -27,8 +27,8 @@ func init() {
 	}
 }
 
-// mayRaiseHere reports whether a value whose computation may raise can be computed at run time. It can where the code
-// runs in program order and no handler of the program is active.
+// mayRaiseHere reports whether a value can be computed at run time if its computation may raise. It can where code runs
+// in program order and no handler of the program is active.
 func mayRaiseHere(tx Translator) bool {
 	return !tx.Output().WholeGraph() && !tx.InsideTry() && tx.World().FixesSizes == 0
 }
@@ -87,7 +87,7 @@ func floatFunction(tx Translator, fn py.Object, name string, args []VariableTrac
 // false if the type of the result depends on the values.
 func arithmeticRaises(tx Translator, n opcode.BinaryOp, a, b VariableTracker, ka, kb byte) (raises, ok bool) {
 	unlimited := ka == 'i' && limitOf(a) == 0 || kb == 'i' && limitOf(b) == 0
-	raises = ka != kb && unlimited // an int that is too large for a float
+	raises = ka != kb && unlimited // an int may be too large for a float
 	switch n {
 	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
 		return raises, true

@@ -6,9 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Python's random numbers. On each call, the transformed function calls the method of random.Random where the program
-// calls it, and the result is a ComputedVariable. To find the type of the result, the translator calls the method on a
-// separate generator of its own.
+// Python's random numbers. A call of a method of random.Random stays at its place in the transformed function; its
+// result is a ComputedVariable. To find the result's type, the translator calls the method on a generator of its own.
 
 // drawing is the kind of result of a method of random.Random.
 type drawing int
@@ -40,8 +39,8 @@ func (w *World) isRandom(class py.Object) bool {
 	return class == w.randomType || class == w.systemRandom
 }
 
-// drawn calls `method`, which `class` has under this name, on a generator. It returns false for methods that are not in
-// drawings.
+// drawn calls `method` on a generator. `class` has the method under this name. It returns false for methods that are
+// not in drawings.
 func drawn(tx Translator, generator VariableTracker, class, method py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	how, known := drawings[name]
@@ -199,7 +198,7 @@ func (d *draw) largest(limit int64, known []py.Object) int64 {
 	return limit
 }
 
-// operands returns the arguments as the event loads them, and the real objects of the arguments that are not computed.
+// operands returns the arguments as the event loads them, and the real objects of the known ones.
 func (d *draw) operands() (operands []VariableTracker, known []py.Object, err error) {
 	for _, a := range d.args {
 		if isComputed(a) {
@@ -210,7 +209,7 @@ func (d *draw) operands() (operands []VariableTracker, known []py.Object, err er
 		if !ok {
 			return nil, nil, d.no("of " + Describe(d.tx, a))
 		}
-		// The event gets a copy of the list, which is enough since the generator only reads it.
+		// The event gets a copy of the list. The generator only reads the list, so a copy is enough.
 		if o.Kind() == py.List {
 			o = d.tx.Scope().Tuple(d.tx.Scope().Items(o)...)
 		}
@@ -333,8 +332,8 @@ func (d *draw) shuffle() (VariableTracker, error) {
 	return NoneConst(), nil
 }
 
-// population returns the items from which choice, choices and sample choose. Of a long range, it returns only the first
-// item and the last.
+// population returns the items from which choice, choices and sample choose. For a long range, it returns only the
+// first and the last item.
 func (d *draw) population(known []py.Object) ([]py.Object, error) {
 	if len(d.kwargs) >= len(d.args) || known[0].Kind() == py.Dict {
 		return nil, d.no("with other arguments")

@@ -49,7 +49,7 @@ func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 	if tx.World().isNumpyBool(value) {
 		return nil, unsupported(exc.CallUnsupported, "%s as an operand of the graph", Describe(tx, c))
 	}
-	// Operations that use more of a numpy scalar than its value do not get here: see HoldsNumpy.
+	// HoldsNumpy keeps operations away from here if they use more of a numpy scalar than its value.
 	if tx.World().isNumpy(value) {
 		plain, err := tx.Scope().CallMethod(value, "item")
 		if err != nil {
@@ -143,8 +143,8 @@ func ConstStr(tx Translator, v VariableTracker) (string, bool) {
 	return py.GoString(o), true
 }
 
-// immutableResult wraps a result that CPython computed from constants. A list, tuple or dict is wrapped as a new object
-// that the translated code made, so that this code may change the object.
+// immutableResult wraps a result that CPython computed from constants. A list, tuple or dict counts as made by the
+// translated code, which may therefore change it.
 func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	convert := func(o py.Object) (VariableTracker, error) { return immutableResult(tx, o) }
 	if v, err := ownContainer(tx, o, convert); v != nil || err != nil {
@@ -165,8 +165,8 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	return nil, unsupported(exc.UntrackedObject, "result of type %s", py.TypeName(o.Type()))
 }
 
-// ownContainer returns the tracker of a list, tuple or dict as an object that the translated code made, with its items
-// wrapped by convert. It returns nil for other objects.
+// ownContainer returns the tracker of a list, tuple or dict that counts as made by the translated code. convert wraps
+// its items. It returns nil for other objects.
 func ownContainer(tx Translator, o py.Object,
 	convert func(py.Object) (VariableTracker, error)) (VariableTracker, error) {
 	switch o.Kind() {

@@ -15,8 +15,8 @@ var kinds = map[string]py.Kind{"Int": py.Int, "Float": py.Float, "Complex": py.C
 // whose class defines __str__ or __repr__.
 func knownCopy(tx Translator, v VariableTracker) (py.Object, bool) { return copyForText(tx, v, nil) }
 
-// copyForText is knownCopy. If sizes is not nil, a size within v becomes a number that stands for it, and is added to
-// the list, in the order in which the text of the copy has them.
+// copyForText does the same as knownCopy. If `sizes` is not nil, it replaces each size in v by a number that represents
+// the size, and appends the size to `sizes`. The sizes are in the order in which they occur in the text of the copy.
 func copyForText(tx Translator, v VariableTracker, sizes *[]VariableTracker) (py.Object, bool) {
 	s := tx.Scope()
 	if x := asSymNode(tx, v); x != nil && sizes != nil {
@@ -175,7 +175,7 @@ func reprItems(tx Translator, items []VariableTracker) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-// valueText implements str or repr by the builtin type's method, for an instance of a subclass.
+// valueText implements str or repr for an instance of a builtin's subclass by the builtin type's method.
 func (o *ObjectVariable) valueText(tx Translator, method string) (string, error) {
 	text, err := textBy(tx, o.value, method)
 	// Of the builtin types, only a set's repr prints the class's name and calls __iter__.
@@ -299,7 +299,7 @@ func afterConversion(tx Translator, v VariableTracker, conversion string) (Varia
 }
 
 // format implements format() by the class's __format__, or by the __format__ of the builtin type that the class
-// extends. It returns nil if neither exists.
+// extends. It returns nil if there is neither.
 func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, "__format__")
 	if err != nil {
@@ -333,7 +333,7 @@ func (o *ObjectVariable) format(tx Translator, spec VariableTracker, sp string) 
 	return r, err
 }
 
-// textGuards guards what the text of a class or of an enum member depends on.
+// textGuards guards the names and values that determine the text of a class or of an enum member.
 func textGuards(tx Translator, v VariableTracker) error {
 	if c, class := v.(*ClassVariable); class {
 		if err := tx.World().readsText(tx, c.Class); err != nil {
@@ -359,8 +359,8 @@ func asciiOf(tx Translator, text string) (VariableTracker, error) {
 	return NewConstant(o, nil), observed(err)
 }
 
-// percentFormat implements `text % values` if some values are not constants. It formats with constants that print like
-// those values. It returns false if a is not a text.
+// percentFormat implements `text % values` if some values are not constants. It formats constants that print as those
+// values do. It returns false if a is not a text.
 func percentFormat(tx Translator, a, b VariableTracker) (VariableTracker, bool, error) {
 	format, ok := AsConstant(tx, valueOf(a))
 	if !ok || format.Kind() != py.Str {
@@ -457,8 +457,8 @@ func subscriptable(tx Translator, v VariableTracker) bool {
 	return false
 }
 
-// isMapping reports whether `text % v` treats v as a mapping, in which case unused items of v are no error. It treats v
-// as a mapping if v's type implements subscription and v is neither a tuple nor a text.
+// isMapping reports whether `text % v` treats v as a mapping: v's type implements subscription, and v is neither a
+// tuple nor a text. Unused items of a mapping are no error.
 func isMapping(tx Translator, v VariableTracker) (bool, error) {
 	switch x := valueOf(v).(type) {
 	case *TupleVariable:

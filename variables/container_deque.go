@@ -34,7 +34,7 @@ func (d *DequeVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().DequeType, nil
 }
 
-// changes implements watched. Any change of a deque ends an iteration over it.
+// changes implements watched. Any change of a deque ends iterations over it.
 func (d *DequeVariable) changes() (size, version int, what string) {
 	return d.version, d.version, "deque"
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // DictVariable is a dict whose keys are known. If class is set, it is an OrderedDict or a defaultdict. Go keeps the
-// keys and values in the dict's order. To find the position of a key, CPython looks it up in a real dict of stand-ins
-// for the keys (keyring).
+// keys and values in the dict's order. Each key has a stand-in (see keyring), and CPython looks up positions of keys in
+// a real dict of these stand-ins.
 type DictVariable struct {
 	Base
 	keyring
@@ -52,8 +52,8 @@ func (d *DictVariable) Values() []VariableTracker { return capped(d.values) }
 // Plain reports whether the dict is an exact dict.
 func (d *DictVariable) Plain() bool { return d.class.IsNull() && d.factory == nil }
 
-// Swap replaces the i-th value and returns the old one. Another call of Swap with the old value restores the dict. Swap
-// records no effect of the program.
+// Swap replaces the i-th value and returns the old one. Swap is no effect of the program; to restore the dict, call it
+// again with the old value.
 func (d *DictVariable) Swap(i int, v VariableTracker) (before VariableTracker) {
 	before, d.values[i] = d.values[i], v
 	return before
@@ -185,8 +185,8 @@ func (d *DictVariable) duplicate(tx Translator) (*DictVariable, error) {
 	return c, nil
 }
 
-// isOrdered reports whether d is an OrderedDict. An OrderedDict stores its order separately from its hash table, and
-// two OrderedDicts are equal only if their orders are.
+// isOrdered reports whether d is an OrderedDict. Two OrderedDicts are equal only if their orders are equal as well. The
+// order is stored separately from the hash table.
 func (d *DictVariable) isOrdered(tx Translator) bool {
 	return !d.class.IsNull() && py.IsSubtype(d.class, tx.World().OrderedDictType)
 }
@@ -399,7 +399,8 @@ func (v *DictViewVariable) PythonType(tx Translator) (py.Object, error) {
 	return view.Type(), nil
 }
 
-// classOrDict returns OrderedDict for an OrderedDict, whose views have their own types, and dict for all others.
+// classOrDict returns OrderedDict for an OrderedDict, and dict for all other dicts. Views of an OrderedDict have types
+// of their own.
 func (d *DictVariable) classOrDict(tx Translator) py.Object {
 	if d.isOrdered(tx) {
 		return tx.World().OrderedDictType

@@ -247,7 +247,7 @@ func dictPairs(tx Translator, what string, args []VariableTracker, kwargs []Kw) 
 	return out, nil
 }
 
-// HasKeys reports whether {**v} accepts v as a mapping. It does if v's type has a method keys().
+// HasKeys reports whether {**v} accepts v as a mapping. It does so if v's type has a method keys().
 func HasKeys(tx Translator, v VariableTracker) bool {
 	t, err := PythonType(tx, v)
 	if err != nil {
@@ -344,8 +344,8 @@ func pairAt(tx Translator, v VariableTracker, i int) (VariableTracker, bool, err
 	return items[i], true, nil
 }
 
-// plainDict returns the dict whose items CPython copies without calling methods: v itself, or the dict value of an
-// instance of a dict subclass that does not override __iter__.
+// plainDict returns the dict whose items CPython copies without calling methods. It is v itself, or the dict value of
+// an instance whose class extends dict and does not override __iter__.
 func plainDict(tx Translator, v VariableTracker) (*DictVariable, bool) {
 	switch x := v.(type) {
 	case *DictVariable:

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// keyring maps the members of a dict or set to stand-ins, which are the objects that CPython hashes and compares. A
-// fully known value is its own stand-in. The stand-in of a tensor, or of another value that compares by identity, is
-// one bare object() for the whole translation. The stand-in of a tuple is the tuple of its items' stand-ins. CPython
-// thus determines which keys are equal, the iteration order, and the errors of unhashable values.
+// keyring maps the members of a dict or set to stand-ins, the objects that CPython hashes and compares in their place.
+// A fully known value is its own stand-in. A tensor, or another value that compares by identity, has one bare object()
+// as its stand-in for the whole translation. The stand-in of a tuple is the tuple of its items' stand-ins. So CPython
+// itself determines which keys are equal, the iteration order, and the errors of unhashable values.
 type keyring struct {
 	members map[py.Object]VariableTracker // maps stand-ins to their members, except constants
 	users   []userKey
@@ -22,7 +22,7 @@ type userKey struct {
 	instance *ObjectVariable
 }
 
-// keyObject returns the stand-in of v as a key. It returns an exception that hash(v) raises as an exc.Observed.
+// keyObject returns the stand-in of v as a key. If hash(v) raises, it returns the exception as an exc.Observed.
 func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -106,8 +106,8 @@ func hashOf(tx Translator, o py.Object) (py.Object, error) {
 	return h, observed(err)
 }
 
-// hashResult returns the hash for an integer that __hash__ returned, as slot_tp_hash of CPython 3.11 does
-// (Objects/typeobject.c). An integer that fits a machine word is its own hash, except that -1 becomes -2.
+// hashResult returns the hash that hash() makes of h, the result of __hash__, as slot_tp_hash of CPython 3.11 does
+// (Objects/typeobject.c). An int that fits a machine word is its own hash, except that -1 becomes -2.
 func hashResult(tx Translator, h py.Object) (py.Object, error) {
 	switch n, ok := py.AsInt(h); {
 	case !ok:
@@ -124,8 +124,8 @@ func sameInt(a, b py.Object) bool {
 	return ok && ok2 && x == y
 }
 
-// plainHash reports whether instances of `class` hash and compare as instances of `base` do, the builtin type that
-// `class` extends. A zero `class` means `base` itself.
+// plainHash reports whether instances of `class` hash and compare as those of `base` do. `base` is the builtin type
+// that `class` extends. A zero `class` means `base` itself.
 func plainHash(tx Translator, class, base py.Object) bool {
 	if class.IsNull() || class == base {
 		return true
@@ -141,7 +141,7 @@ func plainHash(tx Translator, class, base py.Object) bool {
 	return true
 }
 
-// functionKey returns a function as its own stand-in. It guards the identity of the function, since no other guard
+// functionKey returns f's function, which is its own stand-in. It guards the function's identity, since no other guard
 // does.
 func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, error) {
 	guardIdentity(tx, f)
@@ -227,8 +227,8 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 	return s, nil
 }
 
-// ownHash returns hash(o), computed by m, the __hash__ of o's class. It refuses a method with effects. CPython would
-// call it once and store the hash, but the translator calls it again when o enters another container or the container
+// ownHash returns hash(o), computed by m, the __hash__ of o's class. It refuses a method with effects: CPython calls
+// __hash__ once and stores the hash, but the translator calls it again when o enters another container or the container
 // is materialized.
 func ownHash(tx Translator, o *ObjectVariable, m VariableTracker) (py.Object, error) {
 	writes := tx.World().Writes
@@ -324,7 +324,7 @@ func (r *keyring) unlike(tx Translator, standIn py.Object, all func() []py.Objec
 		if _, tracked := r.members[o]; tracked || o == standIn {
 			continue
 		}
-		if !isUser { // a tuple: which of its items CPython would compare is unknown
+		if !isUser { // for a tuple it is unknown which items CPython would compare
 			if o.Kind() == py.Tuple {
 				return unsupported(exc.SubscriptUnsupported, "tuples as keys, with items with their own comparison")
 			}

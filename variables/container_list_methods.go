@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// array is a list or deque: a sequence of tracked items that can be rearranged by applying CPython's methods to a list
-// or deque of their positions.
+// array is a list or deque with tracked items. To rearrange the items, CPython's methods are applied to a real list or
+// deque of their positions.
 type array interface {
 	VariableTracker
 	row() *[]VariableTracker
@@ -129,8 +129,8 @@ func atAnEnd(tx Translator, a array, name string, args []VariableTracker) (Varia
 		return NoneConst(), true
 	case name == "pop" && len(args) == 0 && n > 0:
 		v := (*row)[n-1]
-		// Another Go slice may share the array. Without spare capacity, the next append copies the array and does not
-		// overwrite the other slice's item.
+		// Another Go slice may share the array. This slice gets no spare capacity, so the next append copies the array
+		// instead of overwriting the other slice's item.
 		*row = (*row)[: n-1 : n-1]
 		return v, true
 	case name == "pop" && len(args) == 1 && list: // queues often call pop(0)
@@ -186,7 +186,7 @@ func positions(tx Translator, first, n int) []py.Object {
 	return out
 }
 
-// pick returns the items at the given positions, which CPython has computed.
+// pick returns the items at positions that CPython has computed.
 func pick(all []VariableTracker, at []py.Object) []VariableTracker {
 	out := make([]VariableTracker, len(at))
 	for i, o := range at {

@@ -28,7 +28,7 @@ func (l *ListVariable) Children() []VariableTracker { return l.items }
 func (l *ListVariable) Items(Translator) ([]VariableTracker, error) { return capped(l.items), nil }
 
 // capped returns items without spare capacity, so that the next append to the result copies the items. A container may
-// append to its own slice in place. Slices that it receives or returns are therefore capped.
+// append to its own slice in place, so slices that enter or leave it are capped.
 func capped[T any](items []T) []T { return items[:len(items):len(items)] }
 
 // Len implements Lener.
@@ -66,10 +66,10 @@ type TupleVariable struct {
 	Base
 	items []VariableTracker
 	class py.Object // zero for an exact tuple
-	// obj is the existing object that was wrapped, if its class gives instances a dict.
+	// obj is the existing object that was wrapped, if instances of its class have a dict.
 	obj py.Object
-	// real is the real object of a tuple that is a constant or an attribute. It is zero for a tuple that has a source,
-	// or that the translated code made.
+	// real is the real object of a tuple that is a constant or an attribute. For a tuple that has a source or that the
+	// translated code made, it is zero.
 	real py.Object
 }
 
@@ -159,8 +159,8 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// A namedtuple is made by tuple.__new__(class, items), as its own __new__ does. That __new__ cannot be called,
-	// since it may be the frame being translated. tuple.__new__ refuses torch.Size, whose own __new__ is written in C.
+	// A namedtuple is made by tuple.__new__(class, items), as the class's own __new__ does, since that method may be
+	// the frame being translated. tuple.__new__ refuses torch.Size, whose own __new__ is written in C.
 	maker := tupleType
 	if isSize(t.class) {
 		maker = t.class
@@ -202,8 +202,8 @@ func EmitCall(e Emitter, fn py.Object, args []VariableTracker) error {
 	return nil
 }
 
-// namedByTorch refuses an operand that contains both tensors and enum members. torch's error would name the class of
-// the enum member, and the graph has only the member's value.
+// namedByTorch refuses an operand that contains both tensors and enum members. The graph has only an enum member's
+// value, so an error of torch would not name the member's class as it does in eager mode.
 func namedByTorch(tx Translator, vs []VariableTracker) error {
 	tensors, member := false, VariableTracker(nil)
 	for _, v := range vs {
@@ -319,7 +319,7 @@ func NewRangeObject(o py.Object, src guards.Source) *RangeVariable {
 // Kind implements VariableTracker.
 func (*RangeVariable) Kind() string { return "RangeVariable" }
 
-// maxUnroll bounds how many items of a range, a repeated sequence or an iterator are tracked one by one.
+// maxUnroll is the largest number of items of a range, a repeated sequence or an iterator that are tracked one by one.
 const maxUnroll = 100_000
 
 // unrolls reports whether n items, repeated k times, are at most maxUnroll items. It divides, since n*k may overflow.

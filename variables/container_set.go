@@ -8,9 +8,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// SetVariable is a set, or a frozenset whose items are not all constants. It keeps a real set of stand-ins for the
-// items (keyring), and CPython computes every method on that real set. Results, iteration order and exceptions are
-// therefore the same as in CPython.
+// SetVariable is a set, or a frozenset whose items are not all constants. Each item has a stand-in (see keyring).
+// CPython computes every method on a real set of the stand-ins, so results, iteration order and exceptions are its own.
 type SetVariable struct {
 	Base
 	keyring
@@ -20,10 +19,10 @@ type SetVariable struct {
 	version int
 	like    py.Object // a set with an identical hash table; see Settle
 	frozen  bool
-	// origin is the existing set that was wrapped. It is zero for a set that the translated code made.
+	// origin is the existing set that was wrapped, or zero for a set that the translated code made.
 	origin  py.Object
 	ordered bool // whether origin's iteration order is guarded
-	// laidOut is whether origin's hash table is guarded. The table determines the order after changes.
+	// laidOut reports whether origin's hash table is guarded. The table determines the order after changes.
 	laidOut bool
 }
 
@@ -42,8 +41,8 @@ func NewSet(tx Translator, items []VariableTracker, frozen bool, src guards.Sour
 	return s, nil
 }
 
-// newSetObject returns the tracker of a set that existed before the frame ran, with a copy of the set that has an
-// identical hash table.
+// newSetObject returns the tracker of a set that existed before the frame ran. The tracker has a copy of the set with
+// an identical hash table.
 func newSetObject(tx Translator, obj py.Object, src guards.Source) (*SetVariable, error) {
 	real, err := tx.Scope().Call(tx.World().setClone, obj)
 	if err != nil {
@@ -82,7 +81,7 @@ func (s *SetVariable) add(tx Translator, v VariableTracker) error {
 	return err
 }
 
-// enter adds a member and returns its stand-in. If an equal member exists, the stand-in is that member's.
+// enter adds a member and returns its stand-in. If an equal member exists, it returns that member's stand-in.
 func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if err != nil {
@@ -111,8 +110,8 @@ func (s *SetVariable) contains(tx Translator, v VariableTracker) (bool, error) {
 	return in, observed(err)
 }
 
-// soughtKey returns the stand-in of a value that is looked up in the set. It refuses a value that is an unhashable set,
-// since CPython looks up a frozenset of its items instead.
+// soughtKey returns the stand-in of a value that is looked up in the set. It refuses an unhashable set: CPython looks
+// up a frozenset of that set's items instead.
 func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if _, raised := err.(*exc.Observed); raised {
@@ -123,8 +122,8 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 	return k, err
 }
 
-// Items implements Sequence and returns the items in CPython's iteration order. It breaks the graph if a set of several
-// items contains an item whose hash may depend on its address, since the order is then unknown. The order of a set that
+// Items implements Sequence. It returns the items in CPython's iteration order. It breaks the graph if a set of several
+// items has an item whose hash may depend on its address, because the order is then unknown. The order of a set that
 // existed before the frame ran depends on that set's history, so it is guarded.
 func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 	order, err := listOf(tx, s.real)
@@ -166,8 +165,8 @@ func (s *SetVariable) guardOrder(tx Translator, order []py.Object) error {
 	return nil
 }
 
-// guardLayout guards the hash table of a set that existed before the frame ran. The table determines the set's order
-// after changes, and the order of copies of the set.
+// guardLayout guards the hash table of a set that existed before the frame ran. The table determines the order of the
+// set after changes and the order of its copies.
 func (s *SetVariable) guardLayout(tx Translator) error {
 	if s.origin.IsNull() || s.laidOut || len(s.history) == 0 {
 		return nil
@@ -208,8 +207,7 @@ func (s *SetVariable) Snapshot() VariableTracker {
 }
 
 // Settle implements Settler. It decides how the transformed function rebuilds the set with the same hash table. If
-// adding the items one by one would produce another table, the transformed function copies a private set, which is one
-// of its constants.
+// adding the items one by one would produce another table, the function copies a set that is one of its constants.
 func (s *SetVariable) Settle(tx Translator) error {
 	s.like = py.Object{}
 	if err := s.settle(tx); err != nil || len(s.members) > 0 {
@@ -246,7 +244,7 @@ func (s *SetVariable) rebuilt(tx Translator, items []py.Object) (py.Object, erro
 	return set, observed(err)
 }
 
-// settleOrder finds an order of the items such that adding them in this order produces the set's iteration order.
+// settleOrder finds an order in which the items can be added so that the new set has the right iteration order.
 func (s *SetVariable) settleOrder(tx Translator) error {
 	want, err := listOf(tx, s.real)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 )
 
 // setMethods describes the methods of set. `takes` is 'i' for one item, '0' for no argument, '1' for one iterable, and
-// 's' for any number of iterables. `changes` is true if the method changes the set. `result` names what the method
-// returns: "none", a "set", or a plain "value".
+// 's' for any number of iterables. `changes` is true if the method changes the set. `result` is the kind of the
+// method's result: "none", "set" or a plain "value".
 var setMethods = map[string]struct {
 	takes   byte
 	changes bool
@@ -53,7 +53,7 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	}
 	target := s.real
 	var err error
-	if s.frozen { // a frozenset's method returns a frozenset
+	if s.frozen { // methods of a frozenset return frozensets
 		if target, err = tx.Scope().Call(tx.World().FrozenSetType, s.real); err != nil {
 			return nil, err
 		}
@@ -84,8 +84,8 @@ func (s *SetVariable) CallMethod(tx Translator, name string, args []VariableTrac
 	return NewConstant(r, nil), nil
 }
 
-// asArgument returns the argument that the effect passes to the real method. This is the set that the program passed
-// or, for other iterables, a tuple of their items in the order in which they were read.
+// asArgument returns the argument that the effect passes to the real method. A set is passed as it is. Another iterable
+// becomes a tuple of its items, in the order in which they were read.
 func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	if l, ok := given.(*LazyVariable); ok && l.real != nil {
 		given = l.real
@@ -97,8 +97,8 @@ func (s *SetVariable) asArgument(given VariableTracker) VariableTracker {
 	return NewTuple(s.inHistory(), nil)
 }
 
-// operand converts an iterable argument to a set. It also returns the real object that is passed to CPython's method:
-// the set of stand-ins for a set, or a tuple of the items' stand-ins for other iterables.
+// operand converts an iterable argument to a set. It also returns the real object for CPython's method: the set's
+// stand-ins as a set, or the stand-ins of another iterable's items as a tuple.
 func (s *SetVariable) operand(tx Translator, v VariableTracker) (*SetVariable, py.Object, error) {
 	v, err := Realize(tx, v)
 	if err == nil {
@@ -187,8 +187,7 @@ func (s *SetVariable) pop(tx Translator) (VariableTracker, error) {
 	if err := s.refresh(tx, s.real, nil); err != nil {
 		return nil, err
 	}
-	// At run time, origin has the same table, so origin.pop() removes the same item. The same holds for later calls of
-	// pop.
+	// At run time origin has the same table, so origin.pop() removes the same item, now and in later calls of pop.
 	if !s.origin.IsNull() {
 		return v, methodEffect(tx, s, "pop", nil)
 	}
@@ -251,7 +250,7 @@ func (s *SetVariable) derived(tx Translator, real py.Object, operands []*SetVari
 	if err := d.refresh(tx, real, append([]*SetVariable{s}, operands...)); err != nil {
 		return nil, err
 	}
-	// The result's order depends on the hash tables of the sets that existed before the frame ran.
+	// The result's order depends on the hash tables of those operands that existed before the frame ran.
 	for _, o := range append([]*SetVariable{s}, operands...) {
 		if len(d.history) > 1 && len(d.members) == 0 {
 			if err := o.guardLayout(tx); err != nil {
@@ -280,7 +279,7 @@ func untrackedSet(tx Translator, v VariableTracker) bool {
 }
 
 // setWithin returns the set value of an instance of a subclass of set or frozenset, and v itself for other values. C
-// code reads the hash table of such an instance directly, without calling __iter__.
+// code reads the hash table of such an instance and does not call its __iter__.
 func setWithin(tx Translator, v VariableTracker) (VariableTracker, error) {
 	o, ok := v.(*ObjectVariable)
 	if !ok || !py.IsSubtype(o.Class, tx.World().SetType) && !py.IsSubtype(o.Class, tx.World().FrozenSetType) {
@@ -327,7 +326,7 @@ func setLike(v VariableTracker) bool {
 }
 
 // setOperator implements the operators | & - ^ of sets and dict views. It returns false for other operands. A dict view
-// accepts any iterable as the other operand, and the result is then a set.
+// accepts any iterable as the other operand; the result is a set.
 func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTracker) (VariableTracker, bool, error) {
 	method, ok := setOperators[n]
 	if !ok || !(setLike(a) || setLike(b)) {
@@ -354,9 +353,9 @@ func setOperator(tx Translator, n opcode.BinaryOp, inplace bool, a, b VariableTr
 	return r, true, err
 }
 
-// viewOperator implements the operators of dict views, as dictviews_sub, _or, _xor and _PyDictView_Intersect of CPython
-// 3.11 do (Objects/dictobject.c). It copies the left operand to a set and changes the copy in place. For an
-// intersection of two views, it iterates over the smaller view.
+// viewOperator implements the operators of dict views, as dictviews_sub, dictviews_or, dictviews_xor and
+// _PyDictView_Intersect of CPython 3.11 do (Objects/dictobject.c). It copies the left operand to a set and changes the
+// copy in place. For an intersection of two views, it iterates over the smaller view.
 func viewOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	if n != opcode.NB_AND {
 		left, err := freshSet(tx, a)

@@ -31,8 +31,8 @@ func (v *ShadowVariable) Len(tx Translator) (int, error) { return tx.Scope().Len
 // Truth implements Truther.
 func (v *ShadowVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(v.real) }
 
-// contents returns the copy. After an in-place operation on a tensor, it refuses an object that existed before the
-// frame ran, since the tensor may share the object's memory (torch.frombuffer).
+// contents returns the copy. If the frame has changed a tensor in place, it refuses an object that existed before the
+// frame ran: the tensor may share the object's memory (torch.frombuffer).
 func (v *ShadowVariable) contents(tx Translator) (py.Object, error) {
 	tx.World().Asked.Changes++
 	if v.Src != nil && tx.Output().ChangesTensors() {
@@ -102,7 +102,8 @@ func newShadow(tx Translator, class py.Object, args []VariableTracker, kwargs []
 	return shadowResult(tx, r)
 }
 
-// shadowResult wraps a result that CPython computed from copies. An object of a shadow type is a new object.
+// shadowResult wraps a result that CPython computed from copies. If the result is of a shadow type, it counts as a new
+// object.
 func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 	if tx.World().isShadowType(o.Type()) {
 		return &ShadowVariable{real: o}, nil
@@ -126,7 +127,7 @@ func shadowResult(tx Translator, o py.Object) (VariableTracker, error) {
 }
 
 // shadowArguments returns the real objects of known arguments, and the trackers that the effect passes to the real
-// method. It exhausts an iterator, so the effect passes a list of the iterator's items.
+// method. It exhausts iterators, so the effect passes lists of their items.
 func shadowArguments(tx Translator, args []VariableTracker) ([]py.Object, []VariableTracker, error) {
 	objs := make([]py.Object, len(args))
 	given := make([]VariableTracker, len(args))
@@ -277,7 +278,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 			if inplace && v == a && !left { // the operator changes this object
 				return nil, false, nil
 			}
-		default: // v's methods may take precedence
+		default: // methods of v may take precedence
 			return nil, false, nil
 		}
 	}
@@ -296,7 +297,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
-			// The text of the method's error differs from that of the operator's error.
+			// The error of the method has another text than the operator's.
 			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" {
 				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(),
 					Describe(tx, b))

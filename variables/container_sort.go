@@ -97,8 +97,8 @@ func sortByComparison(tx Translator, items, keys []VariableTracker,
 }
 
 // sortedClass returns the class that all keys share (for tuples, that their first items share), or the zero Object if
-// the classes differ. For keys of one class, list.sort calls __lt__ directly, and calls it a second time if it returns
-// NotImplemented: see unsafe_object_compare of CPython 3.11, Objects/listobject.c.
+// the classes differ. For keys of one class, list.sort calls __lt__ directly. If __lt__ returns NotImplemented,
+// list.sort calls it once more: see unsafe_object_compare in Objects/listobject.c of CPython 3.11.
 func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}
 	for _, k := range keys {

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Some lists and deques that existed before the frame ran are only appended to, such as a log that grows with each
-// call. Their length must not cause recompiles, so only their type is guarded. Such an object is called unseen, since
-// the program has not read its contents. The items that the program adds are recorded. If the program reads the object
-// later, its tracker is made from its contents at the frame's start, followed by the recorded items.
+// A program may only append to a list or deque that existed before the frame ran, such as a log that grows with each
+// call. Its length must not cause recompiles, so only its type is guarded. Such an object is called unseen, because the
+// program has not read its contents. The items that the program adds are recorded. If the program reads the object
+// later, its tracker has the contents at the frame's start, followed by the recorded items.
 
 // unseen records the items that the program adds to an unseen object.
 type unseen struct {
@@ -48,8 +48,7 @@ func unseenMethod(tx Translator, v VariableTracker, name string) (VariableTracke
 	return &BoundBuiltin{obj: l, name: name}, true
 }
 
-// addUnseen calls one of unseenMethods. It returns false if the program has read the object, or if the object must be
-// read for this call.
+// addUnseen calls one of unseenMethods. It returns false if the object has been read or must be read for this call.
 func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTracker, kwargs []Kw) (bool, error) {
 	if !unseenMethods[name] || len(args) != 1 || len(kwargs) > 0 {
 		return false, nil
@@ -90,8 +89,8 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added while the object stays unseen. This is always so for a list. A deque
-// with a maxlen may drop only items that it had at the frame's start and whose deallocation runs no code.
+// makesRoom reports whether n items can be added while the object stays unseen. To a list they always can. A full deque
+// drops items: these must be items that it had at the frame's start and whose deallocation runs no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil
@@ -132,7 +131,8 @@ func (u *unseen) reachedAt(tx Translator, l *LazyVariable) {
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
 }
 
-// lookAt appends the recorded items to the tracker of an object's contents at the frame's start.
+// lookAt is called when the object is read. v is the tracker of its contents at the frame's start. lookAt appends the
+// recorded items to v.
 func (u *unseen) lookAt(tx Translator, v VariableTracker, src guards.Source) error {
 	switch x := v.(type) {
 	case *ListVariable:

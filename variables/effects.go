@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// writeThrough records a change to a value as an effect, in program order among the operations. A container that the
-// translated code made needs no effect until it exists as a real object.
+// writeThrough records a change to a value as an effect, in program order among the operations. A container made by the
+// translated code needs no effect while it does not exist as a real object.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 	emit func(e Emitter, vs []VariableTracker) error) error {
 	tx.World().Writes++
@@ -30,7 +30,7 @@ func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 		func(e Emitter) error { return emit(e, values) })
 }
 
-// methodEffect records an effect that calls a method of a real container again at run time, in program order. For an
+// methodEffect records an effect that repeats a method call on a real container at run time, in program order. For an
 // instance of a builtin's subclass, it calls the builtin type's method even if the subclass overrides the method.
 func methodEffect(tx Translator, v VariableTracker, name string, args []VariableTracker) error {
 	if t := v.base().through; !t.IsNull() {
@@ -96,8 +96,8 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 }
 
 // lettingGo is called when the program drops the value `old`. It refuses a value whose deallocation may run code
-// (World.Replaceable). If `old` existed before the frame ran, lettingGo may add a guard that a later call can also drop
-// the value that it reads from the same source without running code.
+// (World.Replaceable). For a value that existed before the frame ran, it may add a guard: in a later call, too,
+// dropping the value read from the same source must run no code.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

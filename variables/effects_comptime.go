@@ -55,9 +55,9 @@ func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs [
 // plainKinds are the kinds of immutable values that a snapshot shows even if the program has not read them.
 var plainKinds = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes}
 
-// comptimeArgument returns the argument that is passed to the user's function for v: View(v), unless v is a function.
-// For a function, it returns the function itself. If the function does not exist as a real object, it returns its
-// parts: code, globals, name, and the views of its closure and defaults.
+// comptimeArgument returns the object that the user's function receives for v. For a function this is the function
+// itself or, if it does not exist as a real object, its parts: code, globals, name, and the views of its closure and
+// defaults. For any other v it is View(v).
 func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	s := tx.Scope()
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
@@ -96,8 +96,8 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	return s.Tuple(s.Name("code"), f.Code, f.GlobalsDict, s.Str(f.Name), s.Tuple(cells...), s.Tuple(defaults...)), nil
 }
 
-// peek returns the contents of a cell, or nil if the cell is empty. If the program has not read the cell, peek returns
-// the cell itself. It adds no guard.
+// peek returns the contents of a cell, or nil if the cell is empty. For a cell that the program has not read, it
+// returns the cell itself. It adds no guard.
 func (c *CellVariable) peek() VariableTracker {
 	if c.loaded {
 		return c.contents

@@ -57,9 +57,9 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued returns an error if an effect that prints cannot run later, in program order among the operations.
+// queued returns an error if an effect that prints cannot wait for its turn in program order.
 func queued(tx Translator, what string, values []VariableTracker) error {
-	if !tx.World().QueueEffects || tx.InsideTry() { // sys.stdout, if replaced, may raise
+	if !tx.World().QueueEffects || tx.InsideTry() { // a replacement of sys.stdout may raise
 		return unsupported(exc.CallUnsupported, "%s", what)
 	}
 	for _, v := range values {

@@ -10,8 +10,8 @@ import (
 )
 
 // exceptionState is the state that BaseException keeps in C: the arguments, and the fields that raising sets. An
-// exception that the translated code made is an ObjectVariable with this state. Its Python methods, properties and
-// attributes therefore work as for any object.
+// exception that the translated code made is an ObjectVariable with this state. So its Python methods, properties and
+// attributes work like those of any object.
 //
 // An exception raised while translating lacks the traceback that CPython would add, so it must not leave the frame. If
 // the exception is needed as a real object, the translation restarts and lets CPython raise it at the step RaisedAt (a
@@ -98,7 +98,7 @@ var plainExceptions = map[string]bool{
 }
 
 // valueExceptions are the classes whose C fields follow from the positional arguments alone. These fields are `value`
-// and `code`. `name` and `obj` stay None.
+// and `code`; the fields `name` and `obj` stay None.
 var valueExceptions = map[string]bool{"StopIteration": true, "SystemExit": true, "NameError": true,
 	"AttributeError": true}
 
@@ -109,8 +109,8 @@ var wordedExceptions = map[string]bool{
 	"UnboundLocalError": true,
 }
 
-// namesEnums guards the names of enum classes that occur in the text of a CPython error. The guards of enum members do
-// not cover the names of their classes.
+// namesEnums guards the names of enum classes that occur in the text of a CPython error. Guards on enum members do not
+// cover the names of their classes.
 func namesEnums(tx Translator, text py.Object) {
 	if text.Kind() != py.Str {
 		return
@@ -161,7 +161,8 @@ func ExceptionOf(tx Translator, o *exc.Observed) (*ObjectVariable, error) {
 	return v, nil
 }
 
-// RaisesA reports whether the exception that the user's code raised is an instance of the builtin class of this name.
+// RaisesA reports whether o, an exception that the user's code raised, is an instance of the builtin class of this
+// name.
 func RaisesA(tx Translator, o *exc.Observed, class string) (bool, error) {
 	if o.Value == nil && o.Real == nil {
 		return o.TypeName == class, nil
@@ -225,8 +226,8 @@ func SetCause(v *ObjectVariable, cause VariableTracker) {
 	v.exc.cause, v.exc.suppress = cause, true
 }
 
-// RaisedAt returns the step of the outermost frame at which an exception was raised while translating. v is the
-// exception or its traceback. RaisedAt returns 0 if the exception was not raised while translating.
+// RaisedAt returns the step of the outermost frame at which an exception was raised while translating, or 0 if it was
+// not. v is the exception or its traceback.
 func RaisedAt(v VariableTracker) int {
 	switch x := v.(type) {
 	case *ObjectVariable:

@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exception groups that the translated code made, and `except*`, as in Objects/exceptions.c and in
-// exception_group_match of Python/ceval.c of CPython 3.11. A group is an exception whose arguments are its message and
-// its exceptions. Groups of user classes, and groups that existed before the frame ran, are split by CPython.
+// Exception groups made by the translated code, and `except*`. The code follows Objects/exceptions.c, and
+// exception_group_match in Python/ceval.c, of CPython 3.11. A group is an exception whose arguments are its message and
+// its exceptions. CPython itself splits groups of user classes and groups that existed before the frame ran.
 
 // isGroup reports whether class is ExceptionGroup or BaseExceptionGroup.
 func isGroup(tx Translator, class py.Object) bool {
@@ -60,9 +60,9 @@ func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVa
 		exc: &exceptionState{args: args, members: members, native: tx.World().Builtin("BaseExceptionGroup")}}, nil
 }
 
-// MatchGroup implements CHECK_EG_MATCH. It returns the part of exception e that an `except*` clause handles, and the
-// rest. Each of them may be nil. It wraps an exception that is not a group in a new group. matches reports whether the
-// clause handles a class.
+// MatchGroup implements CHECK_EG_MATCH. e is the exception that reaches an `except*` clause. MatchGroup returns the
+// part of e that the clause handles, and the rest; either may be nil. If e is not a group, the handled part is a new
+// group around e. matches reports whether the clause handles a class.
 func MatchGroup(tx Translator, e VariableTracker,
 	matches func(class py.Object) bool) (match, rest VariableTracker, err error) {
 	e, err = Realize(tx, e)
@@ -188,7 +188,7 @@ func ReraiseGroup(tx Translator, caught VariableTracker, left []VariableTracker)
 		(e.exc.part == o || o.exc != nil && e.exc.part != nil && e.exc.part == o.exc.part)) {
 		return e, nil // e is a part of the caught group
 	}
-	// e was raised by a clause and is the only exception that is left.
+	// e is the only exception left, and a clause raised it.
 	if ok && e.exc != nil && !Materialized(e) {
 		return e, nil
 	}

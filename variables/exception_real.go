@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Exceptions that existed before the frame ran, for example the current exception after a graph break inside a handler.
-// They are real objects and differ from call to call. Their texts are computed at run time, and only the types of their
-// arguments are guarded. In this file, such an exception is called a real exception.
+// This file handles real exceptions: those that existed before the frame ran, for example the current exception after a
+// graph break inside a handler. They differ from call to call. Their texts are computed at run time, and only the types
+// of their arguments are guarded.
 
 // realException returns v if it is a real exception, and whether it is one.
 func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
@@ -113,8 +113,8 @@ func exceptionFormat(tx Translator, v VariableTracker, conversion, spec string) 
 	return r, true, err
 }
 
-// realOrNotNone realizes v for a comparison with other. If v is an object that cannot be tracked and other is None, it
-// adds a guard on v's type and returns nil, since the type shows that v is not None.
+// realOrNotNone realizes v for a comparison with other. If v cannot be tracked and other is None, it guards v's type
+// and returns nil: the type shows that v is not None.
 func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, error) {
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)

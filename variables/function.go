@@ -61,8 +61,8 @@ func (f *FunctionVariable) PythonType(tx Translator) (py.Object, error) {
 	return tx.World().FunctionType, nil
 }
 
-// AsConstant implements Constant. It returns false: a function compares by identity, and its closure may hold values
-// that are not known.
+// AsConstant implements Constant. It always returns false: a function compares by identity, and its closure may hold
+// unknown values.
 func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 	return py.Object{}, false
 }
@@ -70,7 +70,7 @@ func (f *FunctionVariable) AsConstant(Translator) (py.Object, bool) {
 // Call implements Caller. The function is inlined.
 func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if _, fixed := f.Src.(*guards.ConstSource); tx.World().Calls > 0 && f.Src != nil && !fixed {
-		return PythonCall(tx, f, args, kwargs) // the call may have changed its code, defaults or globals
+		return PythonCall(tx, f, args, kwargs) // the call may have changed f's code, defaults or globals
 	}
 	if r, ok, err := drawingFunction(tx, f, args, kwargs); ok || err != nil {
 		return r, err
@@ -181,8 +181,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
-// reconstructForeign emits the construction of a function that an inlined function of another module makes. It does
-// not use MAKE_FUNCTION, which would set the new function's globals to those of the frame.
+// reconstructForeign emits code that makes a function which an inlined function of another module makes. The code does
+// not use MAKE_FUNCTION: it would set the new function's globals to those of the frame.
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)
@@ -400,19 +400,18 @@ func (m *MethodVariable) Reconstruct(e Emitter) error {
 
 var methodType py.Object // set by loadFacts; never freed
 
-// BoundBuiltin represents obj.name if that attribute is a C method. Calling it calls the method.
+// BoundBuiltin represents obj.name, a C method bound to obj.
 type BoundBuiltin struct {
 	Base
 	obj   VariableTracker
 	name  string
-	waits bool // LOAD_METHOD left it on the stack for a CALL
-	// elsewhere is the method's descriptor if the object's class took it from another class or gave it another name
-	// (C.add = set.add), else zero. Binding such a descriptor may raise, and a call of the attribute calls the
-	// descriptor.
+	waits bool // LOAD_METHOD has left the method on the stack for a CALL
+	// elsewhere is the method's descriptor if the object's class took it from another class or under another name
+	// (C.add = set.add), else zero. Binding such a descriptor may raise. A call of the attribute calls the descriptor.
 	elsewhere py.Object
 }
 
-// ToBeCalled returns the method as LOAD_METHOD leaves it on the stack, where only a CALL consumes it.
+// ToBeCalled returns the method as LOAD_METHOD leaves it on the stack: only a CALL consumes it.
 func (b *BoundBuiltin) ToBeCalled() *BoundBuiltin {
 	return &BoundBuiltin{Base: b.Base, obj: b.obj, name: b.name, waits: true}
 }

@@ -6,14 +6,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// This file captures calls of functions wrapped by functools.lru_cache. A call that hits the cache is captured if its
-// arguments are plain constants. Its result is the cached object, which is guarded. The call is also replayed as an
-// effect, so that the cache's hit count and order of use match CPython's. A call that misses the cache breaks the
-// graph, and CPython runs the function. The translation with this break is valid while the call would still miss
-// (python/godynamo/_translator/caches.py).
+// This file captures calls of functions wrapped by functools.lru_cache, if the arguments are plain constants. A call
+// that hits the cache returns the cached object, which is guarded. The call is replayed as an effect, so that the
+// cache's hit count and order of use match CPython's. A call that misses the cache breaks the graph, and CPython runs
+// the function. A guard checks that later calls still miss (python/godynamo/_translator/caches.py).
 
-// cachedCall captures a call of a function wrapped by lru_cache. It returns false for other objects, and if the
-// contents of the cache are unknown.
+// cachedCall captures a call of a function wrapped by lru_cache. It returns false for other objects and for a cache
+// with unknown contents.
 func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	if o.Class != w.cacheWrapper || o.Obj.IsNull() || o.Src == nil || len(kwargs) > 0 || w.PythonOps ||

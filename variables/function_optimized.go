@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OptimizedVariable represents a callable made by godynamo or torch.jit.script. The callable has its own identity.
-// Calling it calls the wrapped function.
+// OptimizedVariable represents a callable made by godynamo or torch.jit.script. A call of it calls the wrapped
+// function, but the callable is an object of its own.
 type OptimizedVariable struct {
 	Base
 	Obj   py.Object

@@ -10,7 +10,7 @@ import (
 // CPython reads from the function is guarded: the code, the defaults, the annotations, and the absence of attributes
 // that override them. A Signature is a constant, and its attribute `parameters` is a mappingproxy.
 
-// signatureOf returns inspect.signature(v). v is a function or a method; the signature of a method lacks the first
+// signatureOf returns inspect.signature(v). v is a function or a method. The signature of a method lacks the first
 // parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)

@@ -7,10 +7,10 @@ import (
 )
 
 // unwrap returns the attribute `name` of a wrapper written in C (a static or class method, a property, a partial, a
-// callable of godynamo), or the zero Object if it is unset. An attribute that is not a C struct member is an error.
-// The wrapper's type is guarded, and the attribute is read on each call. The entry holds no reference to the wrapper
-// or to the wrapped object, so both live as long as in CPython, and the entry also serves another wrapper of the same
-// code.
+// callable of godynamo), or the zero Object if it is unset. It returns an error if the attribute is not a member of the
+// wrapper's C struct. The wrapper's type is guarded, and each call reads the attribute again. So the entry refers
+// neither to the wrapper nor to the wrapped object: both live as long as in CPython, and the entry also serves other
+// wrappers of the same code.
 func unwrap(tx Translator, wrapper py.Object, src guards.Source, name string) (py.Object, guards.Source, error) {
 	s, out := tx.Scope(), tx.Output()
 	member, ok := s.TypeLookup(wrapper.Type(), name)
@@ -52,8 +52,8 @@ func getProperty(tx Translator, self VariableTracker, property py.Object,
 	return v, true, err
 }
 
-// chained rejects a classmethod that wraps a descriptor other than a function. CPython 3.9 to 3.12 calls the `__get__`
-// of such a descriptor.
+// chained rejects a classmethod that wraps a descriptor other than a function. CPython 3.9 to 3.12 would call that
+// descriptor's `__get__`.
 func chained(tx Translator, name string, d py.Object) error {
 	if d.Kind() != py.ClassMethod {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallIterator represents a zip, enumerate, map or filter object. Each step advances the iterators that it was given.
+// CallIterator represents a zip, enumerate, map or filter object. Each step advances its argument iterators.
 type CallIterator struct {
 	Base
 	fn   VariableTracker // the builtin, which Reconstruct calls
@@ -176,8 +176,7 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 		}}, nil
 }
 
-// zipEnd raises the ValueError of zip(strict=True) for an i-th iterator that is shorter or longer than those before
-// it.
+// zipEnd raises the ValueError of zip(strict=True) if the i-th iterator is shorter or longer than the ones before it.
 func zipEnd(tx Translator, i int, how string) error {
 	others := " "
 	if i > 1 {

@@ -5,24 +5,23 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// When CPython builds a list or tuple from an iterable, it reads a length before it takes the first item
-// (PyObject_LengthHint of CPython 3.11, Objects/abstract.c). Some functions read the length of the iterable, others
-// the length of its iterator.
+// To build a list or tuple from an iterable, CPython first reads a length: PyObject_LengthHint in Objects/abstract.c of
+// CPython 3.11. Some functions read the iterable's length, others that of its iterator.
 
-// UnpackSized works like Unpack, for operations that read the iterable's length: list(), tuple(), sorted(), extend, a
-// call with a star.
+// UnpackSized does the same as Unpack, for operations that read the iterable's length: list(), tuple(), sorted(),
+// extend, a call with a star.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, _ VariableTracker) error { return lengthHint(tx, v) })
 }
 
-// UnpackIterator works like Unpack, for operations that read the iterator's length: a starred target, str.join,
+// UnpackIterator does the same as Unpack, for operations that read the iterator's length: a starred target, str.join,
 // assignment to a slice, the pairs of a dict.
 func UnpackIterator(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, it VariableTracker) error { return plainHint(tx, v, it) })
 }
 
-// unpackHinted works like Unpack. If user code may compute the length of v or of its iterator, unpackHinted calls `ask`
-// with v and its iterator before it takes the first item.
+// unpackHinted does the same as Unpack. If user code may compute the length of v or of its iterator, it calls `ask`
+// with v and the iterator before it takes the first item.
 func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTracker) error) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -41,7 +40,7 @@ func unpackHinted(tx Translator, v VariableTracker, ask func(v, it VariableTrack
 	return Unpack(tx, it)
 }
 
-// plainHint breaks the graph if user code computes the length of it, an iterator over v.
+// plainHint breaks the graph if user code computes the length of `it`, an iterator over v.
 func plainHint(tx Translator, v, it VariableTracker) error {
 	var o *ObjectVariable
 	switch x := it.(type) {
@@ -71,7 +70,7 @@ func hinted(v VariableTracker) bool {
 	return false
 }
 
-// lengthHint runs the code that PyObject_LengthHint would run. The result is not used.
+// lengthHint runs the code that PyObject_LengthHint runs for v. It discards the result.
 func lengthHint(tx Translator, v VariableTracker) error {
 	switch x := v.(type) {
 	case *ObjectVariable:

@@ -23,7 +23,7 @@ type indexed interface {
 type SequenceIterator struct {
 	Base
 	seq           Sequence
-	owner         VariableTracker // the tracker that implements seq; Settle may replace both
+	owner         VariableTracker // the tracker that implements seq; Settle may replace both fields
 	index         int
 	size, version int
 	done          bool
@@ -235,8 +235,7 @@ func (i *ObjectIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return nil, false, nil
 }
 
-// step runs one step of an iteration. An exception of a class named in ends means the end of the iteration and is not
-// returned.
+// step runs one step of an iteration. An exception of a class named in `ends` ends the iteration and is not returned.
 func step(tx Translator, run func() (VariableTracker, error), ends ...string) (VariableTracker, bool, error) {
 	v, err := run()
 	if o, ok := err.(*exc.Observed); ok {
@@ -335,8 +334,8 @@ func Unpack(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return out, err
 }
 
-// UnpackSome returns all items of a sequence, or at most n items of another iterable. The items after these stay in
-// the iterator.
+// UnpackSome returns all items of a sequence, or at most n items of another iterable. Any further items stay in the
+// iterator.
 func UnpackSome(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -389,7 +388,7 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 			return nil, err
 		}
 	default:
-		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // the members that a Flag combines
+		if tx.World().IsEnum(tx.Scope(), o) && py.Is(o.Type(), py.HasIter) { // guards the members that a Flag combines
 			if !plainMember(tx, o, "__iter__", "__getitem__", "__len__", "__length_hint__") {
 				return nil, unsupported(exc.IterUnsupported, "iteration over %s", Describe(tx, v))
 			}
@@ -426,12 +425,12 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 	return out, nil
 }
 
-// notIterable returns the TypeError of iter(v). Its text is marked as vague, since unpacking and calls with a star
-// word it differently.
+// notIterable returns the TypeError of iter(v). The text is marked as vague, since unpacking and calls with a star have
+// texts of their own.
 func notIterable(tx Translator, v VariableTracker) error {
 	err := typeError(tx, "'\x00' object is not iterable", v)
 	if o, ok := err.(*exc.Observed); ok {
-		o.Value, o.Vague = nil, true // the caller words the message
+		o.Value, o.Vague = nil, true // the caller makes the text
 	}
 	return err
 }
@@ -450,7 +449,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := v.(*TensorVariable); ok { // x.unbind(0) runs once, and the iterator goes over its tuple
+		if _, ok := v.(*TensorVariable); ok { // x.unbind(0) runs once; the iterator is one over its tuple
 			t := NewTuple(items, nil)
 			return NewSequenceIterator(t, t, 0), nil
 		}
@@ -494,7 +493,8 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NewSequenceIterator(t, t, 0), nil
 }
 
-// iter returns iter(o). It uses __iter__, the builtin type that the class extends, or __getitem__.
+// iter returns iter(o). It uses the class's __iter__, the iteration of the builtin type that the class extends, or
+// __getitem__.
 func (o *ObjectVariable) iter(tx Translator) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, "__iter__")
 	if err != nil {

@@ -11,7 +11,7 @@ type ReverseIterator struct {
 	Base
 	owner         VariableTracker
 	seq           Sequence // nil for an instance, whose items are read by subscript
-	index         int      // of the next item; -1 when exhausted
+	index         int      // index of the next item; -1 when exhausted
 	size, version int
 }
 
@@ -161,8 +161,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
-// madeBy breaks the graph for an iterator or view over the contents of an instance whose class overrides a method that
-// makes the iterator or view.
+// madeBy breaks the graph for an iterator or view over the contents of an instance whose class overrides one of these
+// methods. CPython makes the iterator or view with them.
 func madeBy(tx Translator, owner VariableTracker, names ...string) error {
 	if v, ok := owner.(*DictViewVariable); ok {
 		owner, names = v.dict, []string{v.what, "__getattribute__"}

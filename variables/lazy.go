@@ -34,7 +34,7 @@ func (l *LazyVariable) Guards() guards.Set {
 	return l.set
 }
 
-// Peek returns the real object of a lazy value. It does not count as a read by the program, so no guard is added.
+// Peek returns the real object of a lazy value. Peek does not count as a read by the program and adds no guard.
 func (l *LazyVariable) Peek() py.Object { return l.obj }
 
 // Realized reports whether Realize has determined the value's kind.
@@ -43,9 +43,9 @@ func (l *LazyVariable) Realized() bool { return l.real != nil }
 // Real returns the tracker that Realize chose for the value, or nil if Realize has not been called.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
-// Realize returns the tracker that models v. For a lazy value, it determines the value's kind and guards the value. It
-// returns other trackers unchanged, except objects that a Python call in the graph may have changed (see current), and
-// sizes, whose value it fixes (see SymNodeVariable).
+// Realize returns the tracker that models v. For a lazy value, it determines the kind and adds guards. It returns other
+// trackers unchanged, with two exceptions: objects that a Python call in the graph may have changed (see current), and
+// sizes, whose values it fixes (see SymNodeVariable).
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {

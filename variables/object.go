@@ -8,9 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// ObjectVariable represents an instance of a Python class, such as an nn.Module. The instance existed before, or the
-// program makes it. Attribute reads follow object.__getattribute__. An attribute that the program stored hides that of
-// the real object.
+// ObjectVariable represents an instance of a Python class, such as an nn.Module. It existed before the frame ran, or
+// the program makes it. Attribute reads follow object.__getattribute__. An attribute that the program stored hides the
+// real object's attribute.
 type ObjectVariable struct {
 	Base
 	Obj    py.Object // zero if the program makes the instance
@@ -22,8 +22,7 @@ type ObjectVariable struct {
 	exc    *exceptionState            // the state of an exception that the program makes
 	value  VariableTracker            // the contents of an instance of a subclass of list, dict, tuple, int, ...
 	native py.Object                  // the builtin type of value, a base of Class
-	// dict is the instance's __dict__, set once the program has read it. From then on it holds the instance
-	// attributes.
+	// dict is the instance's __dict__, once the program has read it. From then on, dict holds the instance attributes.
 	dict *DictVariable
 	gone map[string]bool // deleted by the program at some point
 }
@@ -100,8 +99,8 @@ func (o *ObjectVariable) IsModule(tx Translator) bool {
 	return py.IsSubtype(o.Class, tx.World().NNModule)
 }
 
-// inside returns the source from which the instance's attributes are read. Sources inside an nn.Module form a
-// separate family: config.guard_nn_modules omits their guards.
+// inside returns the source from which the instance's attributes are read. Sources inside an nn.Module are a family of
+// their own: their guards are omitted unless config.guard_nn_modules is set.
 func (o *ObjectVariable) inside(tx Translator) guards.Source {
 	if o.Src == nil || !o.IsModule(tx) {
 		return o.Src
@@ -116,8 +115,8 @@ func plainGetAttr(tx Translator, class py.Object) bool {
 	return ok && (g == tx.World().ObjectGetAttribute || py.Is(class, py.GenericGetAttr))
 }
 
-// readsItself returns the class's __getattribute__ if it is written in Python. Such a method is inlined. Its calls of
-// object.__getattribute__ are guarded, and their results are loaded directly.
+// readsItself returns the class's __getattribute__ if it is written in Python. Such a method is inlined. The results of
+// its calls of object.__getattribute__ are guarded and loaded directly.
 func readsItself(s *py.Scope, class py.Object) (hook py.Object, ok bool) {
 	hook, _ = s.TypeLookup(class, "__getattribute__")
 	return hook, hook.Kind() == py.Function
@@ -247,7 +246,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		return nil, nil
 	}
 	// A data descriptor that is added to the class later would take precedence. All instances of a class share this
-	// guard, and a guard program compares the class's version only once for all of them.
+	// guard. For all of them together, a guard program compares the class's version once.
 	class := classSource(tx, o.Class)
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user disabled guards inside modules
@@ -304,7 +303,7 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 	return tx.Build(d, src), nil
 }
 
-// bindNative binds a C method that was read through an instance. The method may come from a class that is not the
+// bindNative binds a C method that was read through an instance. The method may belong to another class than the
 // instance's builtin type.
 func bindNative(tx Translator, self VariableTracker, class py.Object, name string, d py.Object,
 	src guards.Source) *BoundBuiltin {
@@ -355,7 +354,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		return v, err
 	}
 	if o.value != nil {
-		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // the builtin type defines this descriptor
+		if theirs, _ := s.TypeLookup(o.native, name); theirs == d { // d belongs to the builtin type
 			if v, err := GetAttr(tx, o.value, name); err == nil || IsObserved(err) {
 				return v, err
 			}
@@ -364,8 +363,8 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 	return userDescriptor(tx, o, o.Class, name, d, src)
 }
 
-// guardMissing guards that the instance and its class do not have the attribute. It guards nothing if one of them has
-// it: then a descriptor, a property or __getattribute__ raised the AttributeError, and it has its own guard.
+// guardMissing guards that neither the instance nor its class has the attribute. It adds no guard if one of them has
+// it: then the AttributeError came from a descriptor, a property or __getattribute__, which has its own guard.
 func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	s := tx.Scope()
 	if _, has := s.TypeLookup(o.Class, name); has {
@@ -381,9 +380,8 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
 }
 
-// missingAttr calls the class's __getattr__. For an existing module it does not call nn.Module's __getattr__: it reads
-// parameters, buffers and submodules directly from the module's three dicts, in the order in which nn.Module's
-// __getattr__ reads them.
+// missingAttr calls the class's __getattr__. For an existing module, it does what nn.Module's __getattr__ does: it
+// reads the module's three dicts of parameters, buffers and submodules, in that order.
 func (o *ObjectVariable) missingAttr(tx Translator, name string) (VariableTracker, error) {
 	hook, ok := tx.Scope().TypeLookup(o.Class, "__getattr__")
 	if !ok {
@@ -447,8 +445,8 @@ func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTra
 	return l.item(tx, name, v), true, nil
 }
 
-// item returns the tracker of the value under a str key of a dict that has not been realized. Each key has one
-// tracker.
+// item returns the tracker of the value under a str key of a dict that has not been realized. Every call for a key
+// returns the same tracker.
 func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTracker {
 	src := guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name)))
 	tx.Output().Reads(src)
@@ -477,7 +475,7 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.value != nil {
 		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
-			return nil, nil // the builtin type's method: the caller uses the contents
+			return nil, nil // for the builtin type's method, the caller uses the contents
 		}
 		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // for example, __hash__ = object.__hash__
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))
@@ -501,8 +499,8 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	return nil, unsupported(exc.OperatorUnsupported, "%s of a %s", name, py.TypeName(o.Class))
 }
 
-// slotMethod works like lookupSpecial, for slots that call the attribute unconditionally. If the class sets the method
-// to None, slotMethod returns the TypeError of calling None.
+// slotMethod does the same as lookupSpecial, for slots that call the attribute without a check. If the class sets the
+// method to None, it returns the TypeError of calling None.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
@@ -594,8 +592,8 @@ func (o *ObjectVariable) StoreThrough(tx Translator, name string, value Variable
 }
 
 // setModuleAttr handles an assignment to a module's attribute. It accepts a plain value under a name that is not a
-// parameter, buffer or submodule, and a tensor under the name of a buffer, which it also stores in `_buffers`. It
-// rejects other stores, for which nn.Module.__setattr__ does more.
+// parameter, buffer or submodule. It accepts a tensor under the name of a buffer, and stores it in `_buffers` as well.
+// It rejects all other stores, for which nn.Module.__setattr__ does more.
 func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a module's attribute")

@@ -5,8 +5,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// attributeResult returns the tracker of o, an attribute that CPython read from a known object. Unlike a computed
-// result, o existed before: a tuple keeps its identity, and a mutable object must not be copied.
+// attributeResult returns the tracker of o, an attribute that CPython read from a known object. o existed before the
+// read, unlike a computed result. So a tuple keeps its identity, and a mutable object must not be copied.
 func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	switch o.Kind() {
 	case py.Tuple:
@@ -29,7 +29,7 @@ func attributeResult(tx Translator, o py.Object, name string) (VariableTracker, 
 			(self.Kind() == py.GetSet || self.Kind() == py.Property) {
 			return NewBuiltin(o, "", nil), nil
 		}
-	case py.GetSet, py.Member, py.Property: // the kinds to which a method-wrapper can be bound
+	case py.GetSet, py.Member, py.Property: // a method-wrapper can be bound to these kinds
 		return NewConstant(o, nil), nil
 	case py.List, py.Dict:
 		return nil, unsupported(exc.AttrUnsupported, "%s, a %s that already exists", name, py.TypeName(o.Type()))

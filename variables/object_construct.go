@@ -115,7 +115,7 @@ func (c *ClassVariable) newPartial(tx Translator, args []VariableTracker, kwargs
 		return nil, false, nil
 	}
 	fn, err := Realize(tx, args[0])
-	if err == nil && !callable(tx, fn) { // otherwise the TypeError would come only at a graph break, which rebuilds it
+	if err == nil && !callable(tx, fn) { // the TypeError would otherwise come when a graph break rebuilds the partial
 		return nil, true, unsupported(exc.CallUnsupported, "partial of %s", Describe(tx, fn))
 	}
 	return &PartialVariable{Fn: fn, Args: args[1:], Kwargs: kwargs}, true, err
@@ -287,7 +287,7 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 }
 
 // notAbstract breaks the graph for a class with abstract methods, which object.__new__ cannot instantiate. For other
-// classes it guards that they have no abstract methods.
+// classes, it adds a guard that they have none.
 func notAbstract(tx Translator, class py.Object) error {
 	if !py.Is(class, py.HeapType) {
 		return nil
@@ -303,8 +303,8 @@ func notAbstract(tx Translator, class py.Object) error {
 }
 
 // objectTakesNone returns the TypeError of object.__new__ or object.__init__ for extra arguments (object_new and
-// object_init of CPython 3.11, Objects/typeobject.c). It returns nil if the class overrides only the other of these
-// two methods, which then accepts the arguments.
+// object_init of CPython 3.11, Objects/typeobject.c). It returns nil if the class overrides the other of these two
+// methods and not `method`: then the other method takes the arguments.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
 		typeName(tx, class)+"() takes no arguments"
@@ -354,7 +354,7 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		return RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	o, ok := obj.(*ObjectVariable)
-	// list.__init__ rejects an instance of a class that is not a list but sets __init__ = list.__init__
+	// a class may set __init__ = list.__init__ without extending list; list.__init__ rejects its instances
 	if !py.IsNative(class, "__init__", init) {
 		ok = false
 	}
@@ -522,7 +522,7 @@ func (o *ObjectVariable) noMethod(name string) error {
 	return unsupported(exc.CallUnsupported, "%s.%s", py.TypeName(o.Class), name)
 }
 
-// specialOfHeld handles special methods that depend on the instance and not only on its contents. It returns false for
+// specialOfHeld handles special methods that depend on the instance as well as on its contents. It returns false for
 // other methods.
 func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
@@ -560,8 +560,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	return nil, false, nil
 }
 
-// methodOfHeld handles methods that behave differently for a subclass than for the builtin type. It returns false for
-// other methods.
+// methodOfHeld handles methods that a subclass of a builtin type changes, even without overriding them. It returns
+// false for other methods.
 func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch v := o.value.(type) {
@@ -577,7 +577,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 			r, err := v.CallMethod(tx, "update", args, nil)
 			return r, true, err
 		}
-		if setMethods[name].result == "set" { // in a subclass, set's methods return an instance of that subclass
+		if setMethods[name].result == "set" { // set's methods return an instance of the subclass
 			return nil, true, o.noMethod(name)
 		}
 	case *ConstantVariable:
@@ -598,7 +598,7 @@ func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []Variabl
 	return nil, false, nil
 }
 
-// methodOfDict works like methodOfHeld, for an instance that holds d.
+// methodOfDict does the same as methodOfHeld, for an instance that holds d.
 func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch name {
@@ -619,7 +619,7 @@ func (o *ObjectVariable) methodOfDict(tx Translator, d *DictVariable, name strin
 		return r, true, err
 	}
 	if d.isOrdered(tx) && o.overrides(tx, "__setitem__", "__getitem__", "__delitem__", "__iter__", "__contains__") {
-		switch name { // OrderedDict's C methods call those that the subclass overrides
+		switch name { // OrderedDict's C methods call methods that the subclass overrides
 		case "update", "setdefault", "pop", "popitem", "copy", "move_to_end", "fromkeys":
 			return nil, true, o.noMethod(name)
 		}
@@ -674,8 +674,8 @@ func (o *ObjectVariable) overrides(tx Translator, names ...string) bool {
 	return false
 }
 
-// loadClass emits a load of the class. A class that was read from a slot of the frame is loaded from that slot, so
-// that no translation keeps it alive.
+// loadClass emits a load of the class. A class read from a slot of the frame is loaded from that slot. A constant would
+// keep the class alive.
 func (o *ObjectVariable) loadClass(e Emitter) error {
 	if o.made != nil {
 		return e.Load(o.made)

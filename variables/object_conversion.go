@@ -6,8 +6,8 @@ import (
 )
 
 // conversion describes how a builtin converts an instance of a Python class. specials are the special methods that the
-// builtin tries, in CPython's order. gives is the type of a result that the builtin returns unchanged; it converts
-// results of other types.
+// builtin tries, in CPython's order. If the result of a method has the type `gives`, the builtin returns it unchanged;
+// it converts other results.
 type conversion struct {
 	specials []string
 	gives    py.Kind
@@ -144,7 +144,7 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if c, ok := AsConstant(tx, r); ok && c.Kind() == py.Int {
-		if _, small := py.AsInt(c); !small { // an error about a larger int would name v's class
+		if _, small := py.AsInt(c); !small { // CPython's error for a larger int would contain v's class
 			return nil, unsupported(exc.TooLarge, "__index__ of %s", Describe(tx, o))
 		}
 	} else {
@@ -160,8 +160,7 @@ func Index(tx Translator, v VariableTracker) (VariableTracker, error) {
 // time.
 const maxDigits = 4_000
 
-// slowNumber reports whether o is an integer, or the text of one, that is so long that it must be converted at run
-// time.
+// slowNumber reports whether o is an int, or the text of an int, that is too long to be converted while translating.
 func slowNumber(tx Translator, o py.Object) bool {
 	switch o.Kind() {
 	case py.Str, py.Bytes:

@@ -5,9 +5,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// copyOf returns a real object equal to v if all of v is known. Unlike AsConstant, it also copies lists and dicts. Use
-// it only for operations that return a plain value (a text, a comparison) and never a part of their arguments. Sets
-// are not copied, since the copy would iterate in another order.
+// copyOf returns a real object equal to v if all of v is known. It copies lists and dicts, which AsConstant does not.
+// Use it only for operations whose result is a plain value (a text, a comparison), never a part of their arguments.
+// Sets are not copied, since the copy would iterate in another order.
 func copyOf(tx Translator, v VariableTracker) (py.Object, bool) {
 	v, err := Realize(tx, v)
 	if err != nil || tx.World().Enter() != nil {

@@ -99,8 +99,8 @@ func (o *ObjectVariable) setProperty(tx Translator, name string, d py.Object, va
 }
 
 // refusedBy returns the AttributeError of a property without a setter or deleter. CPython's message contains the name
-// under which the property was made, and the qualified name of the class. CPython produces the message for another
-// object, and refusedBy replaces the name of the class.
+// under which the property was made, and the qualified name of the class. To find the message, refusedBy lets CPython
+// raise it for another object and replaces the name of that object's class.
 func (o *ObjectVariable) refusedBy(tx Translator, d py.Object, set bool) error {
 	s := tx.Scope()
 	if opaqueClass(tx, o.Class) {
@@ -151,7 +151,7 @@ func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Obje
 }
 
 // storedClassAttr returns the attribute that the program stored on a class or on one of its bases. Such an attribute
-// hides that of the real class.
+// hides the real class's attribute.
 func storedClassAttr(tx Translator, class py.Object, name string) (VariableTracker, bool) {
 	stored := tx.World().classAttrs
 	if len(stored) == 0 {
@@ -170,7 +170,7 @@ func storedClassAttr(tx Translator, class py.Object, name string) (VariableTrack
 	return nil, false
 }
 
-// heldByClass looks a name up on a class. It works like TypeLookup, for a caller that also calls storedClassAttr.
+// heldByClass looks up a name on a class. It does the same as TypeLookup, for a caller that also calls storedClassAttr.
 func heldByClass(tx Translator, class py.Object, name string) (py.Object, bool) {
 	w := tx.World()
 	before := w.overlooked

@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An instance whose class extends a builtin type holds a value of that type. If an operation of the type's C code does
-// not depend on the class, it is computed on the held value, or on a temporary instance of the real class.
+// An instance whose class extends a builtin type holds a value of that type. An operation of the type's C code that
+// does not depend on the instance's class is computed on the held value, or on a temporary instance of that class.
 
 // heldSpecials lists the special methods that C code may call on an argument.
 var heldSpecials = []string{
@@ -23,7 +23,7 @@ var heldSpecials = []string{
 	"__copy__", "__deepcopy__", "__reduce_ex__", "__buffer__", "__missing__", "keys",
 }
 
-// plainValue reports whether C code may use the instance's contents. It may if the class overrides none of
+// plainValue reports whether C code may use the instance's contents. It may unless the class overrides one of
 // heldSpecials.
 func (o *ObjectVariable) plainValue(tx Translator) bool { return !o.overrides(tx, heldSpecials...) }
 

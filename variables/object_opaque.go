@@ -7,17 +7,17 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// OpaqueVariable represents a Python object whose type and value are unknown while translating. It is the result of a
-// Python call in the graph, or an object passed to the frame that such a call may have changed (option `python_ops`).
-// Every operation on it becomes another Python operation of the graph, in program order. Control flow that depends on
-// its value breaks the graph.
+// OpaqueVariable represents a Python object whose type and value are unknown while translating. Such an object is the
+// result of a Python call in the graph, or was passed to the frame and may have been changed by such a call (option
+// `python_ops`). Every operation on it becomes another Python operation of the graph, in program order. Control flow
+// that depends on its value breaks the graph.
 type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
 	name string // the attribute that was read, for reports: ".read"
 }
 
-// NewOpaque returns the tracker of an object that a node computes, or that a node represents in the graph.
+// NewOpaque returns the tracker of an object that a node of the graph computes or represents.
 func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 	return &OpaqueVariable{Node: node, name: name}
 }
@@ -25,7 +25,7 @@ func NewOpaque(node *fxgraph.Node, name string) *OpaqueVariable {
 // Kind implements VariableTracker.
 func (*OpaqueVariable) Kind() string { return "OpaqueVariable" }
 
-// Callee returns the name by which reports call the object when it is called.
+// Callee returns the name that reports show when the object is called.
 func (o *OpaqueVariable) Callee() string {
 	if o.name != "" {
 		return o.name
@@ -117,9 +117,9 @@ func PythonUnary(tx Translator, op int, v VariableTracker) (VariableTracker, err
 	return tx.Output().PythonOp(tx, name, []VariableTracker{v}, nil)
 }
 
-// A Python call in the graph may change every object that it can reach. These are the values with a real object: the
-// frame's arguments, and objects that the program made and passed to other code. After the call their contents are no
-// longer known. They keep their identity, and later operations on them are Python operations of the graph.
+// A Python call in the graph may change every real object that it can reach: the frame's arguments, and objects that
+// the program made and passed to other code. After the call, the contents of these objects are unknown, but not their
+// identity. Later operations on them are Python operations of the graph.
 
 // current returns the tracker to use for v at this point of the program.
 func current(tx Translator, v VariableTracker) (VariableTracker, error) {
@@ -161,7 +161,7 @@ func changeable(v VariableTracker) bool {
 // reachable reports whether v has a real object, which other code may hold.
 func reachable(v VariableTracker) bool { return Materialized(v) || v.base().outside != nil }
 
-// withinChanged reports whether v is of a kind that stays known after a Python call, although its attributes may have
+// withinChanged reports whether v is of a kind that stays known after a Python call. Its attributes may still have
 // changed.
 func withinChanged(tx Translator, v VariableTracker) bool {
 	if tx.World().Calls == 0 {
@@ -220,8 +220,8 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	return s.Dict(pairs...)
 }
 
-// onlyStored maps a builtin to the number of leading arguments that it reads. The builtin only passes on or stores its
-// other arguments.
+// onlyStored maps a builtin to the number of leading arguments that it reads. It only stores its other arguments or
+// passes them on.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
 // looksAtOpaque reports whether the builtin reads an opaque argument. Its call then becomes a Python operation.
@@ -248,8 +248,8 @@ func (b *BuiltinVariable) looksAtOpaque(tx Translator, args []VariableTracker) (
 	return false, nil
 }
 
-// lookedAt reports whether an object may still be read while translating after a Python call: the object cannot
-// change, or only its identity matters.
+// lookedAt reports whether an object may be read while translating, even after a Python call: the object cannot change,
+// or only its identity matters.
 func lookedAt(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:

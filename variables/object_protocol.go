@@ -15,7 +15,7 @@ func (o *ObjectVariable) Truth(tx Translator) (bool, error) {
 		}
 		if m == nil {
 			if _, has := tx.Scope().TypeLookup(o.Class, name); has && name == "__bool__" && o.value != nil {
-				break // the builtin type's __bool__ comes before __len__
+				break // the builtin type's __bool__ takes precedence over __len__
 			}
 			continue
 		}
@@ -95,7 +95,7 @@ func (o *ObjectVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 	return o.valueItem(tx, key)
 }
 
-// valueItem reads an item of the contents as the builtin type does. A dict's __missing__ is called for missing keys.
+// valueItem reads an item of the contents as the builtin type does. If a dict lacks the key, its __missing__ is called.
 func (o *ObjectVariable) valueItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	if d, ok := o.value.(*DictVariable); ok {
 		m, err := o.lookupSpecial(tx, "__missing__")
@@ -137,7 +137,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
-		// user classes fill the sequence slots, which take an index
+		// a class statement's C slots for deletion include the sequence slot, which takes an index
 		if value == nil && py.Is(o.Class, py.HeapType) {
 			k, known := AsConstant(tx, key)
 			if !known {
@@ -315,8 +315,8 @@ func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableT
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs works like storeEffect. If module is false, it stores with object.__setattr__ on modules also; if
-// true, with nn.Module.__setattr__, which registers buffers.
+// storeEffectAs does the same as storeEffect, with a choice for modules: nn.Module.__setattr__, which registers
+// buffers, if `module` is true, else object.__setattr__.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {
@@ -366,7 +366,7 @@ func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value Variabl
 	})
 }
 
-// dictAttr returns o.__dict__. From then on the dict holds the instance's attributes.
+// dictAttr returns o.__dict__. From then on, o.dict holds the instance's attributes.
 func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 	if o.dict != nil {
 		return o.dict, nil
@@ -387,8 +387,7 @@ func (o *ObjectVariable) dictAttr(tx Translator) (VariableTracker, error) {
 			return nil, unsupported(exc.AttrUnsupported, "__dict__ of a %s", py.TypeName(o.Class))
 		}
 		if len(o.attrs) > 0 && Materialized(o) {
-			// the real dict also has the attributes that the program stored, since the stores are replayed before this
-			// point
+			// the stores of the program are replayed before this point, so the real dict has these attributes
 			if err := o.overlay(tx, found); err != nil {
 				return nil, err
 			}

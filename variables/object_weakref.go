@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// WeakrefVariable represents a weak reference that was passed to the frame and whose type is weakref.ref itself.
-// Calling it returns the object that the guards found. An effect of the program may have freed that object, so a call
-// after an effect breaks the graph, unless a variable still holds the object.
+// WeakrefVariable represents a weak reference that was passed to the frame and whose type is weakref.ref itself. A call
+// returns the object that the guards found. After an effect, a call breaks the graph unless a variable holds the
+// object, since the effect may have freed it.
 type WeakrefVariable struct {
 	Base
 	obj py.Object

@@ -68,7 +68,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
-// tuplesOperator runs an operator on a tuple and a builtin value. The items of the result keep their identity.
+// tuplesOperator runs an operator on a tuple and a builtin value. The result has the operands' items themselves.
 func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	_, ta := a.(*TupleVariable)
@@ -79,7 +79,7 @@ func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 		return nil, false, nil
 	}
 	for _, v := range []VariableTracker{a, b} {
-		// guard that the namedtuple's class defines none of these methods
+		// guards that the namedtuple's class defines none of these methods
 		if t, ok := v.(*TupleVariable); ok && !t.class.IsNull() {
 			looksFor(tx, t.class, n.Method(), n.Reflected(), n.InplaceMethod())
 		}
@@ -141,7 +141,7 @@ func operatorWithTensor(tx Translator, n opcode.BinaryOp, inplace bool, a,
 // type of an operand's class may still accept the operands.
 func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if ra, rb := refuses(tx, n, a), refuses(tx, n, b); ra || rb {
-		if !ra || !rb { // only one class rejected the operands: try the builtin slot of the other operand
+		if !ra || !rb { // only one class rejected the operands, so the other operand's builtin slot is tried
 			if v, ok, err := onceRefused(tx, n, a, b); ok || err != nil {
 				return v, ok, err
 			}
@@ -159,7 +159,7 @@ func refusedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 }
 
 // walkedOperand returns the right operand in the form that the left container's method uses. `list += b` and `dict |=
-// b` call methods of b's class, so they get b itself. Other operators get b's contents.
+// b` call methods of b's class. So they get b itself, and all other operators get b's contents.
 func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) VariableTracker {
 	switch valueOf(a).(type) {
 	case *ListVariable, *DequeVariable:
@@ -174,16 +174,16 @@ func walkedOperand(n opcode.BinaryOp, inplace bool, a, b VariableTracker) Variab
 	return valueOf(b)
 }
 
-// onceRefused computes an operator on two numbers with the builtin slot of one operand, after the other operand's
-// class has returned NotImplemented. An instance of a subclass counts as the number it holds. If CPython would raise,
-// the graph breaks.
+// onceRefused computes an operator on two numbers after the class of one operand has returned NotImplemented. It uses
+// the builtin slot of the other operand. An instance of a subclass counts as the number that it holds. If CPython would
+// raise, the graph breaks.
 func onceRefused(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ha, ok := AsConstant(tx, valueOf(a))
 	hb, ok2 := AsConstant(tx, valueOf(b))
 	if !ok || !ok2 || !isReal(ha) || !isReal(hb) || tooBig(tx, n, ha, hb) {
 		return nil, false, nil
 	}
-	left := ha // the number whose type's slot runs
+	left := ha // the number whose builtin slot runs
 	if refuses(tx, n, a) {
 		left = hb
 	}
@@ -375,7 +375,7 @@ func nativeSlot(tx Translator, special, name string, x, y VariableTracker) (r Va
 	return nil, false, nil
 }
 
-// nativeSet works like nativeSlot, for sets, dicts and dict views.
+// nativeSet does the same as nativeSlot, for sets, dicts and dict views.
 func nativeSet(tx Translator, special, name string, x, y VariableTracker) (VariableTracker, bool, error) {
 	n, known := opcode.BinaryOpOf(special)
 	inplace := name == n.InplaceMethod()
@@ -402,10 +402,10 @@ func nativeSet(tx Translator, special, name string, x, y VariableTracker) (Varia
 	return nil, false, nil
 }
 
-// objectOperator runs an operator's special methods that are written in Python. It tries the in-place method, then
-// that of the left operand, then the reflected method of the right operand. The right operand comes before the left if
-// its class extends the left operand's class and overrides the reflected method. The result is nil if no method
-// accepts the operands.
+// objectOperator runs an operator's special methods that are written in Python, in this order: the in-place method, the
+// method of the left operand, the reflected method of the right operand. If the right operand's class extends the left
+// operand's class and overrides the reflected method, that method precedes the left operand's. The result is nil if no
+// method accepts the operands.
 func objectOperator(tx Translator, special string, inplace bool, a, b VariableTracker) (VariableTracker, error) {
 	type step struct {
 		x, y VariableTracker
@@ -431,8 +431,8 @@ func objectOperator(tx Translator, special string, inplace bool, a, b VariableTr
 	default:
 		steps = append(steps, left, right)
 	}
-	// ahead(i) tries the builtin slot of step i if a later step has a method written in Python. Such a slot also
-	// accepts instances of subclasses.
+	// ahead(i) tries the builtin slot of step i if a later step has a method written in Python. A builtin slot accepts
+	// instances of subclasses as well.
 	ahead := func(i int) (VariableTracker, bool, error) {
 		for _, later := range steps[i+1:] {
 			if o, ok := instance(later.x); ok {
@@ -520,8 +520,8 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 	return ok && (!has || own != theirs)
 }
 
-// besideTensor runs an operator between a tensor and an instance by the instance's special methods. A tensor on the
-// left comes first, and rejects objects other than numbers and tensors.
+// besideTensor runs an operator between a tensor and an instance by the instance's special methods. If the tensor is on
+// the left, its operator runs first. It rejects all objects but numbers and tensors.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {
@@ -594,8 +594,8 @@ func isSizeTuple(tx Translator, v VariableTracker) bool {
 	return ok && t.class == tx.World().SizeType
 }
 
-// sizeOperator runs + or * with a torch.Size operand. The result and the rejected items vary with torch's version,
-// so CPython computes it.
+// sizeOperator runs + or * with a torch.Size operand. CPython computes the result, since the result and the accepted
+// items vary with torch's version.
 func sizeOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if name := n.Function(); name != "add" && name != "mul" {
 		return nil, false, nil
@@ -694,7 +694,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 	seq, times := a, b
 	if !isRepeatable(a) {
 		seq, times = b, a
-		// *= repeats the right operand only if the left operand has no sequence slots
+		// `*=` repeats the right operand only if the left operand has no sequence slots
 		if c, ok := owner.(*ConstantVariable); inplace && (!ok || c.Value.Type() != tx.World().Builtin("int")) {
 			return nil, false, unsupported(exc.OperatorUnsupported, "%s *= %s", Describe(tx, owner), Describe(tx, b))
 		}
@@ -778,7 +778,8 @@ func mergeDicts(tx Translator, inplace bool, a, b, owner VariableTracker) (Varia
 	return c, true, c.update(tx, []VariableTracker{y}, nil)
 }
 
-// tooBig prevents constant folding from making huge objects (2 ** 10**9, "a" * 10**9) while translating.
+// tooBig reports whether a result may be huge (2 ** 10**9, "a" * 10**9). Constant folding leaves such operations to run
+// time.
 func tooBig(tx Translator, n opcode.BinaryOp, a, b py.Object) bool {
 	if b.Kind() != py.Int {
 		return false

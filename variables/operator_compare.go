@@ -36,7 +36,7 @@ func Equal(tx Translator, a, b VariableTracker) (bool, error) {
 	return Truth(tx, r)
 }
 
-// Compare runs a rich comparison as do_richcompare of CPython 3.11 does (Objects/object.c).
+// Compare runs a rich comparison in the order of do_richcompare of CPython 3.11 (Objects/object.c).
 func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, error) {
 	if err := tx.World().Enter(); err != nil {
 		return nil, err
@@ -189,7 +189,7 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 			return compareRows(tx, op, &x.items, &y.items, false)
 		}
 	case *ConstantVariable:
-		if x.Value.Kind() == py.Tuple { // x is a constant tuple; y is a tracked one
+		if x.Value.Kind() == py.Tuple { // a constant tuple x and a tracked tuple y
 			if y, ok := b.(*TupleVariable); ok {
 				items, err := Unpack(tx, x)
 				if err != nil {
@@ -238,8 +238,8 @@ func compareSlot(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 	return nil, nil
 }
 
-// compare compares an instance. It uses the method of its class if that is written in Python, else the method of the
-// builtin type it extends, else object's method.
+// compare compares an instance. It uses a method of its class that is written in Python, else the method of the builtin
+// type that the class extends, else object's method.
 func (o *ObjectVariable) compare(tx Translator, op opcode.CompareOp, b VariableTracker) (VariableTracker, error) {
 	m, err := o.slotMethod(tx, op.Method())
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// AsProxy returns the graph operand for v.
+// AsProxy returns v in the form of a graph operand.
 func AsProxy(tx Translator, v VariableTracker) (fxgraph.Arg, error) {
 	v, err := Argument(tx, v)
 	if err != nil {
@@ -245,8 +245,8 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 	return immutableResult(tx, r)
 }
 
-// foldPure works like foldCall, for a function that only reads its arguments. Containers of known values are passed as
-// copies. The result must then be a plain value, so that it is not a copy and contains none.
+// foldPure does the same as foldCall, for a function that only reads its arguments. It passes copies of containers of
+// known values. Therefore the result must be a plain value, which cannot contain such a copy.
 func foldPure(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	r, err := foldCall(tx, fn, args, kwargs)
 	if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -337,8 +337,8 @@ func GetAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	return v, err
 }
 
-// LoadMethod reads obj.name for a call. If below is not nil, it is the function to call, with top as its first
-// argument. Otherwise top is the callable.
+// LoadMethod reads obj.name for a call. If below is nil, top is the callable. Otherwise below is the function to call,
+// and top is its first argument.
 func LoadMethod(tx Translator, obj VariableTracker, name string) (below, top VariableTracker, err error) {
 	v, err := getAttr(tx, obj, name)
 	if err != nil {
@@ -421,7 +421,8 @@ func MethodAttr(tx Translator, obj VariableTracker, name string) (VariableTracke
 	return methodAttr(tx, obj, name)
 }
 
-// memberAttr returns an instance attribute of an enum member. If there is none, it returns nil and guards that.
+// memberAttr returns an instance attribute of an enum member. If there is none, it returns nil and adds a guard that
+// there is none.
 func memberAttr(tx Translator, o py.Object, name string) (VariableTracker, error) {
 	if name == "__dict__" {
 		return nil, unsupported(exc.AttrUnsupported, "__dict__ of a member of %s", py.TypeName(o.Type()))
@@ -567,7 +568,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	start, _ := py.AsInt(b[0])
 	stop, _ := py.AsInt(b[1])
 	step, ok := py.AsInt(b[2])
-	// one such step ends the loop; i + step could overflow
+	// beyond the end, one such step ends the loop; i + step could overflow
 	if far := int64(len(items)) + 1; !ok || step > far || step < -far {
 		backwards, err := s.Compare(opcode.CMP_LT, b[2], s.Int(0))
 		if err != nil {
@@ -635,7 +636,7 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 // Is returns `a is b`, or an error that breaks the graph if that is unknown.
 func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if x, y := polyfillMarker(tx, a), polyfillMarker(tx, b); x != "" || y != "" {
-		return x == y, nil // the program has no access to markers, so neither operand is realized
+		return x == y, nil // the program cannot reach markers, so neither operand is realized
 	}
 	if same, known := sizeIs(tx, a, b); known {
 		return same, nil
@@ -664,7 +665,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if aok && bok {
 		return sameConstant(tx, ca, cb)
 	}
-	if aok != bok { // a constant is never identical to a tracked object, unless they are tuples or frozensets
+	if aok != bok { // a constant is never identical to a tracked object, except for tuples and frozensets
 		o, other := ca, b
 		if bok {
 			o, other = cb, a
@@ -703,8 +704,8 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	return false, nil
 }
 
-// standsForObject returns the real object of v. ok is false unless v is of a kind whose tracker is made again at each
-// read.
+// standsForObject returns the real object of v if v is of a kind for which each read makes another tracker. ok is false
+// for other kinds.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	switch v.(type) {
 	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
@@ -713,8 +714,8 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 	return py.Object{}, false
 }
 
-// sameConstant reports whether two constants are the same object. That is known for singletons, small ints, objects of
-// different types, and frozensets that the program made. Other constants break the graph.
+// sameConstant reports whether two constants are the same object. The answer is known for singletons, small ints,
+// objects of different types, and frozensets that the program made. For other constants the graph breaks.
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
 	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
@@ -738,7 +739,8 @@ func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	if a.Value.Type() != b.Value.Type() {
 		return false, nil
 	}
-	if ka == py.FrozenSet && a.Src == nil && b.Src == nil { // the program made both: they are CPython's own objects
+	// the program made both, so a.Value and b.Value are the objects that CPython would make
+	if ka == py.FrozenSet && a.Src == nil && b.Src == nil {
 		return a.Value == b.Value, nil
 	}
 	return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))

@@ -13,7 +13,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// plainly is Python code that computes the expected outcome of each case in CPython: the result's repr, or the
+// plainly is Python code that computes the expected outcome of each case in CPython: the repr of the result, or the
 // exception.
 const plainly = `
 import operator
@@ -78,7 +78,7 @@ def called(name, args):
     return outcome(eval(name), *value(args))
 `
 
-// theirs calls a function of plainly with texts as arguments. It returns the outcome in CPython.
+// theirs returns CPython's outcome. It calls a function of plainly with texts as arguments.
 func theirs(t *testing.T, tx *frameless, ns py.Object, function string, texts ...string) string {
 	t.Helper()
 	f, ok := tx.s.DictGetName(ns, function)
@@ -118,7 +118,7 @@ type cases struct {
 	ns     py.Object
 	shown  py.Object // plainly's function that prints a result
 	known  int
-	breaks int // a graph break is never wrong, but there must be few
+	breaks int // a graph break is never wrong, but their number is bounded
 }
 
 // check runs one case. It compares the outcome of f, which uses trackers, with that of plainly's function, called with

@@ -6,9 +6,9 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// check captures torch._check_with(error_type, cond, message), which torch._check and its kin call. If the condition is
-// known only at run time, the call is an effect that may raise, and the condition is a fact from there on. Otherwise
-// the function is inlined.
+// check captures torch._check_with(error_type, cond, message), which torch._check and similar functions call. A
+// condition known only at run time makes the call an effect that may raise; after it, the condition is a fact. For
+// other conditions the function is inlined.
 func (t *TorchVariable) check(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if len(args) == 3 && len(kwargs) == 0 {
@@ -48,7 +48,7 @@ func (t *TorchVariable) checkAtRunTime(tx Translator, cond *ComputedVariable, ar
 }
 
 // undecidedVariable is a condition on numbers known only at run time, in a translation for export. Only torch._check
-// and its kin accept it.
+// and similar functions accept it.
 type undecidedVariable struct {
 	Base
 	cond sym.Cond
@@ -62,8 +62,8 @@ func (v *undecidedVariable) Truth(tx Translator) (bool, error) {
 	return false, DataDependent(tx.World().Env().CondText(v.cond))
 }
 
-// comparedAtRunTime compares two ints, at least one of them known only at run time, if err says that the condition c is
-// undecided. The result is a bool computed at run time.
+// comparedAtRunTime compares two ints, at least one of them known only at run time, if the error err is that the
+// condition c is undecided. The result is a bool computed at run time.
 func comparedAtRunTime(tx Translator, c sym.Cond, err error, operands []VariableTracker,
 	emit func(e Emitter)) (VariableTracker, error) {
 	u, ok := err.(*exc.Unsupported)

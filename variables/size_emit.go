@@ -30,7 +30,7 @@ var sizeOps = map[sym.Op]opcode.BinaryOp{sym.Add: opcode.NB_ADD, sym.Sub: opcode
 var sizeComparisons = map[sym.Op]opcode.CompareOp{sym.FloatLt: opcode.CMP_LT, sym.FloatLe: opcode.CMP_LE,
 	sym.FloatEq: opcode.CMP_EQ}
 
-// SizeFunctions maps the operators that are calls to the function: a builtin or a function of math.
+// SizeFunctions maps each operator that is a function call to its function: a builtin or a function of math.
 var SizeFunctions = map[sym.Op]string{sym.Max: "max", sym.Min: "min", sym.FloatMax: "max", sym.FloatMin: "min",
 	sym.ToFloat: "float", sym.Sqrt: "math.sqrt", sym.Floor: "math.floor", sym.Ceil: "math.ceil", sym.Trunc: "int",
 	sym.Round: "round"}

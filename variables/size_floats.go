@@ -9,9 +9,9 @@ import (
 )
 
 // A float computed from sizes by arithmetic, min, max and math.sqrt is a ComputedVariable with an expression
-// (sym.Float). A comparison of such floats is decided by the sizes of the translated call and becomes a guard. An int
-// that such a float is rounded to is a size, with an expression that guards compute. So a tensor that is resized by a
-// computed factor has sizes that depend on the input's sizes alone.
+// (sym.Float). The sizes of the translated call decide a comparison of such floats, which becomes a guard. If such a
+// float is rounded to an int, the int is a size with an expression, which guards compute. So a tensor that is resized
+// by a computed factor has sizes that depend only on the input's sizes.
 
 // takesSizeFloats reports whether floats computed from sizes have expressions in this translation. They have none in
 // exported programs, where float() of a SymInt makes the size a constant.
@@ -60,8 +60,8 @@ func sizeNumberOf(tx Translator, v VariableTracker) (n sizeNumber, ok bool) {
 	return n, false
 }
 
-// sizeNumbers returns the operands of an operation as expressions. ok is false if one has none, if none is a float and
-// floats is set, or if none depends on sizes.
+// sizeNumbers returns the operands of an operation as expressions. ok is false if an operand has no expression or if no
+// operand depends on sizes. If `floats` is set, ok is also false if no operand is a float.
 func sizeNumbers(tx Translator, operands []VariableTracker, floats bool) (values []sym.Float, ok bool) {
 	float, varies := !floats, false
 	for _, v := range operands {
@@ -75,8 +75,8 @@ func sizeNumbers(tx Translator, operands []VariableTracker, floats bool) (values
 	return values, float && varies
 }
 
-// newSizeFloat returns the tracker of a float with an expression. emit computes it from operands that can be loaded. It
-// returns nil if the float has no value in the translated call.
+// newSizeFloat returns the tracker of a float with an expression. emit writes the code that computes it from the
+// operands. It returns nil if the float has no value in the translated call.
 func newSizeFloat(tx Translator, f sym.Float, operands []VariableTracker,
 	emit func(e Emitter, operands []VariableTracker) error) (VariableTracker, error) {
 	if _, ok := tx.World().Env().FloatHint(f); f.IsUnknown() || !ok {
@@ -121,7 +121,7 @@ func floatArithmetic(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 	if _, ok := env.FloatHint(r); r.IsUnknown() || !ok {
 		return nil, nil
 	}
-	if op == sym.FloatDiv { // the guard says that the division does not raise
+	if op == sym.FloatDiv { // a guard checks that the division does not raise
 		zero, err := decide(tx, env.FloatEq(values[1], sym.FloatConst(0)))
 		if err != nil || zero {
 			return nil, nil
@@ -180,8 +180,8 @@ var roundingOps = map[string]sym.Op{"int": sym.Trunc, "round": sym.Round, "math.
 // exactLow is the least value of a float that is rounded to a size.
 var exactLow = sym.Const(-exactInt)
 
-// roundedSize rounds a float that depends on sizes to an int. It returns nil for other floats. The condition makes each
-// call's guards compute the int, so the code that computes it does not raise.
+// roundedSize rounds a float that depends on sizes to an int. It returns nil for other floats. A condition on the int
+// makes the guards of each call compute it. So the code that computes it later does not raise.
 func roundedSize(tx Translator, name string, x *ComputedVariable) VariableTracker {
 	if x.size == nil || !takesSizeFloats(tx) {
 		return nil

@@ -14,8 +14,7 @@ import (
 // computed from sizes. Size is its value as an expression over the symbols of the translation.
 //
 // Realize fixes the value: it returns a constant and records the condition that the size has this value. So code that
-// does not support symbols gets a constant, as if there were none. Code that supports symbols checks for a
-// SymNodeVariable first.
+// does not support symbols gets constants only. Code that supports symbols checks for a SymNodeVariable first.
 type SymNodeVariable struct {
 	Base
 	Size  sym.Size
@@ -23,20 +22,20 @@ type SymNodeVariable struct {
 	fixed *ConstantVariable // the value, after Fixed
 }
 
-// symbolic is what a translation knows about sizes.
+// symbolic is the part of a translation's state that concerns sizes.
 type symbolic struct {
 	env     *sym.Env
 	nodes   map[sym.Size]*SymNodeVariable
 	symbols []*SymNodeVariable // by number
-	// FixesSizes counts the functions being captured whose graph takes no sizes as inputs.
+	// FixesSizes counts the captures in progress of functions whose graphs take no sizes as inputs.
 	FixesSizes int
-	// SizeLooks counts the times that code found a size whose value was not fixed. Opaque counts the values known only
-	// at run time that were computed from sizes; with FixesOpaque, sizes are fixed instead.
+	// SizeLooks counts how often code found a size whose value was not fixed. Opaque counts the values known only at
+	// run time that were computed from sizes. If FixesOpaque is set, sizes are fixed instead.
 	SizeLooks, Opaque int
 	FixesOpaque       bool
-	// FloatLooks lists the places of floats that code has looked at without knowing their values.
+	// FloatLooks lists the places of floats that code has used without knowing their values.
 	FloatLooks []string
-	// floatConditions counts the comparisons of a float that guards check, by place.
+	// floatConditions maps the place of a float to the number of its comparisons that guards check.
 	floatConditions map[string]int
 }
 
@@ -57,14 +56,14 @@ func (w *World) NewSymbol(src guards.Source, info sym.Info) *SymNodeVariable {
 	return v
 }
 
-// passedInts reports whether a size is computed from ints passed to the frame alone.
+// passedInts reports whether a size is computed only from ints passed to the frame.
 func (w *World) passedInts(s sym.Size) bool {
 	l := &sizeLeaves{world: w, ints: true}
 	w.Env().Write(s, l)
 	return l.ints
 }
 
-// sizeLeaves implements sym.Writer. ints is false once a symbol is no int passed to the frame.
+// sizeLeaves implements sym.Writer. ints becomes false at a symbol that is not an int passed to the frame.
 type sizeLeaves struct {
 	world *World
 	ints  bool
@@ -163,7 +162,7 @@ func (v *SymNodeVariable) Fixed(tx Translator) (*ConstantVariable, error) {
 }
 
 // Specialise returns the value of a size in the translated call, and records the condition that the size has this
-// value. It is the only way from a size to a Go int.
+// value. Only this function turns a size into a Go int.
 func Specialise(tx Translator, s sym.Size) (int64, error) {
 	if n, ok := s.Const(); ok {
 		return n, nil
@@ -177,7 +176,7 @@ func Specialise(tx Translator, s sym.Size) (int64, error) {
 	return n, err
 }
 
-// SpecialiseAll returns the values of a shape as Specialise does.
+// SpecialiseAll returns the values of a shape. It does the same as Specialise for each size.
 func SpecialiseAll(tx Translator, sizes []sym.Size) ([]int, error) {
 	out := make([]int, len(sizes))
 	for i, s := range sizes {
@@ -206,7 +205,7 @@ func asSymNode(tx Translator, v VariableTracker) *SymNodeVariable {
 	return x
 }
 
-// Argument is Realize for an operand of the graph. It leaves a size as it is.
+// Argument does the same as Realize, but leaves a size as it is. It is for operands of the graph.
 func Argument(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if x := asSymNode(tx, v); x != nil {
 		return x, nil
@@ -214,7 +213,7 @@ func Argument(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return Realize(tx, v)
 }
 
-// sizeOf returns the value of an int as a Size. It reads an int that was passed to the frame. ok is false for other
+// sizeOf returns the value of an int as a Size. An int passed to the frame counts as read. ok is false for other
 // values.
 func sizeOf(tx Translator, v VariableTracker) (s sym.Size, ok bool) {
 	if l, lazy := v.(*LazyVariable); lazy {
@@ -235,7 +234,7 @@ func sizeOf(tx Translator, v VariableTracker) (s sym.Size, ok bool) {
 	return s, false
 }
 
-// decide is Output.Decide for a condition whose answer the caller needs.
+// decide does the same as Output.Decide, for a caller that needs the answer.
 func decide(tx Translator, c sym.Cond) (bool, error) { return tx.Output().Decide(tx, c) }
 
 // computed returns v as a plain value computed at run time, of which only the type and a bound are known.

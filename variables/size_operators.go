@@ -70,7 +70,8 @@ func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (
 	return NewSize(tx, r), true, nil
 }
 
-// tooLarge reports whether a result of operands with known values in the translated call exceeds 64 bits there.
+// tooLarge reports whether the result r exceeds 64 bits in the translated call, in which the operands' values are
+// known.
 func tooLarge(env *sym.Env, r sym.Size, operands ...sym.Size) bool {
 	for _, x := range operands {
 		if _, ok := env.Hint(x); !ok {
@@ -138,7 +139,7 @@ func sizeAndNumber(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Vari
 	}
 	r, ok, err := computedOperator(tx, n, operands[0], operands[1])
 	if _, refused := err.(*exc.Unsupported); refused {
-		return nil, false, nil // a constant in place of the size may do
+		return nil, false, nil // a constant in place of the size may work
 	}
 	return r, ok, err
 }
@@ -201,8 +202,8 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 	return BoolConst(holds), true, nil
 }
 
-// sizeAgainstFloat compares a size with a known float. It returns false for operators and floats that have no equal
-// comparison with an int.
+// sizeAgainstFloat compares a size with a known float. It returns false unless a comparison with an int has the same
+// outcome.
 func sizeAgainstFloat(tx Translator, op opcode.CompareOp, x sym.Size, float py.Object) (VariableTracker, bool, error) {
 	f, err := strconv.ParseFloat(tx.Scope().Repr(float), 64)
 	if err != nil || !(math.Abs(f) < exactInt) {
@@ -236,7 +237,8 @@ func sizeAgainstFloat(tx Translator, op opcode.CompareOp, x sym.Size, float py.O
 	return BoolConst(holds), true, nil
 }
 
-// plainKind has the kinds of values that a comparison with a size may read. unequalToInts has those that equal no int.
+// plainKind has the kinds of values that a comparison with a size may read. unequalToInts has the kinds that equal no
+// int.
 var (
 	plainKind = map[py.Kind]bool{py.NoneKind: true, py.Str: true, py.Bytes: true, py.Int: true,
 		py.Float: true}
@@ -307,10 +309,10 @@ func sizeCall(tx Translator, name string, args []VariableTracker, kwargs []Kw) (
 	return nil, false, nil
 }
 
-// sizeCall2 is sizeCall for two arguments.
+// sizeCall2 does the same as sizeCall, for two arguments.
 func sizeCall2(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	if name == "isinstance" && asSymNode(tx, args[0]) != nil {
-		// Neither the class nor the metaclass of int is the program's, so the value does not matter.
+		// The class and metaclass of int have no user code, so any int serves.
 		one := NewConstant(tx.Scope().Int(1), nil)
 		r, err := builtinIsInstance(tx, []VariableTracker{one, args[1]})
 		return r, true, err
@@ -345,7 +347,8 @@ func sizeCall2(tx Translator, name string, args []VariableTracker) (VariableTrac
 	return NewSize(tx, r), true, nil
 }
 
-// sizeIs reports whether two values are the same object, if one of them is a size and the other can be no int.
+// sizeIs reports whether two values are the same object. It knows the answer if one is a size and the other cannot be
+// an int.
 func sizeIs(tx Translator, a, b VariableTracker) (same, known bool) {
 	if asSymNode(tx, a) == nil {
 		a, b = b, a
@@ -385,7 +388,7 @@ func sizeComparedWithTensor(tx Translator, op opcode.CompareOp, a, b VariableTra
 	return r, true, err
 }
 
-// tensorAndSize realizes operands of which one is a tensor and the other a size.
+// tensorAndSize realizes the operands. ok is true if one is a tensor and the other a size.
 func tensorAndSize(tx Translator, a, b VariableTracker) (x, y VariableTracker, ok bool, err error) {
 	if (asSymNode(tx, a) == nil) == (asSymNode(tx, b) == nil) {
 		return a, b, false, nil
@@ -399,9 +402,9 @@ func tensorAndSize(tx Translator, a, b VariableTracker) (x, y VariableTracker, o
 	return x, y, IsTensor(x) || IsTensor(y), nil
 }
 
-// symbolicSizes runs + or * with a torch.Size operand that has sizes that may differ between calls among its items. It
-// returns nil for other operands. The class of the result depends on torch's version, but not on the sizes, so CPython
-// runs the operator on sizes that stand for the items.
+// symbolicSizes runs + or * with a torch.Size operand of which some sizes may differ between calls. It returns nil for
+// other operands. The class of the result depends on torch's version but not on the sizes. So CPython runs the operator
+// on numbers that represent the items.
 func symbolicSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	s := tx.Scope()
 	var items []VariableTracker

@@ -9,16 +9,16 @@ import (
 )
 
 // The text of a size, or of a torch.Size, tuple, list or dict with sizes in it, is computed at run time. CPython writes
-// the text once, of numbers that stand for the sizes. These numbers become the fields of a % format.
+// the text once, with numbers that represent the sizes. Each of these numbers becomes a field of a % format.
 
-// firstNumber is the first of the numbers that stand for sizes, and maxNumbers bounds how many there are.
+// firstNumber is the first of the numbers that represent sizes. maxNumbers bounds their count.
 const (
 	firstNumber = 7_310_458_862_090_417_000
 	maxNumbers  = 1000
 )
 
-// textOfSizes returns str(v) or repr(v) as a text computed at run time. It returns nil if v has no size whose value is
-// unknown, or if something else in v has no known text.
+// textOfSizes returns str(v) or repr(v) as a text computed at run time. It returns nil if no size in v has an unknown
+// value, or if something else in v has no known text.
 func textOfSizes(tx Translator, v VariableTracker, name string) (VariableTracker, error) {
 	w := tx.World()
 	switch peek(v).(type) {
@@ -51,8 +51,8 @@ func textOfSizes(tx Translator, v VariableTracker, name string) (VariableTracker
 	return formatted(tx, tx.Scope().Str(format), sizes)
 }
 
-// formatOfSizes is Format for a size, or for a container with sizes in it. It returns nil for other values, and if the
-// spec is not empty.
+// formatOfSizes does the same as Format, for a size or a container with sizes in it. It returns nil for other values
+// and for a spec that is not empty.
 func formatOfSizes(tx Translator, v VariableTracker, conversion string, spec VariableTracker) (VariableTracker, error) {
 	if empty, ok := ConstStr(tx, MustRealize(tx, spec)); !ok || empty != "" || conversion == "ascii" {
 		return nil, nil
@@ -63,8 +63,8 @@ func formatOfSizes(tx Translator, v VariableTracker, conversion string, spec Var
 	return textOfSizes(tx, v, conversion)
 }
 
-// percentOfSizes is percentFormat for operands with sizes in them. fields has the key and the conversion of each field.
-// It returns nil for other operands, and for formats with keys or computed widths.
+// percentOfSizes does the same as percentFormat, for operands with sizes in them. fields has the key and the conversion
+// of each field. It returns nil for other operands, and for formats with keys or computed widths.
 func percentOfSizes(tx Translator, format py.Object, fields []py.Object, items []VariableTracker) (VariableTracker,
 	error) {
 	w, s := tx.World(), tx.Scope()
@@ -102,7 +102,7 @@ func percentOfSizes(tx Translator, format py.Object, fields []py.Object, items [
 		return nil, nil
 	}
 	if _, ok := py.Answered(s.Binary(opcode.NB_REMAINDER, format, s.Tuple(sample...))); !ok {
-		return nil, nil // it raises, also with constants in place of the sizes
+		return nil, nil // the operation raises, also with constants in place of the sizes
 	}
 	return formatted(tx, format, operands)
 }
@@ -128,8 +128,8 @@ func formatted(tx Translator, format py.Object, operands []VariableTracker) (Var
 	})
 }
 
-// computeText is compute for a text. If nothing loads the text, it is not computed, so emit must write code that
-// neither raises nor has effects.
+// computeText does the same as compute, for a text. A text that no code loads is not computed. So the code that emit
+// writes must neither raise nor have effects.
 func computeText(tx Translator, operands []VariableTracker, emit func(e Emitter) error) (*ComputedVariable, error) {
 	v, err := compute(tx, tx.World().Builtin("str"), operands, emit)
 	if err == nil {

@@ -11,13 +11,14 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// TensorVariable represents a tensor in the graph. Its metadata is computed when the program first reads it.
+// TensorVariable represents a tensor in the graph. The translator computes its metadata when the program first reads
+// them.
 type TensorVariable struct {
 	Base
 	Node    *fxgraph.Node
 	Example py.Object // the real tensor of a graph input; zero for a tensor that the graph computes
 	Class   py.Object // zero means torch.Tensor
-	Real    py.Object // for an input of a subclass, the object itself; Example is then a plain tensor
+	Real    py.Object // for an input of a subclass, the input itself; Example is then a plain tensor
 	meta    *TensorMeta
 	sizes   *TensorMeta                // metadata from shape rules; lacks strides and requires_grad
 	Changed bool                       // changed in place: Example no longer has the tensor's metadata
@@ -116,7 +117,7 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
-// exemplified reports whether t is an input whose Example still has its metadata.
+// exemplified reports whether t is an input that has the metadata of its Example.
 func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
 
 // change records an in-place operation on the tensor. It drops the metadata, which may no longer hold.
@@ -138,8 +139,8 @@ func (t *TensorVariable) Sizes(tx Translator) (*TensorMeta, error) {
 	return t.sizes, nil
 }
 
-// sameTensor reports whether two tensors are the same object. Tensors of one node are the same. Two inputs are guarded
-// to be distinct. A computed tensor is a new object, unless its operation may return an operand.
+// sameTensor reports whether two tensors are the same object. Tensors of one node are the same object. A guard checks
+// that two inputs are distinct. A computed tensor is a new object, unless its operation may return an operand.
 func (t *TensorVariable) sameTensor(tx Translator, o *TensorVariable) (bool, error) {
 	if t.Node == o.Node {
 		return true, nil
@@ -324,7 +325,7 @@ func asksForDtype(tx Translator, class py.Object) bool {
 	return slices.ContainsFunc(tx.Scope().Items(class), func(c py.Object) bool { return asksForDtype(tx, c) })
 }
 
-// flagAttrs are attributes that are read from the example or from a fake tensor. The flags among them depend only on
+// flagAttrs are attributes that are read from the example or from a fake tensor. Flags, such as is_cuda, depend only on
 // device, dtype and layout.
 var flagAttrs = map[string]bool{
 	"is_cuda": true, "is_cpu": true, "is_meta": true, "is_sparse": true, "is_mkldnn": true, "is_quantized": true,
@@ -332,7 +333,7 @@ var flagAttrs = map[string]bool{
 }
 
 // flag returns a flag of a computed tensor whose sizes come from shape rules, which cover only dense strided tensors.
-// It returns false for other tensors.
+// It returns false for all other tensors.
 func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
 	if t.meta != nil || !t.Example.IsNull() {
 		return nil, false

@@ -19,9 +19,9 @@ func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }
 
-// Above adds `by`, which is 1 when the capture of a module starts and -1 when it ends, to Base.above of each value.
-// This counter is the number of modules that the value contains and that are being captured. Code that reads such a
-// value may reach the module through it, by a path that an equal module does not have.
+// Above adds `by` to Base.above of each value: 1 when the capture of a module starts, -1 when it ends. The counter is
+// the number of modules in the value whose capture is in progress. Code that reads such a value may reach the module by
+// a path that an equal module does not have.
 func Above(vs []VariableTracker, by int) {
 	for _, v := range vs {
 		v.base().above += by
@@ -51,9 +51,9 @@ func NewPairing() *Pairing {
 }
 
 // Operands pairs the operands of two calls. It returns false if a function may behave differently with the later
-// operands. Objects passed to the frame and constants must be the same object, computed tensors must replace each
-// other, and tuples made by the program are compared item by item. Mutable objects that the program made are never
-// equal.
+// operands. Objects passed to the frame, and constants, must be the same object in both calls. A computed tensor must
+// be paired with the other call's tensor. Tuples made by the program are compared item by item. Mutable objects made by
+// the program are never equal.
 func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -66,7 +66,7 @@ func (p *Pairing) Operands(tx Translator, earlier, later []VariableTracker) bool
 	return true
 }
 
-// Keywords works like Operands, for keyword arguments. Both calls must have them in the same order.
+// Keywords does the same as Operands, for keyword arguments. Both calls must have them in the same order.
 func (p *Pairing) Keywords(tx Translator, earlier, later []Kw) bool {
 	if len(earlier) != len(later) {
 		return false
@@ -113,7 +113,7 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 		y, ok := b.(*SymNodeVariable)
 		equal = ok && (x == y || tx.World().Env().Simplify(x.Size) == tx.World().Env().Simplify(y.Size))
 	default:
-		// holds if the program has changed no object passed to the frame, see World.Own
+		// holds if the program has changed no object passed to the frame: see World.Own
 		equal = a == b && a.Source() != nil
 	}
 	if equal {
@@ -125,8 +125,8 @@ func (p *Pairing) operand(tx Translator, a, b VariableTracker) bool {
 // Stored records values that the program has stored in objects passed to the frame.
 func (w *World) Stored(vs ...VariableTracker) { w.stored = append(w.stored, vs...) }
 
-// ReadFrom looks for a value that was read from a source for which below returns true. It reports whether an operand,
-// or a value that the program has stored so far, is such a value or holds one.
+// ReadFrom reports whether a value was read from a source for which `below` returns true. It searches the operands and
+// the values that the program has stored so far, and the contents of both.
 func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src guards.Source) bool) bool {
 	found := false
 	each := func(v VariableTracker) { found = found || v.Source() != nil && below(v.Source()) }
@@ -136,8 +136,8 @@ func (w *World) ReadFrom(args []VariableTracker, kwargs []Kw, below func(src gua
 	return found
 }
 
-// AlsoStored reports whether an operand is also a value that the program has made and stored. Code could then reach
-// that value as an operand and where it is stored.
+// AlsoStored reports whether an operand is also a value that the program has made and stored. Code can reach such a
+// value by two paths: as an operand, and at the place where it is stored.
 func (w *World) AlsoStored(args []VariableTracker, kwargs []Kw) bool {
 	if len(w.stored) == 0 {
 		return false
@@ -210,8 +210,8 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 	return true
 }
 
-// SameMetadata reports whether paired tensors have equal metadata. If asked counts a query for all metadata, it
-// compares all of it, else only sizes, dtypes, devices and layouts.
+// SameMetadata reports whether paired tensors have equal metadata. It compares sizes, dtypes, devices and layouts, and
+// all other metadata if `asked` counts a query for all of them.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 	if asked.Sizes == 0 && asked.Meta == 0 {
 		return true
@@ -310,9 +310,9 @@ func (p *Pairing) Result(v VariableTracker) (VariableTracker, bool) {
 	return out, true
 }
 
-// PlainTensors reports whether torch operations have no special behavior: the translation has reached no tensor of a
-// subclass, the program has entered no mode, no operation runs with torch.Tensor's own handler, and no module's
-// tensors are replaced.
+// PlainTensors reports whether torch's operations behave in the plain way: the translation has reached no tensor of a
+// subclass, the program has entered no mode, no operation runs with torch.Tensor's own handler, and no module's tensors
+// are replaced.
 func (w *World) PlainTensors() bool {
 	return len(w.nodeClass) == 0 && len(w.modes) == 0 && w.handlersAside == 0 && w.Replaced == 0
 }

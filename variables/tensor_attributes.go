@@ -102,8 +102,8 @@ func (t *TensorVariable) real() py.Object {
 	return t.Example
 }
 
-// classes returns the possible types of the tensor. If no handler is called, an operation on a tensor of a subclass
-// may return that tensor itself.
+// classes returns the possible types of the tensor. An operation that calls no handler may return an operand itself,
+// which may be of a subclass.
 func (t *TensorVariable) classes(tx Translator) []py.Object {
 	out := []py.Object{t.class(tx)}
 	w := tx.World()
@@ -130,8 +130,8 @@ func (t *TensorVariable) classes(tx Translator) []py.Object {
 	return out
 }
 
-// parameters returns the inputs of type nn.Parameter that a computed tensor may be, since an operation may return its
-// operand unchanged: x.contiguous(), x.to(dtype).
+// parameters returns the inputs of type nn.Parameter that a computed tensor may be. Operations such as x.contiguous()
+// and x.to(dtype) may return their operand itself.
 func (t *TensorVariable) parameters(tx Translator) []*TensorVariable {
 	w := tx.World()
 	if t.Src != nil || !t.Class.IsNull() || t.Node == nil {
@@ -186,8 +186,8 @@ func (w *World) Becomes(n *fxgraph.Node, class py.Object) {
 	w.nodeClass[n] = class
 }
 
-// operandsLack reports whether the attribute is missing from all tensors that a node may return unchanged, and guards
-// that. For example, x.to(dtype) returns x or a new tensor.
+// operandsLack reports whether the attribute is missing from all tensors that a node may return unchanged (x.to(dtype)
+// returns x or a new tensor). It guards that.
 func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 	tx.World().Asked.Origin++
 	inputs := map[*TensorVariable]bool{}
@@ -286,8 +286,8 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	})
 }
 
-// changesItself lists methods that change more than a tensor's data. If they are called on an alias of a tensor, the
-// tensor itself stays unchanged.
+// changesItself lists methods that change more than a tensor's data. Called on an alias of a tensor, they leave the
+// tensor itself unchanged.
 var changesItself = map[string]bool{
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "squeeze_": true, "unsqueeze_": true,
 	"as_strided_": true,
@@ -296,8 +296,8 @@ var changesItself = map[string]bool{
 	"share_memory_": true, "movedim_": true,
 }
 
-// mayChange breaks the graph at an in-place change that a compiled graph would not make as eager mode does. One reason
-// is that a graph of plain tensors would change an alias of the tensor, and not the tensor itself.
+// mayChange breaks the graph at an in-place change that a compiled graph would not make as eager mode does. For
+// example, a graph of plain tensors would change an alias instead of the tensor itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported,
@@ -336,10 +336,10 @@ func (t *TensorVariable) hidesChange(tx Translator, name string) error {
 	return err
 }
 
-// changedAsLeaf reports whether CPython raises for an in-place change, since the tensor is a leaf that requires
-// gradients, or a view of one. If AOTAutograd traces the graph, the graph is functionalized first and does not raise.
-// A computed tensor may also be a leaf that was passed to the frame: contiguous(), to() and similar operations may
-// return their argument.
+// changedAsLeaf reports whether eager mode raises for an in-place change because the tensor is a leaf that requires
+// gradients, or a view of one. Under AOTAutograd the change would not raise, since the graph is functionalized first. A
+// computed tensor may be a leaf that was passed to the frame: contiguous(), to() and similar operations may return
+// their argument.
 func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if !tx.Output().WholeGraph() {
 		return false, nil
@@ -347,7 +347,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return false, err
 	}
-	sample := t.Example // a leaf stays a leaf after in-place changes
+	sample := t.Example // in-place changes leave a leaf a leaf
 	if sample.IsNull() {
 		if tx.Output().IsOwn(t) || !tx.Output().TakesApart() {
 			return false, nil
@@ -370,8 +370,8 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 }
 
 // mayRequireGrad breaks the graph at a change of requires_grad if the backend decomposes operators. A compiler that
-// differentiates the graph reads at the graph's start which inputs require gradients. It would miss a tensor that
-// requires them later, and results computed from that tensor would have no history.
+// differentiates the graph reads at the graph's start which inputs require gradients. A tensor that requires them later
+// would be missed: results computed from it would have no history.
 func (t *TensorVariable) mayRequireGrad(tx Translator, args []VariableTracker, kwargs []Kw) error {
 	if !tx.Output().WholeGraph() {
 		return nil

@@ -10,8 +10,8 @@ import (
 
 // arrayTensor returns torch.from_numpy(array) for an array that was passed to the frame. The tensor shares the array's
 // memory. The transformed function makes the tensor before it runs the graph, and passes it to the graph as an input.
-// The array's layout is guarded, its contents are not. Making the tensor reads no data, so the position of the call
-// does not matter.
+// The array's layout is guarded, but not its contents. No data is read for this, so the position of the call does not
+// matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)
@@ -43,8 +43,8 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey returns the key of a tensor's item, in which arrays passed to the frame are replaced by tensors. torch
-// converts each array to a tensor by copying it.
+// arrayKey returns the key of a tensor's item with tensors in place of arrays that were passed to the frame. torch does
+// the same: it copies each array to a tensor.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)
 	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {

@@ -9,7 +9,7 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// tensorToPython lists methods whose result depends on data.
+// tensorToPython lists methods whose result depends on the tensor's data.
 var tensorToPython = map[string]bool{
 	"item": true, "tolist": true, "numpy": true, "__bool__": true, "__int__": true, "__float__": true,
 	"__index__":   true,
@@ -181,7 +181,7 @@ func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, a
 	return wrapNode(tx, node, kind)
 }
 
-// recordable breaks the graph for a method that does not return a tensor, or may not.
+// recordable breaks the graph for a method whose result is not, or may not be, a tensor.
 func recordable(tx Translator, name string, kind result, args []VariableTracker) error {
 	switch {
 	case kind.kind == givesUnknown || kind.kind == givesScalar || kind.kind == givesObject:
@@ -342,7 +342,7 @@ func (t *TensorVariable) plainStore(tx Translator, key, value VariableTracker) e
 	return err
 }
 
-// overridden returns torch.Tensor's method. ok is false unless the tensor's class overrides that method.
+// overridden returns torch.Tensor's method. ok is true if the tensor's class overrides it.
 func (t *TensorVariable) overridden(tx Translator, name string) (py.Object, bool) {
 	if t.Class.IsNull() || t.Class == tx.World().ParameterType {
 		return py.Object{}, false

@@ -7,7 +7,7 @@ import (
 )
 
 // placesKind returns the kind of result of nonzero(as_tuple=...) and of where(condition). The result is one tensor, or
-// one tensor for each dimension, and the sizes depend on data. ok is false for other calls.
+// one for each dimension. Its sizes depend on data. ok is false for other calls.
 func placesKind(tx Translator, name string, args []VariableTracker, kwargs []Kw) (kind result, ok bool, err error) {
 	switch {
 	case name == "where" && len(args) == 1 && len(kwargs) == 0:
@@ -51,7 +51,7 @@ var makers = map[string]bool{"torch.zeros": true, "torch.ones": true, "torch.emp
 	"torch.randn": true}
 
 // knownSizes handles calls of makers in torch's own code. It replaces tensors among the sizes with their values, if
-// these can be precomputed. A backend's fake tensors have no values.
+// these can be precomputed: fake tensors of a backend have no values.
 func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTracker) ([]VariableTracker, error) {
 	if !makers[name] {
 		return args, nil

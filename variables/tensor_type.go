@@ -30,8 +30,8 @@ func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// typeAsked replaces the argument of x.type(torch.FloatTensor) with the class's name, which torch accepts also. It
-// returns other values unchanged.
+// typeAsked returns the argument of x.type() that goes into the graph. For torch.FloatTensor and similar classes it is
+// the class's name, which torch accepts also. Other values are unchanged.
 func typeAsked(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 
 // This file captures methods that return a tensor's data as Python numbers: item, tolist, int(t) and float(t). The
 // method is an operation of the graph. Its result is known only at run time: an int is a symbol without a hint, a float
-// or a bool is a ComputedVariable. A graph that is compiled as a whole has only ints, if its backend does not trace
-// operators.
+// or a bool is a ComputedVariable. If the backend compiles whole graphs and does not trace operators, only ints are
+// captured.
 
-// maxListed is the number of elements up to which tolist is captured.
+// maxListed is the largest number of elements for which tolist is captured.
 const maxListed = 64
 
 // number is a kind of Python number.
@@ -43,7 +43,7 @@ func numberOf(tx Translator, m *TensorMeta) number {
 	return notNumber
 }
 
-// captured has the methods that runTimeValue may capture.
+// captured lists the methods that runTimeValue may capture.
 var captured = map[string]bool{"item": true, "__int__": true, "__float__": true, "tolist": true}
 
 // runTimeValue captures a method that returns data. ok is false if it cannot be captured.
@@ -67,7 +67,7 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 			if kind != intNumber {
 				return nil, false, nil
 			}
-			name = "item" // compilers know no conversion
+			name = "item" // compilers do not convert numbers
 		} else if kind != notNumber {
 			kind = intNumber
 		}
@@ -97,15 +97,15 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	return v, err == nil, err
 }
 
-// captures reports whether an operation that returns a number of this kind may be in the graph. A compiler has no
-// unbacked bool.
+// captures reports whether an operation that returns a number of this kind may be in the graph. A compiler has unbacked
+// ints and floats, but no bools.
 func captures(tx Translator, kind number) bool {
 	return kind != notNumber && tx.Output().CapturesNumbers(kind != intNumber) &&
 		!(kind == boolNumber && tx.Output().Unbacked())
 }
 
-// operatorInGraph computes an operator on a float that the graph computes, for a compiler. Division is left out: a
-// compiled division by zero raises nothing.
+// operatorInGraph adds an operator to a compiler's graph if an operand is a float that the graph computes. It leaves
+// out division: a compiled division by zero does not raise.
 func operatorInGraph(tx Translator, n opcode.BinaryOp, a, b VariableTracker, ka, kb byte) (VariableTracker, bool,
 	error) {
 	x, left := a.(*ComputedVariable)

@@ -15,11 +15,11 @@ type classified struct {
 	detail string
 }
 
-// own reports whether the callable has no kind: it is the user's own code and is inlined.
+// own reports whether the callable has no kind. Such a callable is user code and is inlined.
 func (c classified) own() bool { return c.kind == "" }
 
-// TorchVariable represents a callable that goes into the graph, or whose result is known while translating. Most are
-// torch's. python/godynamo/_translator/callables.py classifies them.
+// TorchVariable represents a callable that goes into the graph, or whose result is known while translating. Most such
+// callables belong to torch. python/godynamo/_translator/callables.py classifies them.
 type TorchVariable struct {
 	Base
 	Fn py.Object
@@ -86,8 +86,8 @@ func (t *TorchVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	return r, err
 }
 
-// region handles a call of a function of godynamo/_user/break_errors. It begins an error_on_graph_break region in the
-// calling frame or in that frame's caller, or ends one.
+// region handles a call of a function of godynamo/_user/break_errors. The function begins an error_on_graph_break
+// region, in the calling frame or in that frame's caller, or ends one.
 func (t *TorchVariable) region(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	if t.detail == "end" {
 		tx.EndRegion(1)
@@ -119,8 +119,8 @@ func (t *TorchVariable) asksToSplit(tx Translator, name string, args []VariableT
 	return unsupported(exc.ExplicitBreak, "%s", name)
 }
 
-// recursive calls a __repr__ wrapped by dataclasses or reprlib. If an object is nested in itself, such a wrapper
-// prints a fixed text for the inner object.
+// recursive calls a __repr__ wrapped by dataclasses or reprlib. For an object nested in itself, such a wrapper prints a
+// fixed text.
 func (t *TorchVariable) recursive(tx Translator, self VariableTracker) (VariableTracker, error) {
 	self, err := Realize(tx, self)
 	if err != nil {
@@ -179,7 +179,7 @@ func typeHintsOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return immutableResult(tx, parts[0])
 }
 
-// asked calls a function that reads process state, such as a setting. A guard calls the function again.
+// asked calls a function that reads process state, such as a setting. A guard repeats the call.
 func (t *TorchVariable) asked(tx Translator) (VariableTracker, error) {
 	r, err := tx.Scope().Call(tx.World().asked, t.Fn)
 	if err != nil {
@@ -224,7 +224,8 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if err != nil {
 			return nil, err
 		}
-		// such a member is usually passed instead of a tensor, and the text of torch's error contains its class
+		// usually the program passes such a member in place of a tensor; the text of torch's error contains the
+		// member's class
 		if _, member := enumMember(tx, first); member {
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
@@ -246,7 +247,7 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, err
 		}
 	}
-	// a Python wrapper in torch is inlined, since the functions that it calls may be known
+	// a Python function of torch is inlined, since the kinds of the functions that it calls may be known
 	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function {
 		return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
 			args, kwargs)
@@ -328,8 +329,8 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 }
 
 // becomesAnother reports whether an operator of a recurrent layer behaves differently after AOTAutograd has decomposed
-// it. The decomposed graph of an LSTM does not run. The decomposed graphs of other recurrent layers draw different
-// random numbers for the dropout between layers.
+// it. An LSTM's decomposed graph does not run. The decomposed graphs of the other layers draw other random numbers for
+// the dropout between layers.
 func becomesAnother(tx Translator, name string, args []VariableTracker) bool {
 	switch name[strings.LastIndexByte(name, '.')+1:] {
 	case "lstm":
@@ -392,7 +393,7 @@ func argKind(tx Translator, v VariableTracker) byte {
 }
 
 // overloadCheck handles has_torch_function and similar functions. Plain tensors and Python data have no handler. The
-// stack of torch function modes is part of the guarded state.
+// stack of TorchFunctionModes is guarded.
 func (t *TorchVariable) overloadCheck(tx Translator, args []VariableTracker) (VariableTracker, error) {
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// CallAllowed adds a call of a function that the user has passed to allow_in_graph.
-// python/godynamo/_translator/fake.py determines the result, and whether the call changes an argument in place.
+// CallAllowed adds a call of a function that the user has passed to allow_in_graph. python/godynamo/_translator/fake.py
+// describes the result and reports whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	return callAllowed(tx, fn, name, args, kwargs, false)

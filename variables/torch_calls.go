@@ -7,8 +7,8 @@ import (
 	"github.com/godynamo/godynamo/internal/exc"
 )
 
-// torchCall handles a call of a callable of one kind. It returns neither a result nor an error if the arguments do not
-// fit; the graph then breaks.
+// torchCall handles a call of a callable of one kind. If the arguments do not fit, it returns neither a result nor an
+// error, and the graph breaks.
 type torchCall func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error)
 
@@ -185,7 +185,8 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			if tx.World().Exporting && strings.HasSuffix(name, "is_exporting") {
 				return BoolConst(true), nil
 			}
-			tx.Output().AddGuards(guards.GlobalState()) // no frame is translated during torch.jit tracing and the like
+			// frames are not translated during torch.jit tracing and similar modes
+			tx.Output().AddGuards(guards.GlobalState())
 			return BoolConst(false), nil
 		},
 		kindTensorPredicate: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
@@ -252,7 +253,7 @@ func splits(tx Translator, t *TorchVariable, name string, args []VariableTracker
 	return nil, t.asksToSplit(tx, name, args, kwargs)
 }
 
-// dispatched runs the __torch_function__ handlers for a call, if there are any, else plain.
+// dispatched runs the call's __torch_function__ handlers if there are any. Otherwise it runs plain.
 func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs []Kw,
 	plain func() (VariableTracker, error)) (VariableTracker, error) {
 	if r, ok, err := dispatchTorch(tx, t.Fn, args, kwargs, plain); ok || err != nil {
@@ -261,7 +262,7 @@ func (t *TorchVariable) dispatched(tx Translator, args []VariableTracker, kwargs
 	return plain()
 }
 
-// orInlined returns r and err. If err is a graph break, it inlines the Python function instead and returns that
+// orInlined returns r and err, unless err is a graph break. Then it inlines the Python function and returns that
 // result.
 func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTracker, kwargs []Kw, r VariableTracker,
 	err error) (VariableTracker, error) {

@@ -11,8 +11,8 @@ import (
 // handlers to call, with which arguments and in what order: the translator calls the operation with stand-ins for the
 // arguments and records the calls of handlers (torch_question.go). Then the user's handlers are inlined.
 
-// overriding returns the classes among the values whose handlers an operation would call now. Each class is listed
-// once, in order of appearance.
+// overriding returns the classes of the values that have a handler which an operation would call now. Each class is
+// listed once, in order of appearance.
 func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	if tx.World().handlersAside > 0 {
 		return nil, nil
@@ -48,7 +48,8 @@ func eachArgument(tx Translator, vs []VariableTracker, visit func(v VariableTrac
 	return eachWithin(tx, vs, map[VariableTracker]bool{}, visit)
 }
 
-// eachWithin works like eachArgument. A list may contain itself, so inside holds the lists and tuples being visited.
+// eachWithin does the same as eachArgument. A list may contain itself, so `inside` holds the lists and tuples being
+// visited.
 func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]bool,
 	visit func(v VariableTracker) error) error {
 	for _, v := range vs {
@@ -85,7 +86,7 @@ func eachWithin(tx Translator, vs []VariableTracker, inside map[VariableTracker]
 	return nil
 }
 
-// mayOverride reports whether torch would look for a handler on the object, or the object is a container.
+// mayOverride reports whether obj is a container, or an object on which torch would look for a handler.
 func mayOverride(tx Translator, obj py.Object) bool {
 	switch obj.Kind() {
 	case py.List, py.Tuple, py.TupleSub:
@@ -187,9 +188,9 @@ func (t *TensorVariable) handled(tx Translator) (bool, error) {
 }
 
 // dispatchTorch runs fn(*args, **kwargs) if a mode is active or an argument's class has a handler. It inlines the
-// handlers that torch would call. ok is false if there is no handler, or if handlers are disabled. again runs the
-// operation itself, for classes that inherit torch.Tensor's handler. If again is nil, that handler is inlined like any
-// other.
+// handlers that torch would call. ok is false if there is no handler, or if handlers are disabled. For classes that
+// inherit torch.Tensor's handler, `again` runs the operation itself. If `again` is nil, that handler is inlined like
+// any other.
 func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw,
 	again func() (VariableTracker, error)) (VariableTracker, bool, error) {
 	all := append(append([]VariableTracker(nil), args...), KwValues(kwargs)...)
@@ -212,7 +213,7 @@ func dispatchTorch(tx Translator, fn py.Object, args []VariableTracker, kwargs [
 	if len(calls) == 0 {
 		return nil, true, unsupported(exc.TensorSubclass, "%s, which calls no handler", tx.Scope().Repr(fn))
 	}
-	// the handlers are called by a function that fn calls, so fn is inlined
+	// a function called by fn calls the handlers, so fn is inlined
 	if calls[0].fn != fn && fn.Kind() == py.Function && fn != tx.World().handleTorchFunction {
 		v, err := tx.Inline(NewFunction(fn, constSource(tx, fn, "___function")), args, kwargs)
 		return v, true, err
@@ -389,8 +390,8 @@ func converted(tx Translator, result, class VariableTracker) (VariableTracker, e
 	return result, nil
 }
 
-// asSubclass runs Tensor.as_subclass without calling a handler. fn is zero, or a function that may return the tensor
-// itself.
+// asSubclass runs Tensor.as_subclass without calling a handler. fn is a function that may return the tensor itself, or
+// zero.
 func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []VariableTracker) (VariableTracker, error) {
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
 	if !ok || len(args) != 1 || c != tx.World().TensorType && !tx.World().truth(tx.Scope(), tx.World().traceable, c) {
@@ -405,7 +406,7 @@ func (t *TensorVariable) asSubclass(tx Translator, fn py.Object, args []Variable
 	var node *fxgraph.Node
 	var err error
 	switch {
-	// t may itself be an operand, so its node is used and not an alias
+	// t may be an operand that fn returned, so its node is used, not an alias of it
 	case tx.Output().WholeGraph() && !fn.IsNull() && len(t.classes(tx)) > 1:
 		node = t.Node
 	case tx.Output().WholeGraph():
@@ -435,8 +436,8 @@ const (
 	newTensor    = "torch.Tensor.__new__"
 )
 
-// GivesNew reports whether an operation's result is never one of its operands. Operations that make a tensor of a
-// subclass are among these.
+// GivesNew reports whether an operation's result is never one of its operands. This includes operations that make a
+// tensor of a subclass.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
 	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
 }

@@ -6,10 +6,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// enteredMode is a TorchFunctionMode that the program has entered. While translating, the mode is not entered in
-// torch; its handler is inlined before each operation. A graph break while a mode is entered is moved before the
-// instruction that entered the mode. CPython then runs the rest of the frame, and everything that is called while a
-// mode is entered.
+// enteredMode is a TorchFunctionMode that the program has entered. The translator does not enter the mode in torch; it
+// inlines the mode's handler before each operation. A graph break while a mode is entered moves to before the
+// instruction that entered it. CPython then runs the rest of the frame, and every call made while a mode is entered.
 type enteredMode struct {
 	mode VariableTracker
 	step int // step of the outermost frame at which the mode was entered
@@ -23,8 +22,8 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
-// UnderDefaultDevice guards the default device if torch has entered a mode for it before the frame runs. This is the
-// only kind of mode under which frames are captured. Operations run under it as in eager mode.
+// UnderDefaultDevice guards the default device if torch has entered a mode for it before the frame runs. Frames are
+// captured under no other kind of mode. Operations run under this mode as in eager mode.
 func (w *World) UnderDefaultDevice(tx Translator) error {
 	device, err := tx.Scope().Call(w.defaultDevice)
 	if err != nil || device == py.None() {
@@ -61,8 +60,8 @@ func withoutModes(tx Translator, what string) error {
 	return err
 }
 
-// ModesSee breaks the graph at an operation that was not passed to the active mode. Reading an item of a sequence of
-// results is allowed.
+// ModesSee breaks the graph at an operation that was not passed to the active mode. It permits reading an item of an
+// operation's sequence of results.
 func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker) error {
 	if len(args) > 0 {
 		if _, ok := args[0].(*TensorSequence); ok {

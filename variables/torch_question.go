@@ -6,20 +6,21 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// torchQuestion is a call of a torch function with stand-ins for its arguments. It shows which handlers torch calls.
+// torchQuestion is a call of a torch function with stand-ins for its arguments. The call shows which handlers torch
+// calls.
 type torchQuestion struct {
 	tx      Translator
 	classes []py.Object                   // classes of the arguments that have handlers
-	mirrors []py.Object                   // made in place of these classes, with the same inheritance
+	mirrors []py.Object                   // stand-in classes for `classes`, with the same inheritance
 	behind  map[py.Object]VariableTracker // maps a stand-in to the value that it represents
-	opaque  bool                          // the function reads no arguments except those with handlers
+	opaque  bool                          // whether the function reads no arguments except those with handlers
 }
 
 // handlerCall is one call of a handler: class.__torch_function__(func, types, args, kwargs).
 type handlerCall struct {
 	class        py.Object // zero for the active mode
 	fn           py.Object
-	told         VariableTracker // the tracker of fn, passed to the handler
+	told         VariableTracker // the tracker of fn that is passed to the handler
 	types        []VariableTracker
 	given, named VariableTracker // args and kwargs; named is nil without kwargs
 }
@@ -61,7 +62,7 @@ func askTorch(tx Translator, classes []py.Object, mode bool, fn py.Object, args 
 	return calls, nil
 }
 
-// call converts (class, func, types, args, kwargs) to the arguments of the user's handler.
+// call converts (class, func, types, args, kwargs) to a handlerCall.
 func (q *torchQuestion) call(parts []py.Object) (handlerCall, error) {
 	c := handlerCall{fn: parts[1], told: q.behind[parts[1]]}
 	if c.told == nil {
@@ -93,7 +94,7 @@ func (q *torchQuestion) mirrored(mirror py.Object) (py.Object, bool) {
 			return q.classes[i], true
 		}
 	}
-	return mirror, mirror == q.tx.World().TensorType // handle_torch_function includes torch.Tensor in types
+	return mirror, mirror == q.tx.World().TensorType // for handle_torch_function, `types` includes torch.Tensor
 }
 
 func (q *torchQuestion) standIns(vs []VariableTracker) ([]py.Object, error) {
@@ -221,8 +222,8 @@ func nameOf(s *py.Scope, fn py.Object) py.Object {
 	return s.Str("")
 }
 
-// descriptorCall handles a call of `__get__` or `__set__` of an attribute of torch.Tensor. A handler sees a read or
-// write of an attribute as such a call.
+// descriptorCall handles a call of `__get__` or `__set__` of an attribute of torch.Tensor. For a handler, a read or
+// write of an attribute is such a call.
 func descriptorCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	if fn.Kind() != py.MethodWrapper || len(kwargs) > 0 || len(args) == 0 {
 		return nil, false, nil

@@ -2,15 +2,15 @@
 // type depends on the kind of value.
 //
 // A tracker holds the source of its value (a guards.Source, if the value was read from the frame), the guards that the
-// value depends on, and the state of the value. The operations of a kind are optional interfaces (Caller, AttrGetter,
-// Sequence, ...). GetAttr, Call, Binary and the other functions of this package call these interfaces, and return
-// Unsupported if the tracker lacks the one they need. Operations on wholly known values are computed by CPython on the
-// real objects.
+// value depends on, and the state of the value. The operations that a kind supports are optional interfaces (Caller,
+// AttrGetter, Sequence, ...). GetAttr, Call, Binary and the other functions of this package use these interfaces. They
+// return Unsupported if the tracker lacks the interface that they need. For wholly known values, CPython computes
+// operations on the real objects.
 //
-// Translating has no side effects. The changes that the user's program (in comments: the program) makes are recorded as
-// effects in program order, among the graph's operations (Output.Effect). A value that leaves the frame is materialized
-// once: code of the transformed function builds a real object for it. Later changes to the value are then written to
-// that object.
+// Translating has no side effects. The changes that the user's program makes are recorded as effects in program order,
+// among the graph's operations (Output.Effect). Comments call the user's program "the program". A value that leaves the
+// frame is materialized once: code of the transformed function builds a real object for it. Later changes to the value
+// are then written to that object.
 package variables
 
 import (
@@ -45,11 +45,11 @@ type Base struct {
 	mutated bool
 	// outside represents the value in a graph with Python calls, after one of these calls may have changed the value.
 	outside *OpaqueVariable
-	// If the tracker is the contents of an instance whose class extends a builtin type, through is that builtin type,
-	// whose methods the effects call.
+	// through is set if the tracker is the contents of an instance whose class extends a builtin type. It is that
+	// builtin type; effects call its methods.
 	through py.Object
-	holder  *ObjectVariable // the instance whose contents the tracker is
-	above   int             // number of modules being captured that the value contains, see Above
+	holder  *ObjectVariable // the instance that has this tracker as its contents
+	above   int             // number of modules in the value whose capture is in progress; see Above
 }
 
 // Source implements VariableTracker.
@@ -89,8 +89,8 @@ func MakeGuard(v VariableTracker, build func(guards.Source) guards.Guard) (guard
 	return build(v.Source()), true
 }
 
-// ReplaceGuards returns a copy of v that has exactly the guards in set. For the program, the copy is another object,
-// so ReplaceGuards is only for trackers of immutable values and for trackers that no other code has seen.
+// ReplaceGuards returns a copy of v that has exactly the guards in set. The copy represents another object. So
+// ReplaceGuards is only for trackers of immutable values and for trackers that no other code has seen.
 func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	old := reflect.ValueOf(v).Elem()
 	copied := reflect.New(old.Type())
@@ -180,7 +180,7 @@ type (
 	Returner interface {
 		StopValue() VariableTracker
 	}
-	// A Constant may be wholly known. If it is, CPython can compute with its object.
+	// A Constant may be wholly known. Then CPython can compute with its object.
 	Constant interface {
 		// AsConstant returns the real object, or false if a part is unknown.
 		AsConstant(tx Translator) (py.Object, bool)
@@ -201,7 +201,7 @@ type (
 	Reconstructer interface {
 		Reconstruct(e Emitter) error
 	}
-	// A Settler prepares to be materialized. Settle is called before its children are materialized.
+	// A Settler must prepare for materialization. Settle is called before the children are materialized.
 	Settler interface {
 		Settle(tx Translator) error
 	}
@@ -246,7 +246,7 @@ type Emitter interface {
 	MakeFunction(code py.Object, name, qualname string, flags int)
 }
 
-// ResultSizes is what an Output knows about the sizes of a result, for Output.GiveSizes.
+// ResultSizes has what an Output knows about the sizes of a result. It is passed to Output.GiveSizes.
 type ResultSizes any
 
 // Output is the part of OutputGraph that trackers use.
@@ -256,13 +256,12 @@ type Output interface {
 	// MadeHere reports whether the value at src may have been made by this frame before a graph break. It returns
 	// false if the frame is not resumed.
 	MadeHere(src guards.Source) bool
-	// LetGoOf reports whether the program has released an object that was passed to it, so that the object may be
-	// freed.
+	// LetGoOf reports whether the program has released an object that was passed to it. Such an object may be freed.
 	LetGoOf() bool
-	// Until registers f to be called at the start of each further attempt to translate the frame, to add guards
-	// that a graph break depends on.
+	// Until registers f, which adds the guards that a graph break depends on. Every further attempt to translate the
+	// frame calls f at its start.
 	Until(f func(tx Translator))
-	// Reads records that the program read a source, so that a guard checks that the source can be read, even if the
+	// Reads records that the program read a source. A guard then checks that the source can be read, even if the
 	// program does not use the value. Build calls it for attributes, globals and cells.
 	Reads(src guards.Source)
 	// Const adds an object to the constant pool.
@@ -278,15 +277,15 @@ type Output interface {
 	// the condition, or its opposite, becomes a guard of the entry. It breaks the graph if the condition depends on a
 	// value known only at run time.
 	Decide(tx Translator, c sym.Cond) (bool, error)
-	// CheckInGraph adds torch._check of a condition to the graph of a translation for export, or for a compiler.
+	// CheckInGraph adds torch._check of a condition to the graph. It is for export and for compilers.
 	CheckInGraph(tx Translator, c sym.Cond) error
-	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler, which takes
-	// torch._check of them.
+	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler. Such a compiler
+	// accepts torch._check of them.
 	Unbacked() bool
 	// FloatInGraph returns the tracker of a float that a node of a compiler's graph computes.
 	FloatInGraph(node *fxgraph.Node) *ComputedVariable
-	// CapturesNumbers reports whether operations that return ints (or, for floats, floats and bools) of a tensor's data
-	// may be in the graph. Call it only if the answer matters; see TakesApart.
+	// CapturesNumbers reports whether an operation that returns numbers from a tensor's data may be in the graph: ints
+	// or, if `floats` is set, floats and bools. Call it only if the answer matters; see TakesApart.
 	CapturesNumbers(floats bool) bool
 	// AtRunTime returns the tracker of an int that is known only at run time: the result of a node or, if node is nil,
 	// the contents of a slot. Its value is between lo and hi.
@@ -295,20 +294,20 @@ type Output interface {
 	SizeOperand(tx Translator, v *SymNodeVariable) (fxgraph.Arg, error)
 	// Freeze makes v loadable at this point of the program. It materializes a mutable value that has no real object.
 	Freeze(tx Translator, v VariableTracker) error
-	// Effect records a change in program order, among the operations. It freezes the values first.
+	// Effect records a change in program order, among the operations. It freezes `values` first.
 	Effect(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
 	// CallAside records a call in program order. The program does not see the call, and the call may be repeated. Its
 	// result is dropped.
 	CallAside(tx Translator, values []VariableTracker, emit func(e Emitter) error) error
-	// Meta returns a tensor's metadata. It reads that of an input from its example, and computes others with
-	// FakeTensor.
+	// Meta returns a tensor's metadata. It reads the metadata of an input from its example, and computes that of other
+	// tensors with FakeTensor.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
 	// Foresee precomputes a value that torch's own code reads from a tensor ("bool", "int", "float", "item", "index").
-	// This requires that the value follows from a tensor passed to the frame, so that a guard can compute it again.
-	// Foresee returns false if the graph must break.
+	// The value must follow from a tensor passed to the frame: a guard computes it again. Otherwise Foresee returns
+	// false, and the graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
-	// SameTensor asks FakeTensor whether the results of two nodes are one tensor object. For example, x.contiguous()
-	// may return x. The metadata of all inputs are guarded.
+	// SameTensor reports whether the results of two nodes are one tensor object, as FakeTensor finds. For example,
+	// x.contiguous() may return x. The metadata of all inputs are guarded.
 	SameTensor(a, b *fxgraph.Node) (bool, error)
 	// InputOf returns the tensor passed to the frame for a placeholder, or nil for other nodes.
 	InputOf(n *fxgraph.Node) *TensorVariable
@@ -330,7 +329,8 @@ type Output interface {
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
 	// OnlyIfLoaded leaves the code of the newest Compute out if nothing loads its result.
 	OnlyIfLoaded(slot *Slot)
-	// AfterGraph reports whether a value is computed from results of a whole graph, so that it is no input of it.
+	// AfterGraph reports whether a value is computed from results of a whole graph. Such a value cannot be an input of
+	// that graph.
 	AfterGraph(v VariableTracker) bool
 	// ComputedInput returns the graph input for a tensor that Compute computes. example is a tensor with the same
 	// metadata.
@@ -346,35 +346,37 @@ type Output interface {
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool
 	// Tentative runs a translation only to obtain its guards, and then removes the captured operations from the graph.
-	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph. sizes is not nil
-	// if run returns a new tensor whose sizes follow from those of the frame's tensors.
+	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph. If run returns a
+	// new tensor whose sizes follow from those of the frame's tensors, sizes has them; otherwise it is nil.
 	Tentative(run func() (VariableTracker, error)) (sizes ResultSizes, seen bool, err error)
-	// GiveSizes says that the result of a node is a tensor with the sizes, dtype and device of another one.
+	// GiveSizes records the sizes, dtype and device of a node's result, which is a tensor.
 	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent
 	// the function's arguments. run calls the function with these tensors and returns the tensors among its results.
 	// If fresh is true and the results share memory with one another or with an outer tensor, the graph breaks.
 	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
-	// GradFlagMayDiffer reports whether an in-place operation on another tensor may have changed whether t requires
-	// gradients, since one of the two may be a view of the other. requires is the flag without such a change.
+	// GradFlagMayDiffer reports whether t's requires_grad may differ from `requires`, its value without in-place
+	// operations on other tensors. Such an operation may change the flag if one of the two tensors is a view of the
+	// other.
 	GradFlagMayDiffer(t *TensorVariable, requires bool) (bool, error)
-	// IsOwn reports whether the piece (the code between two graph breaks) has made t's storage. False if not known.
+	// IsOwn reports whether the piece (the code between two graph breaks) has made t's storage. It returns false if
+	// this is unknown.
 	IsOwn(t *TensorVariable) bool
-	// HidesChange reports whether an in-place change of t must not be in this graph, since autograd would see the
-	// change differently than in eager mode. Otherwise it records the change.
+	// HidesChange reports whether an in-place change of t must not be in this graph, because autograd would see another
+	// change than in eager mode. Otherwise it records the change.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
 	// CallModule returns the result of `call`, which runs the code of a module passed to the frame. If an equal module
-	// was called in the same way before, it returns the result of that earlier call instead, with this module's
-	// tensors.
+	// was called in the same way before, CallModule does not run `call`. It returns the earlier call's result, with
+	// this module's tensors.
 	CallModule(tx Translator, module *ObjectVariable, args []VariableTracker, kwargs []Kw,
 		call func() (VariableTracker, error)) (VariableTracker, error)
 	// OwnMemory reports whether no two of these tensors share memory.
 	OwnMemory(vs []VariableTracker) (bool, error)
-	// MaySeeEffect records that later operations may see the last effect, since it may change memory that a tensor
+	// MaySeeEffect records that later operations may see the last effect, because it may change memory that a tensor
 	// shares.
 	MaySeeEffect()
-	// ReadsTensors records that the last effect reads tensor data. Later operations that change a tensor then run
-	// after it.
+	// ReadsTensors records that the last effect reads tensor data. Later operations that change a tensor must run after
+	// it.
 	ReadsTensors()
 	// ChangesTensors reports whether an operation captured so far changes a tensor in place.
 	ChangesTensors() bool
@@ -419,22 +421,22 @@ type Translator interface {
 	SuperArgs() (cls, self VariableTracker, err error)
 	// Handled returns the exception that the program is handling, or nil if no frame of this translation handles one.
 	Handled() VariableTracker
-	// Place returns the place in the user's code at which a frame is: the current frame for depth 1, that frame's
-	// caller for depth 2, and so on. It returns false if the translation does not contain that frame.
+	// Place returns the place in the user's code at which a frame is: the current frame for depth 1, its caller for
+	// depth 2, and so on. It returns false if that frame is not part of the translation.
 	Place(depth int) (Place, bool)
 	// InUse reports whether a running frame holds the object in a variable or on its stack.
 	InUse(obj py.Object) bool
 	// InsideTry reports whether an active frame has a handler for an exception raised here, or is handling an
-	// exception that would become its context.
+	// exception. That exception would become the new one's context.
 	InsideTry() bool
 	// BeginRegion begins an error_on_graph_break region. up is 0 for the current frame, 1 for its caller, and so on.
 	// If errors is true, a graph break in the region is an error.
 	BeginRegion(up int, errors bool)
-	// EndRegion ends the innermost region of the frame given by `up`. It does nothing if that region began before a
-	// graph break, since the translation then does not know the region.
+	// EndRegion ends the innermost region of the frame given by `up`. It does nothing if the region began before a
+	// graph break, since this translation has no record of that region.
 	EndRegion(up int)
-	// Snapshot returns a description of the frames, the graph and the guards, which _translator/comptime.call takes as
-	// its argument `picture`. It reads no values.
+	// Snapshot returns a description of the frames, the graph and the guards. It reads no values.
+	// _translator/comptime.call takes the description as its argument `picture`.
 	Snapshot() (py.Object, error)
 }
 

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { embedtest.Main(m, py.Embed) }
 
-// frameless is a Translator without a frame. If the tested code reads a variable or adds to a graph, it dereferences
-// nil; if it inlines Python code, the graph breaks.
+// frameless is a Translator without a frame. Code under test that reads a variable or adds to a graph dereferences nil.
+// Code that inlines Python code breaks the graph.
 type frameless struct {
 	Translator
 	s *py.Scope
@@ -47,8 +47,8 @@ func (o *framelessOutput) Const(py.Object) guards.Const { return guards.Const{} 
 func (o *framelessOutput) LetGoOf() bool                { return false }
 func (o *framelessOutput) MadeHere(guards.Source) bool  { return false }
 
-// withPython runs a test's body on the interpreter's thread. It passes a translator and a namespace in which source
-// has run.
+// withPython runs a test's body on the interpreter's thread. The body receives a translator, and a namespace in which
+// `source` has run.
 func withPython(t *testing.T, source string, body func(t *testing.T, tx *frameless, ns py.Object)) {
 	t.Helper()
 	embedtest.On(func() {

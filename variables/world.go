@@ -12,9 +12,9 @@ import (
 
 //go:generate go run ./gen
 
-// facts are the CPython and torch objects by which the translator distinguishes kinds of values: types and functions
-// of imported modules. They are read once per process from python/godynamo/_translator/facts.py and live as long as
-// the process.
+// facts are objects of CPython and torch: types, and functions of imported modules. The translator distinguishes kinds
+// of values by them. They are read once per process from python/godynamo/_translator/facts.py and live as long as the
+// process.
 type facts struct {
 	factObjects
 	found       map[namedIn]py.Object // cached results of named
@@ -24,7 +24,7 @@ type facts struct {
 
 var known *facts // one per process; guarded by the GIL
 
-// World holds what one translation knows about the objects around it.
+// World holds the state that a translation has about the objects around it.
 type World struct {
 	*facts
 	Settings
@@ -41,7 +41,7 @@ type World struct {
 	sorted   py.Object                // the class of the items being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	kinds    py.Object                // _translator/alike.Kinds, set at first use
-	// Kept counts the functions being translated that an operation stores to call them again later.
+	// Kept counts the functions being translated that an operation keeps and calls again later.
 	Kept int
 	// Attempts counts the attempts to translate the frame, this one included.
 	Attempts int64
@@ -57,14 +57,15 @@ type Settings struct {
 	Transparent bool
 	// PythonOps allows Python calls in the graph.
 	PythonOps bool
-	// Exporting leaves effects out of the transformed function. The result of the translation has Exported.
+	// Exporting leaves effects out of the transformed function. The result of the translation then has the field
+	// Exported.
 	Exporting bool
 }
 
 // identity maps objects to their trackers.
 type identity struct {
 	objects map[py.Object]VariableTracker
-	// identities maps a value that is hashed by identity to the object that stands for it as a dict key.
+	// identities maps a value that is hashed by identity to its stand-in, the object used as the dict key.
 	identities map[VariableTracker]py.Object
 	userHash   map[py.Object]userKey // maps a key object to the instance whose class defines the hash
 	nodeClass  map[*fxgraph.Node]py.Object
@@ -82,7 +83,7 @@ type classQuestions struct {
 // modesAndStates holds torch's modes at the current point of the program.
 type modesAndStates struct {
 	modes       []enteredMode
-	underDevice bool // the default device is a mode that was entered before; see UnderDefaultDevice
+	underDevice bool // the default device is a mode entered before the frame ran; see UnderDefaultDevice
 	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int
 	// Replaced counts the running calls of modules whose tensors are replaced by others (higher/functional_call.go).
@@ -94,16 +95,16 @@ type modesAndStates struct {
 
 // writes counts and records the program's changes so far.
 type writes struct {
-	// Writes counts changes of values and effects. Three counters count some of these again: Effects counts the
-	// effects, Fills counts stores into empty cells that the program made (they free no object), and Own counts
-	// changes of values that the program made and that no other code has seen.
+	// Writes counts changes of values and effects. Three more counters each count a part of them: Effects counts the
+	// effects, Fills counts stores into empty cells that the program made (they free no object), and Own counts changes
+	// of values that the program made and that no other code has seen.
 	Writes, Effects, Fills, Own int
 	// Calls counts Python calls in the graph.
 	Calls int
 	// Asked counts queries about tensors that the graph computes.
 	Asked Asked
-	// Casts counts the tensors that Python calls returned. Such a tensor may be of a subclass, and a tensor computed
-	// from it also.
+	// Casts counts the tensors that Python calls returned. Such a tensor, and any tensor computed from it, may be of a
+	// subclass.
 	Casts        int
 	watched      [][]VariableTracker          // one list per Watch: the values changed since then
 	stored       []VariableTracker            // values that the program stored in objects passed to the frame
@@ -163,8 +164,8 @@ type missingFact struct{ name string }
 
 func (e *missingFact) Error() string { return "variables: facts.facts() lacks " + e.name }
 
-// maxDepth limits recursion on the program's values, such as a list that contains itself or a comparison that calls
-// itself. A Go stack overflow is fatal, and 2,000 levels use only a small part of the stack.
+// maxDepth limits recursion on the program's values: a list may contain itself, and a comparison may call itself. A Go
+// stack overflow is fatal, and 2,000 levels use only a small part of the stack.
 const maxDepth = 2_000
 
 // Enter begins one more level of recursion on values. At maxDepth it returns an error that breaks the graph. If it
@@ -195,7 +196,7 @@ func (w *World) seen(tx Translator, obj py.Object, src guards.Source) (VariableT
 	case *TorchVariable, *BuiltinVariable, *ClassVariable, *ModuleVariable, *FunctionVariable, *ConstantVariable,
 		*RangeVariable,
 		*OptimizedVariable:
-		return nil, false // such values are guarded by kind and contents, not by identity
+		return nil, false // guarded by kind and contents, not by identity
 	}
 	if v.Source() != nil && v.Source().Name() != src.Name() {
 		tx.Output().AddGuards(guards.DuplicateInput(src, v.Source()))
@@ -219,10 +220,10 @@ func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 // Size.
 func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
 
-// IsStateContext reports whether class is a context manager of torch's that only switches modes.
+// IsStateContext reports whether class is one of torch's context managers that only switch modes.
 func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }
 
-// IsGradContext reports whether class is a context manager of torch's that only switches grad mode. Such a context
+// IsGradContext reports whether class is one of torch's context managers that only switch grad mode. Such a context
 // manager keeps the previous mode in its attribute "prev".
 func (w *World) IsGradContext(class py.Object) bool {
 	if !py.Is(class.Type(), py.IdentityHash) {
@@ -268,7 +269,7 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 // Operator returns a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 
-// operatorIfAny works like Operator, but returns the zero Object if the operator module has no such function.
+// operatorIfAny does the same as Operator, but returns the zero Object if the operator module has no such function.
 func (w *World) operatorIfAny(name string) py.Object { return w.named(w.operators, name) }
 
 // Builtin returns a function or type of the builtins module.
@@ -303,8 +304,8 @@ func (f *facts) must(d py.Object, name string) py.Object {
 // question is a call of a function of _translator/facts.py. Its result depends only on the object `about`.
 type question struct{ ask, about py.Object }
 
-// ask returns the result of a question. It computes the result once per translation, since identical layers of a model
-// ask about the same functions.
+// ask returns the result of a question. It computes each result once per translation, since equal layers of a model
+// call the same functions.
 func (w *World) ask(s *py.Scope, ask, about py.Object) (string, error) {
 	if word, ok := w.told[question{ask, about}]; ok {
 		return word, nil
@@ -350,11 +351,11 @@ func (w *World) methodResult(s *py.Scope, name string, nargs int, kwnames []stri
 	return r, err
 }
 
-// MakesNew reports whether an operation, named as in graphs, always returns a new tensor that is not an operand and
-// not a view of one (_translator/kinds.makes_new).
+// MakesNew reports whether an operation always returns a new tensor, which is neither an operand nor a view of one
+// (_translator/kinds.makes_new). target is the operation's name in graphs.
 func (w *World) MakesNew(s *py.Scope, target string) bool { return w.makes(s, target, false) }
 
-// MakesAnother works like MakesNew, but also accepts an operation that returns a view of an operand.
+// MakesAnother does the same as MakesNew, but also accepts an operation that returns a view of an operand.
 func (w *World) MakesAnother(s *py.Scope, target string) bool { return w.makes(s, target, true) }
 
 func (w *World) makes(s *py.Scope, target string, views bool) bool {

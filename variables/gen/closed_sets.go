@@ -38,7 +38,7 @@ func words(python, name string) ([]word, error) {
 // closedSet describes a Literal type in a Python file, for which a Go type is generated.
 type closedSet struct {
 	source, literal string // the Python file below python/godynamo, and the name of the Literal type
-	typ, meaning    string // the Go type, and the words that complete its comment
+	typ, meaning    string // the Go type, and the end of the sentence in its comment
 	prefix          string // the prefix of the Go constants
 }
 

@@ -14,8 +14,8 @@ var (
 	key = regexp.MustCompile(`^[A-Z][A-Za-z0-9]*$|^[a-z][a-z0-9]*(_[a-z0-9]+)*$`)
 )
 
-// factNames returns the keys of the dict that facts() returns, in order. The parameter `text` is the text of the Python
-// file. The keys are snake_case, or CamelCase if other packages read the field.
+// factNames returns the keys of the dict that facts() returns, in order. `text` is the content of the Python file. The
+// keys are snake_case, or CamelCase if other packages read the field.
 func factNames(text string) ([]string, error) {
 	_, body, ok := strings.Cut(text, "\ndef facts() ")
 	if !ok {

@@ -1,5 +1,5 @@
-// Command gen generates Go files of package variables from Python files. The names in these files are therefore defined
-// once, in Python:
+// Command gen generates Go files of package variables from Python files. So each name in them is defined once, in
+// Python:
 //
 //   - facts_gen.go has a field of factObjects for each key of a dict. The function facts() of
 //     python/godynamo/_translator/facts.py returns this dict.

@@ -9,7 +9,7 @@ import (
 
 // applyFunction implements MyFunction.apply of a torch.autograd.Function. The call becomes one operation of the graph.
 // That operation calls the real apply, so that autograd uses the function's backward. The forward is translated once,
-// with a stand-in for ctx, but only for its guards. The graph breaks if the forward has visible side effects or uses
+// with a stand-in for ctx, only to find its guards. The graph breaks if the forward has visible side effects or uses
 // ctx for more than saving tensors.
 func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	args []variables.VariableTracker) (variables.VariableTracker, error) {

@@ -6,8 +6,8 @@ import (
 )
 
 // torch.utils.checkpoint.checkpoint calls its function twice: in forward, and again in backward. Between the two calls,
-// the program may change values that the function reads. The first run therefore runs the captured graph, and the
-// second run calls the user's own function.
+// the program may change values that the function reads. So only the first run is the captured graph; the second calls
+// the user's own function.
 
 // checkpoint implements torch.utils.checkpoint.checkpoint.
 func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
@@ -33,7 +33,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if err != nil {
 		return nil, err
 	}
-	// A backend that decomposes operators traces a graph that contains the second run as well.
+	// If the backend decomposes operators, its trace of the graph contains the second run as well.
 	if tx.Output().WholeGraph() && tx.Output().TakesApart() {
 		return h.call(f, "direct", []py.Object{t.Fn}, args[1:], kwargs)
 	}
@@ -89,8 +89,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 	return named, nil
 }
 
-// changeable returns the arguments that the program may change before the second run. For each of these arguments,
-// `places` holds its position or its keyword.
+// changeable returns the arguments that the program may change before the second run. For each of them, `places` holds
+// its position or its keyword.
 func (h *higher) changeable(args []variables.VariableTracker,
 	named []variables.Kw) (places py.Object, values []variables.VariableTracker, err error) {
 	var at []py.Object

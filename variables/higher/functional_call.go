@@ -191,8 +191,7 @@ func (r *replacing) replace(name string, v variables.VariableTracker) error {
 	return nil
 }
 
-// stored reports whether the module, while it ran, stored another tensor in place of one that functional_call had put
-// there.
+// stored reports whether the module, while it ran, replaced a tensor that functional_call had put there.
 func (r *replacing) stored() bool {
 	for _, x := range r.replaced {
 		if variables.MustRealize(r.tx, x.dict.Values()[x.at]) != variables.MustRealize(r.tx, x.now) {
@@ -211,7 +210,7 @@ func (r *replacing) restore() {
 }
 
 // withoutTies adds a guard that no parameter or buffer of the module has two names. It refuses a module in which one
-// has.
+// has two.
 func withoutTies(tx variables.Translator, o *variables.ObjectVariable, refused error) error {
 	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {

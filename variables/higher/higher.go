@@ -1,10 +1,11 @@
 // Package higher translates calls that take functions: torch.vmap and torch.func's transforms, torch's higher-order
 // operators, torch.utils.checkpoint, torch.func.functional_call, and torch.autograd.Function.apply.
 //
-// Such a call is one operation of the graph. Each function is translated once into a graph of its own (Output.Body).
-// The translator calls it on sample tensors, which have the metadata of the tensors that the operation will pass at run
-// time. The operation's target (python/godynamo/_translator/higher.py) passes torch a function that runs that graph.
-// Tensors that the function reads from outside are operands of the operation, so autograd and every backend see them.
+// Such a call is one operation of the graph. Each function is translated once into a graph of its own (Output.Body). To
+// do so, the translator runs the function on sample tensors. They have the metadata of the tensors that the operation
+// passes at run time. The operation's target (python/godynamo/_translator/higher.py) passes torch a function that runs
+// that graph. Tensors that the function reads from outside are operands of the operation, so autograd and every backend
+// see them.
 //
 // Package variables cannot import this package, so it calls this package through variables.HigherCalls.
 package higher
@@ -92,7 +93,7 @@ type higher struct {
 	tx     variables.Translator
 	module py.Object // godynamo._translator.higher
 	name   string
-	// fresh means that functions must return new tensors: no argument, no view of an argument, and no tensor twice.
+	// fresh requires that functions return new tensors: no argument, no view of an argument, and no tensor twice.
 	fresh bool
 }
 
@@ -106,7 +107,7 @@ func (h *higher) refused(what string) error {
 }
 
 // function captures f as a graph, for a call with these arguments. If the i-th leaf of the arguments is a tensor t, f
-// is called on the tensor that sample(i, t) returns.
+// receives sample(i, t) in its place.
 func (h *higher) function(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -185,8 +186,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	return out, err
 }
 
-// keptFunction is like function, for an operation that keeps f and calls it again later. A checkpoint inside f breaks
-// the graph, since torch decides whether f or the checkpoint's function runs again first.
+// keptFunction does the same as function, for an operation that keeps f and calls it again later. It breaks the graph
+// if f calls a checkpoint: torch would decide whether f or the checkpoint's function runs again first.
 func (h *higher) keptFunction(f variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw,
 	sample func(i int, t *variables.TensorVariable) (*variables.TensorVariable, error)) (*function, error) {
 	h.tx.World().Kept++
@@ -210,8 +211,9 @@ func plainTensors(tx variables.Translator, vs []variables.VariableTracker) bool 
 	return true
 }
 
-// result returns the template of v, which is a nested value such as a function's result. At run time, a template builds
-// such a value from tensors. result appends v's tensors to ends, and sets plain to false if v has other leaves.
+// result returns the template of v, a nested value such as a function's result. At run time, a template builds a value
+// of the same structure from tensors. result appends v's tensors to ends, and sets plain to false if v has other
+// leaves.
 func (h *higher) result(v variables.VariableTracker, ends *[]variables.VariableTracker,
 	plain *bool) (py.Object, error) {
 	tx, s := h.tx, h.tx.Scope()
@@ -328,8 +330,8 @@ func (h *higher) skeleton(vs []variables.VariableTracker) (py.Object, error) {
 	return py.Object{}, err
 }
 
-// like adds to the graph a call that makes a sample tensor from t, and returns that tensor. `how` is the name of the
-// function in _translator/higher that is called.
+// like adds a call to the graph that makes a sample tensor from t, and returns that tensor. `how` is the name of the
+// called function of _translator/higher.
 func (h *higher) like(t *variables.TensorVariable, how string,
 	args ...variables.VariableTracker) (*variables.TensorVariable, error) {
 	fn, err := h.tx.Scope().GetAttr(h.module, how)

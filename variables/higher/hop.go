@@ -11,14 +11,14 @@ import (
 )
 
 // hopForm describes the arguments of one of torch's higher-order operators. Its numbers are positions of arguments. The
-// operator calls its functions with the tensors of `whole`, then the slices of the tensors of `sliced`, then the
-// tensors of `behind`.
+// operator calls its functions with these tensors, in order: those of `whole`, slices of those of `sliced`, those of
+// `behind`.
 type hopForm struct {
 	functions []int // the functions
-	whole     []int // lists of tensors, which are passed unchanged
-	sliced    []int // lists of tensors, of which slices along the first dimension are passed
+	whole     []int // lists of tensors that are passed unchanged
+	sliced    []int // lists of tensors whose slices along the first dimension are passed
 	twice     bool  // whether the slices are passed twice
-	behind    []int // lists of tensors, which are passed unchanged after the slices
+	behind    []int // lists of tensors that are passed unchanged, after the slices
 	outside   int   // the argument that holds the tensors that functions read from outside
 	unused    bool  // whether tensors that no function reads are operands as well
 }
@@ -42,9 +42,9 @@ type hopCall struct {
 	operands []hopOperand
 }
 
-// hop implements a call of one of torch's higher-order operators (torch.cond, scan, ...). As in torch.compile, the call
-// becomes an operation whose functions are graphs. Eager mode is no different, since torch runs these operators through
-// torch.compile there too. A call that torch.compile rejects breaks the graph.
+// hop implements a call of one of torch's higher-order operators (torch.cond, scan, ...). The call becomes an operation
+// whose functions are graphs, as in torch.compile. Eager mode does the same, since torch runs these operators through
+// torch.compile there as well. A call that torch.compile rejects breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	c, err := newHopCall(tx, t.Fn, args, kwargs)
@@ -103,8 +103,8 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 	return &hopCall{higher: h, op: name, form: form, args: args}, nil
 }
 
-// knownBranch returns the function that a cond calls, and the arguments of that function, if the condition is not a
-// tensor. It returns nil for a tensor.
+// knownBranch returns the function that a cond calls and its arguments, if the condition is not a tensor. If it is a
+// tensor, branch is nil.
 func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
 	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {
@@ -190,8 +190,8 @@ func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	return node, nil
 }
 
-// nodeArg returns the argument of the graph's operation for a, the i-th argument of the call. A function becomes its
-// graph. The argument at form.outside also receives the tensors that functions read from outside.
+// nodeArg returns the argument of the graph's operation for a, the i-th argument of the call. A function is replaced by
+// its graph. The argument at form.outside is extended by the tensors that functions read from outside.
 func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
@@ -249,8 +249,8 @@ func oneElement(tx variables.Translator, shape []sym.Size) bool {
 	return err == nil && !slices.ContainsFunc(sizes, func(n int) bool { return n != 1 })
 }
 
-// given returns the arguments with which the functions are called. The arguments with indices first to end-1 are
-// tensors of which each call gets a slice.
+// given returns the arguments with which the functions are called. At the indices first to end-1 are tensors; each call
+// gets a slice of them.
 func (form hopForm) given(h *higher,
 	args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
@@ -359,8 +359,8 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 	return out
 }
 
-// distinct reports whether each tensor occurs only once among operands. If the form passes slices twice, a tensor may
-// occur twice.
+// distinct reports whether each tensor occurs only once among operands. A tensor may occur twice if the form passes
+// slices twice.
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {

@@ -12,7 +12,7 @@ import (
 )
 
 // TransformVariable is a function that torch.vmap, torch.func.grad or another transform returned. A call of it is one
-// operation of the graph. In that operation, torch's transform runs the graph of the inner function (see higher.go).
+// operation of the graph. In it, torch's transform runs the graph of the inner function (see higher.go).
 type TransformVariable struct {
 	variables.Base
 	maker  py.Object
@@ -41,8 +41,8 @@ func makeTransform(tx variables.Translator, t *variables.TorchVariable, name str
 		nil
 }
 
-// plainOption returns the real object of an option of a transform, which is an argument other than the function. It
-// returns false if the option is not plain data.
+// plainOption returns the real object of an option of a transform (an argument other than the function). It returns
+// false if the option is not plain data.
 func plainOption(tx variables.Translator, v variables.VariableTracker) (py.Object, bool) {
 	if c, known := variables.AsConstant(tx, variables.MustRealize(tx, v)); known {
 		return c, true
@@ -287,8 +287,8 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 }
 
 // differentiated returns the indices of the leaves of the arguments that require gradients inside torch.func.grad and
-// similar transforms. These transforms differentiate in any grad mode. The captured metadata is valid only if grad mode
-// is on, so differentiated breaks the graph otherwise.
+// similar transforms. These transforms differentiate in any grad mode, but the captured metadata is valid only if grad
+// mode is on. If it is off, differentiated breaks the graph.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
@@ -315,7 +315,7 @@ func (v *TransformVariable) differentiated(h *higher, args []variables.VariableT
 	return out, nil
 }
 
-// unbatched implements torch.vmap over the first dimension if f is elementwise. It runs f's operations on the whole
+// unbatched implements torch.vmap over the first dimension of an elementwise f: it runs f's operations on the whole
 // tensors. It returns false for other calls.
 func (v *TransformVariable) unbatched(h *higher, f *function,
 	dims []py.Object) (variables.VariableTracker, bool, error) {
@@ -368,7 +368,7 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	return r, true, err
 }
 
-// take implements torch functions that call the function they are given: torch.func.vjp and jvp, functional_call, and
+// take implements torch functions that take a function and call it: torch.func.vjp and jvp, functional_call, and
 // checkpoint.
 func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
