@@ -136,7 +136,7 @@ func GradMode(enabled bool) Guard {
 	return process(CreateGradMode, "", Args{Flag: enabled})
 }
 
-// FloatRel is a comparison of two floats, with the number that CPython gives it.
+// FloatRel is a comparison of two floats. Its number is the one that CPython uses.
 type FloatRel int
 
 // The comparisons.
@@ -170,11 +170,11 @@ func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {},
 	CreateQuietIndex: {}}
 
-// QuietName holds when dropping the value that v stores under `name` runs none of the user's code. v, the value
-// of src, is an instance, whose own storage is read, or a dict. The guard holds if there is no value, if other
-// references keep the value alive, or if neither the value nor any object that only the value holds has a
-// __del__ or a weak reference with a callback. Other references count only if there are more of them than the
-// entry has QUIET_* guards, since the frame may drop that many.
+// QuietName holds when dropping the value that v stores under `name` runs none of the user's code. v, the value of src,
+// is a dict, or an instance whose own storage is read. The guard holds if there is no value, if other references keep
+// the value alive, or if neither the value nor any object that only the value holds has a __del__ or a weak reference
+// with a callback. Other references count only if there are more of them than the entry has QUIET_* guards, since the
+// frame may drop that many.
 func QuietName(src Source, name string) Guard {
 	return on(src, CreateQuietName, name, Args{Str: name})
 }

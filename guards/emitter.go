@@ -176,7 +176,7 @@ func (e *emitter) values(values []Source, p *printer) error {
 		want := uint32(e.program.NumSlots + 2 + i)
 		e.program.Extra = append(e.program.Extra, want)
 		if property(v) != nil {
-			continue // the function sizes fetches it, after the tensor check
+			continue // e.sizes fetches it after the tensor check
 		}
 		reg, known := e.regs[v.Name()]
 		if !known {
@@ -193,8 +193,8 @@ func (e *emitter) values(values []Source, p *printer) error {
 	return nil
 }
 
-// sizes fetches the sizes and strides among the values into their registers, which the function values has listed in
-// Program.Extra.
+// sizes fetches the sizes and strides among the values. Their registers are in Program.Extra, where e.values has listed
+// them.
 func (e *emitter) sizes(values []Source, p *printer) error {
 	for i, v := range values {
 		s := property(v)

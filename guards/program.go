@@ -146,7 +146,7 @@ type verifier struct {
 	written []bool
 	caches  []bool // whether a node uses the cache already; a cache belongs to one node
 	kept    []bool // the same for kept ints
-	end     int    // index of the first node of those that end the program
+	end     int    // index of the first node after TENSORS; see Program.end
 	part    uint32
 }
 

@@ -12,7 +12,8 @@ const exactInt = 1 << 53
 var sizeRoundings = map[SizeOp]func(float64) float64{SizeFloor: math.Floor, SizeCeil: math.Ceil,
 	SizeTrunc: math.Trunc, SizeRound: math.RoundToEven}
 
-// applyFloat is apply for floats, which are passed and returned as bits. b is not used by operations on one value.
+// applyFloat does the same as apply, for floats, which are passed and returned as their bits. Operations on one value
+// ignore b.
 func (o SizeOp) applyFloat(a, b int64) (int64, bool) {
 	x, y := math.Float64frombits(uint64(a)), math.Float64frombits(uint64(b))
 	switch o {
