@@ -18,8 +18,8 @@ const (
 )
 
 // inParts renders groups of rows as tables that fit the width, with a line between groups. Columns that do not fit go
-// to another table below, which repeats the first two columns. The columns from right on, counted from 1, are aligned
-// to the right.
+// to another table below, which repeats the first two columns. Columns from number `right` on, counted from 1, are
+// aligned to the right.
 func inParts(head []string, groups [][]table.Row, right int) []string {
 	widths := make([]int, len(head))
 	for i, name := range head {

@@ -228,8 +228,8 @@ func (f *benchFlags) outputs() []output {
 	return found
 }
 
-// write writes all outputs, and the table unless stdout is used by an output. A file that cannot be written does not
-// keep the others from being written.
+// write writes all outputs, and the table unless stdout is used by an output. If one file cannot be written, the others
+// are written nevertheless.
 func (f *benchFlags) write(app *App, result *bench.Result) error {
 	var failed []string
 	table := true

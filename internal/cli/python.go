@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Python is an interpreter in which godynamo is installed. To find the fields, it is not run.
+// Python is an interpreter in which godynamo is installed. Its fields are found without running the interpreter.
 type Python struct {
 	Path string // absolute path of the executable
 }
