@@ -91,7 +91,7 @@ func wrapTupleSubclass(tx Translator, obj py.Object, src guards.Source,
 	for i, it := range items {
 		vs[i] = tx.Build(it, guards.NewIndexSource(src, i))
 	}
-	if !named { // the class of a torch.Size does not determine its length
+	if !named { // for a torch.Size, the class does not determine the length
 		ofType = append(ofType, guards.ListLength(src, tx.Output().Const(obj.Type()), len(items)))
 	}
 	t := NewTupleOf(vs, obj.Type(), src)
@@ -285,7 +285,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 		return nil, nil, err
 	}
 	same, ok := py.Answered(s.Call(tx.World().setIs, frozen))
-	if !ok { // a deleted name: then the enum member has no hash
+	if !ok { // an enum member whose name was deleted has no hash
 		return nil, nil, unsupported(exc.UntrackedObject, "a set of members that cannot be compared")
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))

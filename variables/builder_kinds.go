@@ -34,7 +34,7 @@ func (w *wrapping) refused(text string, args ...any) error {
 }
 
 // wrapByKind maps exact builtin types and some of their subclasses to their wrappers. wrapByClass lists the wrappers
-// that are tried, in this order, for objects of all other types.
+// for all other objects, in the order in which they are tried.
 var (
 	wrapByKind  map[py.Kind]wrapper
 	wrapByClass []wrapper

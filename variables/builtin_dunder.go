@@ -84,8 +84,8 @@ func callBuiltin(tx Translator, name string, args ...VariableTracker) (VariableT
 	return builtinOf(tx, name).(*BuiltinVariable).Call(tx, args, nil)
 }
 
-// number calls the special method `method` of an instance, which is written in Python. It refuses a result that is not
-// a number of type `kind`. If the class has no such method, number returns the instance's builtin value (the int of an
+// number calls `method`, a special method of the instance that is written in Python. It refuses a result that is not a
+// number of type `kind`. If the class has no such method, number returns the instance's builtin value (the int of an
 // int subclass), or nil if there is none.
 func (o *ObjectVariable) number(tx Translator, method, kind string) (VariableTracker, error) {
 	m, err := o.lookupSpecial(tx, method)

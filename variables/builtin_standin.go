@@ -12,8 +12,8 @@ type replacement struct {
 	fold bool      // whether CPython may call the C callable itself while translating, if all arguments are known
 }
 
-// polyfillName is the name of an attribute that marks the classes of godynamo._polyfills, and of a global that marks
-// the modules of that package. The attribute's value is the role of the class.
+// polyfillName is the name of two marks. One is an attribute of the classes of godynamo._polyfills; its value is the
+// role of the class. The other is a global of that package's modules.
 const polyfillName = "__godynamo_polyfill__"
 
 // IsPolyfill reports whether globals belong to a module of godynamo._polyfills, whose Python code replaces C code.
@@ -200,7 +200,7 @@ func wrapStandIn(tx Translator, obj py.Object, src guards.Source) (VariableTrack
 type StandInVariable struct {
 	Base
 	real   py.Object         // the C type
-	state  *ObjectVariable   // the instance that replaces it
+	state  *ObjectVariable   // the polyfill instance that represents the object
 	recipe []VariableTracker // a callable and its arguments, set by Settle
 	madeAt int               // the step of the outermost frame at which it was made
 }

@@ -71,8 +71,8 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 			s.frozen = true
 			return s, nil
 		}
-		// frozenset() copies the hash table of a set, but adds the items of a list or tuple one by one. So it is called
-		// with a copy of v itself, if v is known, and its own hash table is the same as in CPython.
+		// frozenset() copies the hash table of a set, but adds the items of a list or tuple one by one. To get the same
+		// hash table as CPython, it is called with a copy of v if v is known.
 		from := s.real
 		if t, ok := knownCopy(tx, v); ok {
 			from = t

@@ -449,7 +449,7 @@ func (u *UnboundMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw)
 	if err != nil {
 		return nil, observed(err)
 	}
-	// the owner's class is named in CPython's error
+	// CPython's error contains the owner's name
 	if t, err := PythonType(tx, self); err != nil || !py.IsSubtype(t, owner) {
 		return nil, unsupported(exc.CallUnsupported, "%s of %s", u.name, Describe(tx, self))
 	}

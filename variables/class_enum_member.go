@@ -81,8 +81,8 @@ func foundMember(tx Translator, o py.Object) error {
 }
 
 // findsMember returns the member of an enum class that has a given value, and guards this look-up. It returns nil if
-// there is no such member. It refuses unhashable values, which Enum.__new__ compares with all members. For a value
-// without a member, it also refuses a class with special methods, since Flag creates a new member.
+// there is no such member. It refuses unhashable values, which Enum.__new__ compares with all members. If no member has
+// the value, it also refuses a class with special methods: Flag, for example, creates a new member.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)

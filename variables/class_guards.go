@@ -13,8 +13,7 @@ import (
 // metaclass and name of a class are guarded where they are read. If a guard program has a memo, it compares one version
 // tag per class instead of all these guards.
 
-// classLookup identifies a read from a class: of a name that was looked up, or of a property such as "bases", "type" or
-// "name".
+// classLookup identifies something that was read from a class: a name, or a property such as "bases", "type" or "name".
 type classLookup struct {
 	class py.Object
 	name  string

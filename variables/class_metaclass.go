@@ -133,7 +133,7 @@ func plainMember(tx Translator, o py.Object, names ...string) bool {
 	return plainMemberClass(tx, o.Type(), names...)
 }
 
-// plainMemberClass is plainMember for all members of an enum class.
+// plainMemberClass does the same as plainMember for all members of an enum class.
 func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 	if len(names) == 0 {
 		names = heldSpecials
@@ -208,7 +208,7 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 		return unsupported(exc.OperatorUnsupported, "text of class %s: its metaclass overrides this",
 			py.TypeName(class))
 	}
-	// EnumType checks the bases for the text <flag 'Color'>
+	// the text <flag 'Color'> depends on the bases
 	if w.IsEnumClass(tx.Scope(), class) {
 		typeName(tx, class)
 		w.RestsOnBases(tx, class)
@@ -237,8 +237,8 @@ func opaqueClass(tx Translator, class py.Object) bool {
 	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
-// instanceChecks returns the classes with which isinstance and issubclass compare if their second argument is cls. It
-// guards the metaclasses of these classes. If user code decides the result, ok is false.
+// instanceChecks returns the classes that isinstance and issubclass check for the second argument cls. It guards the
+// metaclasses of these classes. If user code decides the result, ok is false.
 func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool) {
 	w, s := tx.World(), tx.Scope()
 	asked, ok := py.Answered(s.Call(w.checkedClasses, cls))

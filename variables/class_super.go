@@ -105,7 +105,7 @@ type superOrigin struct {
 	self    VariableTracker
 	class   py.Object
 	behind  py.Object
-	ofClass bool // whether self is itself `class`, not an instance of it
+	ofClass bool // whether self is the class itself, not an instance
 }
 
 func (s *SuperVariable) origin(tx Translator) (*superOrigin, error) {

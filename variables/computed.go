@@ -24,16 +24,17 @@ type ComputedVariable struct {
 	Type py.Object
 	// limit bounds the absolute value of an int. It is 0 if no bound is known.
 	limit int64
-	// cond is the condition on sizes that a bool computes, or nil.
+	// cond is the condition on sizes whose truth is the value of a bool, or nil.
 	cond *sym.Cond
 	// size is the value of a float as an expression over sizes, or nil.
 	size *sym.Float
-	// decided is the comparison that a bool computes, if a guard can check its outcome.
+	// decided is the comparison whose result is the value of a bool, if a guard can check the outcome.
 	decided *floatCondition
 	// passed has the places of the floats passed to the frame from which the value is computed. It is nil if the value
 	// also depends on anything but ints passed to the frame and constants.
 	passed []string
-	// value is the value in the translated call of a float passed to the frame. It must not affect the translation.
+	// value is the value that a float passed to the frame has in the translated call. It must not affect the
+	// translation.
 	value py.Object
 	// Node computes the value, a float, in a compiler's graph. Such a value has no event.
 	Node *fxgraph.Node
@@ -50,7 +51,7 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
 
-// Truth implements Truther. It breaks the graph, since the value is computed at run time, unless a guard can check the
+// Truth implements Truther. The value is computed at run time, so Truth breaks the graph unless a guard can check the
 // outcome.
 func (v *ComputedVariable) Truth(tx Translator) (bool, error) {
 	if holds, ok := v.decide(tx); ok {
@@ -82,8 +83,8 @@ func NewPassed(obj py.Object, src guards.Source) *ComputedVariable {
 	return &ComputedVariable{Base: Base{Src: src}, Type: obj.Type(), passed: []string{src.Name()}, value: obj}
 }
 
-// Passed returns the value in the translated call of a float passed to the frame, or the null object for other values.
-// The value must not affect the translation, except by conditions that are guarded.
+// Passed returns the value that a float passed to the frame has in the translated call, or the null object for other
+// values. The value must not affect the translation, except by conditions that are guarded.
 func (v *ComputedVariable) Passed() py.Object { return v.value }
 
 // IsPassed reports whether v is computed from constants and from floats and ints passed to the frame, and from nothing
@@ -183,7 +184,7 @@ func numberLetter(tx Translator, v VariableTracker) (byte, bool) {
 }
 
 // computedOperator computes an arithmetic operator with a computed operand. It returns false if no operand is computed.
-// It breaks the graph for operations that can raise, if their exception would precede earlier effects of the program.
+// It breaks the graph at an operation that may raise before earlier effects of the program have run.
 func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	if !isComputed(a) && !isComputed(b) {
 		return nil, false, nil

@@ -19,7 +19,7 @@ type floatCondition struct {
 	bound py.Object
 }
 
-// maxFloatConditions bounds the conditions on one float. Beyond them, a branch on the float makes it a constant.
+// maxFloatConditions bounds the conditions on one float. If there are more, a branch on the float makes it a constant.
 const maxFloatConditions = 32
 
 var floatRels = map[opcode.CompareOp]guards.FloatRel{opcode.CMP_LT: guards.FloatLT, opcode.CMP_LE: guards.FloatLE,

@@ -5,10 +5,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// floatFunctions maps functions of numbers that return a float to their number of arguments.
+// floatFunctions maps each function of numbers that returns a float to its number of arguments.
 var floatFunctions = map[string]int{}
 
-// neverRaise has those of floatFunctions that raise for no float.
+// neverRaise has the functions of floatFunctions that never raise for floats.
 var neverRaise = map[string]bool{}
 
 func init() {

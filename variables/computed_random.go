@@ -179,8 +179,8 @@ func (d *draw) several(example py.Object, operands []VariableTracker, known []py
 	return d.items(list, n, class, limit)
 }
 
-// largest returns the largest absolute value of an int result that these arguments allow, or 0 if it exceeds exactInt.
-// limit is the limit of the example result.
+// largest returns the largest absolute value that an int result can have for these arguments, or 0 if it exceeds
+// exactInt. `limit` is the bound for the example result.
 func (d *draw) largest(limit int64, known []py.Object) int64 {
 	for _, k := range known {
 		i, ok := py.AsInt(k)

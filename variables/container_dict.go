@@ -270,7 +270,7 @@ func (d *DictVariable) GetItem(tx Translator, key VariableTracker) (VariableTrac
 
 // keyError returns KeyError(key).
 func keyError(tx Translator, key VariableTracker) error {
-	// The text is repr(key), as in str() of the error.
+	// The text is repr(key), like that of str() of a KeyError.
 	o := &exc.Observed{TypeName: "KeyError", Text: Describe(tx, key)}
 	v, err := newException(tx, tx.World().Builtin("KeyError"), []VariableTracker{key}, nil)
 	if err == nil {

@@ -159,8 +159,8 @@ func (t *TupleVariable) Reconstruct(e Emitter) error {
 		e.BuildTuple(len(t.items))
 		return nil
 	}
-	// A namedtuple is made by tuple.__new__(class, items), as the class's own __new__ does, since that method may be
-	// the frame being translated. tuple.__new__ refuses torch.Size, whose own __new__ is written in C.
+	// A namedtuple is made by tuple.__new__(class, items). The class's own __new__ does the same, but cannot be called:
+	// it may be the frame being translated. tuple.__new__ refuses torch.Size, whose own __new__ is written in C.
 	maker := tupleType
 	if isSize(t.class) {
 		maker = t.class

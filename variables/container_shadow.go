@@ -297,7 +297,7 @@ func shadowOperator(tx Translator, op, n opcode.BinaryOp, inplace bool, a,
 		name := n.InplaceMethod()
 		if _, ok := tx.Scope().TypeLookup(x.real.Type(), name); ok {
 			r, err := x.CallMethod(tx, name, []VariableTracker{b}, nil)
-			// The error of the method has another text than the operator's.
+			// The method's error and the operator's error have different texts.
 			if o, failed := err.(*exc.Observed); failed && o.TypeName == "TypeError" {
 				return nil, true, unsupported(exc.OperatorUnsupported, "%s %s= %s", Describe(tx, a), n.Function(),
 					Describe(tx, b))

@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// A program may only append to a list or deque that existed before the frame ran, such as a log that grows with each
-// call. Its length must not cause recompiles, so only its type is guarded. Such an object is called unseen, because the
-// program has not read its contents. The items that the program adds are recorded. If the program reads the object
-// later, its tracker has the contents at the frame's start, followed by the recorded items.
+// Some programs append to a list or deque that existed before the frame ran, and do not read it: a log, for example,
+// which grows with each call. Its length must not cause recompiles, so only its type is guarded. Such an object is
+// called unseen. The items that the program adds are recorded. If the program reads the object later, its tracker has
+// the contents at the frame's start, followed by the recorded items.
 
 // unseen records the items that the program adds to an unseen object.
 type unseen struct {
@@ -89,8 +89,9 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added while the object stays unseen. To a list they always can. A full deque
-// drops items: these must be items that it had at the frame's start and whose deallocation runs no code.
+// makesRoom reports whether n items can be added while the object stays unseen. A list always has room. A full deque
+// drops an item for each new one: it must be an item that the deque had at the frame's start, and its deallocation must
+// run no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil

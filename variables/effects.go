@@ -96,8 +96,8 @@ func itemEffect(tx Translator, v, key, value VariableTracker) error {
 }
 
 // lettingGo is called when the program drops the value `old`. It refuses a value whose deallocation may run code
-// (World.Replaceable). For a value that existed before the frame ran, it may add a guard: in a later call, too,
-// dropping the value read from the same source must run no code.
+// (World.Replaceable). For a value that existed before the frame ran, it may add a guard that dropping the value at the
+// same source runs no code in a later call.
 func lettingGo(tx Translator, old VariableTracker) error {
 	switch v := old.(type) {
 	case *LazyVariable:

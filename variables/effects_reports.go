@@ -57,7 +57,7 @@ func askEffects(tx Translator, name string, args ...py.Object) (py.Object, error
 	return tx.Scope().Call(fn, args...)
 }
 
-// queued returns an error if an effect that prints cannot wait for its turn in program order.
+// queued returns an error if an effect that prints cannot be queued and replayed in program order.
 func queued(tx Translator, what string, values []VariableTracker) error {
 	if !tx.World().QueueEffects || tx.InsideTry() { // a replacement of sys.stdout may raise
 		return unsupported(exc.CallUnsupported, "%s", what)

@@ -16,7 +16,7 @@ func isGroup(tx Translator, class py.Object) bool {
 	return class == tx.World().Builtin("ExceptionGroup") || class == tx.World().Builtin("BaseExceptionGroup")
 }
 
-// newGroup implements BaseExceptionGroup.__new__. A group whose members are all Exceptions is made an ExceptionGroup.
+// newGroup implements BaseExceptionGroup.__new__. The result is an ExceptionGroup if all members are Exceptions.
 func newGroup(tx Translator, class py.Object, args []VariableTracker) (*ObjectVariable, error) {
 	if len(args) != 2 {
 		return nil, unsupported(exc.CallUnsupported, "%s with %d arguments", py.TypeName(class), len(args))

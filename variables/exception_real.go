@@ -16,7 +16,8 @@ func realException(tx Translator, v VariableTracker) (*ObjectVariable, bool) {
 	return o, ok && o.exc == nil && !o.Obj.IsNull() && o.Src != nil && py.IsSubtype(o.Class, tx.World().BaseException)
 }
 
-// exceptionParts returns (class, object, traceback) of an exception, as sys.exc_info() does and __exit__ receives.
+// exceptionParts returns (class, object, traceback) of an exception, which sys.exc_info() returns and __exit__
+// receives.
 func exceptionParts(tx Translator, o *ObjectVariable) ([]VariableTracker, error) {
 	if _, ok := realException(tx, o); !ok {
 		return []VariableTracker{NewClass(o.Class, nil), o, NewTraceback(o)}, nil

@@ -181,8 +181,8 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
-// reconstructForeign emits code that makes a function which an inlined function of another module makes. The code does
-// not use MAKE_FUNCTION: it would set the new function's globals to those of the frame.
+// reconstructForeign emits code that makes a function defined in an inlined function of another module. It does not use
+// MAKE_FUNCTION, which would set the new function's globals to those of the frame.
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)

@@ -120,7 +120,7 @@ func (s *SequenceIterator) Settle(tx Translator) error {
 			return unsupported(exc.Reconstruct, "iterator over a %s that was changed", what)
 		}
 	}
-	if s.done { // CPython's exhausted iterator has released its sequence
+	if s.done { // as in CPython, an exhausted iterator has released its sequence
 		var err error
 		s.empty, err = emptyLike(tx, s.owner)
 		if err == nil {
@@ -449,7 +449,7 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		if err != nil {
 			return nil, err
 		}
-		if _, ok := v.(*TensorVariable); ok { // x.unbind(0) runs once; the iterator is one over its tuple
+		if _, ok := v.(*TensorVariable); ok { // x.unbind(0) runs once, and its tuple is iterated
 			t := NewTuple(items, nil)
 			return NewSequenceIterator(t, t, 0), nil
 		}

@@ -246,7 +246,7 @@ func (o *ObjectVariable) instanceAttr(tx Translator, name string, d py.Object, i
 		return nil, nil
 	}
 	// A data descriptor that is added to the class later would take precedence. All instances of a class share this
-	// guard. For all of them together, a guard program compares the class's version once.
+	// guard: a guard program compares the class's version once for all of them.
 	class := classSource(tx, o.Class)
 	if o.IsModule(tx) && !tx.World().GuardNNModules {
 		// the user disabled guards inside modules
@@ -691,7 +691,7 @@ func (o *ObjectVariable) emptying(tx Translator, name string, d py.Object) error
 	return tx.World().Replaceable(tx.Scope(), old)
 }
 
-// ReconstructEmpty emits the bare instance. The caller stores the attributes.
+// ReconstructEmpty emits code that makes the bare instance. The caller stores the attributes.
 func (o *ObjectVariable) ReconstructEmpty(e Emitter) error {
 	if o.exc != nil {
 		return o.reconstructException(e)

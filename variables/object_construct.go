@@ -303,8 +303,8 @@ func notAbstract(tx Translator, class py.Object) error {
 }
 
 // objectTakesNone returns the TypeError of object.__new__ or object.__init__ for extra arguments (object_new and
-// object_init of CPython 3.11, Objects/typeobject.c). It returns nil if the class overrides the other of these two
-// methods and not `method`: then the other method takes the arguments.
+// object_init of CPython 3.11, Objects/typeobject.c). If the class overrides only the other one of the two methods,
+// that method takes the arguments, and the result is nil.
 func objectTakesNone(tx Translator, class py.Object, method string) error {
 	what, own, other, text := "the type to instantiate", py.ObjectNew, py.ObjectInit,
 		typeName(tx, class)+"() takes no arguments"
@@ -371,7 +371,7 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 }
 
-// builtinBase returns the builtin type that the class extends. It returns the zero Object if trackers model no such
+// builtinBase returns the builtin type that the class extends. It returns the zero Object if no tracker models such a
 // type.
 func builtinBase(tx Translator, class py.Object) py.Object {
 	w := tx.World()
@@ -560,8 +560,8 @@ func (o *ObjectVariable) specialOfHeld(tx Translator, name string, args []Variab
 	return nil, false, nil
 }
 
-// methodOfHeld handles methods that a subclass of a builtin type changes, even without overriding them. It returns
-// false for other methods.
+// methodOfHeld handles methods of a builtin type that behave differently for instances of subclasses. It returns false
+// for other methods.
 func (o *ObjectVariable) methodOfHeld(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	switch v := o.value.(type) {

@@ -220,8 +220,8 @@ func kwDict(s *py.Scope, kwargs []Kw, values []py.Object) (py.Object, error) {
 	return s.Dict(pairs...)
 }
 
-// onlyStored maps a builtin to the number of leading arguments that it reads. It only stores its other arguments or
-// passes them on.
+// onlyStored maps a builtin to the number of leading arguments that it reads. The builtin stores its other arguments or
+// passes them on, without reading them.
 var onlyStored = map[string]int{"setattr": 2, "getattr": 2, "next": 1, "slice": 0}
 
 // looksAtOpaque reports whether the builtin reads an opaque argument. Its call then becomes a Python operation.

@@ -137,7 +137,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 		if o.value != nil {
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
-		// a class statement's C slots for deletion include the sequence slot, which takes an index
+		// Classes made by a class statement also fill the sequence slot for deletion, which takes an int key.
 		if value == nil && py.Is(o.Class, py.HeapType) {
 			k, known := AsConstant(tx, key)
 			if !known {
@@ -315,8 +315,8 @@ func (o *ObjectVariable) storeEffect(tx Translator, name string, value VariableT
 	return o.storeEffectAs(tx, name, value, true)
 }
 
-// storeEffectAs does the same as storeEffect, with a choice for modules: nn.Module.__setattr__, which registers
-// buffers, if `module` is true, else object.__setattr__.
+// storeEffectAs does the same as storeEffect, but for modules the caller chooses the method. If `module` is true, it is
+// nn.Module.__setattr__, which registers buffers, else object.__setattr__.
 func (o *ObjectVariable) storeEffectAs(tx Translator, name string, value VariableTracker, module bool) error {
 	hook := "__setattr__"
 	if value == nil {

@@ -68,7 +68,8 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	return nil, operandError(tx, n, inplace, a, b)
 }
 
-// tuplesOperator runs an operator on a tuple and a builtin value. The result has the operands' items themselves.
+// tuplesOperator runs an operator on a tuple and a builtin value. The result contains the same item objects as the
+// operands.
 func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	b VariableTracker) (VariableTracker, bool, error) {
 	_, ta := a.(*TupleVariable)
@@ -87,7 +88,7 @@ func tuplesOperator(tx Translator, n opcode.BinaryOp, inplace bool, a,
 	return containerOperator(tx, n, inplace, a, b, a)
 }
 
-// constantOperator computes an operator on two constants in CPython.
+// constantOperator lets CPython compute an operator on two constants.
 func constantOperator(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTracker, bool, error) {
 	ownText, err := memberOperand(tx, op.Plain(), a, b)
 	if err != nil {
@@ -521,7 +522,7 @@ func overloads(tx Translator, b, a VariableTracker, name string) bool {
 }
 
 // besideTensor runs an operator between a tensor and an instance by the instance's special methods. If the tensor is on
-// the left, its operator runs first. It rejects all objects but numbers and tensors.
+// the left, its own operator runs first and rejects all objects but numbers and tensors.
 func besideTensor(tx Translator, a, b VariableTracker, left, right string) (VariableTracker, bool, error) {
 	o, name := a, left
 	if IsTensor(a) {

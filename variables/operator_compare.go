@@ -527,7 +527,7 @@ func constantContains(tx Translator, c, v VariableTracker) (found, decided bool,
 	return false, false, nil
 }
 
-// knownContains looks up a constant in a constant in CPython.
+// knownContains lets CPython look up one constant in another.
 func knownContains(tx Translator, c, v py.Object) (bool, error) {
 	if err := tx.World().computable(tx, []py.Object{c, v}, "__contains__", "__iter__", "__getitem__", "__eq__",
 		"__hash__"); err != nil {

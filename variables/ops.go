@@ -137,7 +137,7 @@ var readsState = map[string]bool{
 	"__getattribute__": true, "__dir__": true, "__getstate__": true, "__reduce__": true, "__reduce_ex__": true,
 }
 
-// callConstantMethod calls a method of an immutable value with known arguments in CPython.
+// callConstantMethod lets CPython call a method of an immutable value with known arguments.
 func callConstantMethod(tx Translator, obj VariableTracker, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	o, ok := AsConstant(tx, obj)
@@ -568,7 +568,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	start, _ := py.AsInt(b[0])
 	stop, _ := py.AsInt(b[1])
 	step, ok := py.AsInt(b[2])
-	// beyond the end, one such step ends the loop; i + step could overflow
+	// a step this far ends the loop at once, and i + step could overflow
 	if far := int64(len(items)) + 1; !ok || step > far || step < -far {
 		backwards, err := s.Compare(opcode.CMP_LT, b[2], s.Int(0))
 		if err != nil {

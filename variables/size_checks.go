@@ -62,8 +62,8 @@ func (v *undecidedVariable) Truth(tx Translator) (bool, error) {
 	return false, DataDependent(tx.World().Env().CondText(v.cond))
 }
 
-// comparedAtRunTime compares two ints, at least one of them known only at run time, if the error err is that the
-// condition c is undecided. The result is a bool computed at run time.
+// comparedAtRunTime compares two ints if err reports that the condition c is undecided. At least one of the ints is
+// known only at run time. The result is a bool computed at run time.
 func comparedAtRunTime(tx Translator, c sym.Cond, err error, operands []VariableTracker,
 	emit func(e Emitter)) (VariableTracker, error) {
 	u, ok := err.(*exc.Unsupported)

@@ -234,7 +234,7 @@ func sizeOf(tx Translator, v VariableTracker) (s sym.Size, ok bool) {
 	return s, false
 }
 
-// decide does the same as Output.Decide, for a caller that needs the answer.
+// decide is short for Output.Decide.
 func decide(tx Translator, c sym.Cond) (bool, error) { return tx.Output().Decide(tx, c) }
 
 // computed returns v as a plain value computed at run time, of which only the type and a bound are known.

@@ -117,7 +117,7 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	return t.meta, nil
 }
 
-// exemplified reports whether t is an input that has the metadata of its Example.
+// exemplified reports whether t is an input that still has the metadata of its Example.
 func (t *TensorVariable) exemplified() bool { return !t.Example.IsNull() && !t.Changed }
 
 // change records an in-place operation on the tensor. It drops the metadata, which may no longer hold.

@@ -14,7 +14,7 @@ import (
 // the tensor. Changes counts queries whose answer depends on earlier in-place changes.
 type Asked struct{ Sizes, Meta, Origin, Changes int }
 
-// Since returns the queries made after before was copied.
+// Since returns the counts of the queries made since `before` was copied.
 func (a Asked) Since(before Asked) Asked {
 	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
 }

@@ -347,7 +347,7 @@ func (t *TensorVariable) changedAsLeaf(tx Translator) (bool, error) {
 	if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
 		return false, err
 	}
-	sample := t.Example // in-place changes leave a leaf a leaf
+	sample := t.Example // a leaf stays a leaf after in-place changes
 	if sample.IsNull() {
 		if tx.Output().IsOwn(t) || !tx.Output().TakesApart() {
 			return false, nil

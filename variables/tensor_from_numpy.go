@@ -10,8 +10,8 @@ import (
 
 // arrayTensor returns torch.from_numpy(array) for an array that was passed to the frame. The tensor shares the array's
 // memory. The transformed function makes the tensor before it runs the graph, and passes it to the graph as an input.
-// The array's layout is guarded, but not its contents. No data is read for this, so the position of the call does not
-// matter.
+// The array's layout is guarded, but not its contents. Making the tensor reads no data, so the position of the call
+// does not matter.
 func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTracker, error) {
 	s, w, out := tx.Scope(), tx.World(), tx.Output()
 	l, ok := array.(*LazyVariable)

@@ -12,8 +12,8 @@ import (
 func tensorOperator(tx Translator, name string, inplace bool, operands ...VariableTracker) (VariableTracker, error) {
 	operands = append([]VariableTracker(nil), operands...)
 	for i, v := range operands {
-		// With a numpy scalar on the left, torch runs the operator, not numpy. torch reads a numpy.bool as a float. Its
-		// error for a matrix product with a scalar contains the scalar's type.
+		// With a numpy scalar on the left, torch runs the operator, not numpy. torch reads a numpy.bool as a float. The
+		// text of torch's error for a matrix product with a scalar contains the scalar's type.
 		if c, ok := v.(*ConstantVariable); ok && (tx.World().isNumpyBool(c.Value) || tx.World().isNumpy(c.Value) &&
 			name == "matmul") {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of %s and a tensor", name, Describe(tx, c))

@@ -11,8 +11,8 @@ import (
 // handlers to call, with which arguments and in what order: the translator calls the operation with stand-ins for the
 // arguments and records the calls of handlers (torch_question.go). Then the user's handlers are inlined.
 
-// overriding returns the classes of the values that have a handler which an operation would call now. Each class is
-// listed once, in order of appearance.
+// overriding returns the classes whose handlers an operation on these values would call now. Each class is listed once,
+// in order of appearance.
 func overriding(tx Translator, vs []VariableTracker) ([]py.Object, error) {
 	if tx.World().handlersAside > 0 {
 		return nil, nil

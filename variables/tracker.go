@@ -306,7 +306,7 @@ type Output interface {
 	// The value must follow from a tensor passed to the frame: a guard computes it again. Otherwise Foresee returns
 	// false, and the graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
-	// SameTensor reports whether the results of two nodes are one tensor object, as FakeTensor finds. For example,
+	// SameTensor reports whether the results of two nodes are one tensor object, according to FakeTensor. For example,
 	// x.contiguous() may return x. The metadata of all inputs are guarded.
 	SameTensor(a, b *fxgraph.Node) (bool, error)
 	// InputOf returns the tensor passed to the frame for a placeholder, or nil for other nodes.
@@ -362,8 +362,8 @@ type Output interface {
 	// IsOwn reports whether the piece (the code between two graph breaks) has made t's storage. It returns false if
 	// this is unknown.
 	IsOwn(t *TensorVariable) bool
-	// HidesChange reports whether an in-place change of t must not be in this graph, because autograd would see another
-	// change than in eager mode. Otherwise it records the change.
+	// HidesChange reports whether an in-place change of t must not be in this graph, because autograd would see the
+	// change differently than in eager mode. Otherwise it records the change.
 	HidesChange(tx Translator, t *TensorVariable) (bool, error)
 	// CallModule returns the result of `call`, which runs the code of a module passed to the frame. If an equal module
 	// was called in the same way before, CallModule does not run `call`. It returns the earlier call's result, with

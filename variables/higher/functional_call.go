@@ -209,8 +209,8 @@ func (r *replacing) restore() {
 	}
 }
 
-// withoutTies adds a guard that no parameter or buffer of the module has two names. It refuses a module in which one
-// has two.
+// withoutTies adds a guard that no parameter or buffer of the module has two names. It refuses a module with a
+// parameter or buffer that has two names.
 func withoutTies(tx variables.Translator, o *variables.ObjectVariable, refused error) error {
 	m, err := tx.Scope().Import("godynamo._translator.higher")
 	if err != nil {

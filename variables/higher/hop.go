@@ -190,8 +190,8 @@ func (c *hopCall) nodeArgs() ([]variables.VariableTracker, error) {
 	return node, nil
 }
 
-// nodeArg returns the argument of the graph's operation for a, the i-th argument of the call. A function is replaced by
-// its graph. The argument at form.outside is extended by the tensors that functions read from outside.
+// nodeArg returns the operation's argument for `a`, the i-th argument of the call. A function is replaced by its graph.
+// The argument at form.outside is extended by the tensors that functions read from outside.
 func (c *hopCall) nodeArg(i int, a variables.VariableTracker) (variables.VariableTracker, error) {
 	switch {
 	case slices.Contains(c.form.functions, i):
@@ -249,8 +249,8 @@ func oneElement(tx variables.Translator, shape []sym.Size) bool {
 	return err == nil && !slices.ContainsFunc(sizes, func(n int) bool { return n != 1 })
 }
 
-// given returns the arguments with which the functions are called. At the indices first to end-1 are tensors; each call
-// gets a slice of them.
+// given returns the arguments with which the functions are called. The arguments at the indices first to end-1 are
+// tensors; each call gets a slice of them.
 func (form hopForm) given(h *higher,
 	args []variables.VariableTracker) (given []variables.VariableTracker, first, end int, err error) {
 	for _, i := range form.whole {
