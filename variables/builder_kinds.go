@@ -267,8 +267,8 @@ func wrapBuiltinSubclass(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return v, gs, err
 }
 
-// wrapPlainObject wraps an exception, an instance of a class written in Python, or an instance of a C class with the
-// same layout.
+// wrapPlainObject wraps an exception, an instance of a class written in Python, or an instance of a C class that has
+// only a dict or slots.
 func wrapPlainObject(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	t := w.obj.Type()
 	switch w.obj.Kind() {

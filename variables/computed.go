@@ -42,7 +42,7 @@ type ComputedVariable struct {
 	input *TensorVariable
 }
 
-// exactInt bounds the absolute values of the ints that are all exactly representable as floats.
+// All ints whose absolute value is at most exactInt are exactly representable as floats.
 const exactInt = 1 << 53
 
 // Kind implements VariableTracker.

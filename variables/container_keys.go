@@ -11,7 +11,7 @@ import (
 // as its stand-in for the whole translation. The stand-in of a tuple is the tuple of its items' stand-ins. So CPython
 // itself determines which keys are equal, the iteration order, and the errors of unhashable values.
 type keyring struct {
-	members map[py.Object]VariableTracker // maps stand-ins to their members, except constants
+	members map[py.Object]VariableTracker // maps stand-ins to their members; constants are left out
 	users   []userKey
 }
 

@@ -161,8 +161,8 @@ func (r *ReverseIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	return items[r.index+1], true, nil
 }
 
-// madeBy breaks the graph for an iterator or view over the contents of an instance whose class overrides one of these
-// methods. CPython makes the iterator or view with them.
+// madeBy breaks the graph for an iterator or view over the contents of an instance, if the instance's class overrides
+// one of the methods `names`. CPython makes the iterator or view with these methods.
 func madeBy(tx Translator, owner VariableTracker, names ...string) error {
 	if v, ok := owner.(*DictViewVariable); ok {
 		owner, names = v.dict, []string{v.what, "__getattribute__"}

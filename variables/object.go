@@ -475,7 +475,7 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 	}
 	if o.value != nil {
 		if own, _ := tx.Scope().TypeLookup(builtinBase(tx, o.Class), name); own == d {
-			return nil, nil // for the builtin type's method, the caller uses the contents
+			return nil, nil // for a method of the builtin type, the caller uses the instance's contents
 		}
 		if k := d.Kind(); k == py.WrapperDescr || k == py.MethodDescr { // for example, __hash__ = object.__hash__
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a %s, another type's", name, py.TypeName(o.Class))

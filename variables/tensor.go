@@ -24,7 +24,9 @@ type TensorVariable struct {
 	Changed bool                       // changed in place: Example no longer has the tensor's metadata
 	attrs   map[string]VariableTracker // Python attributes that the program has stored
 	known   map[string]VariableTracker // Python attributes that the program has read
-	made    *TensorVariable            // argument of _translator/torch_function.as_subclass, which may return it
+	// made is set if as_subclass (_translator/torch_function) made this tensor: it is the argument, which as_subclass
+	// may return itself.
+	made *TensorVariable
 }
 
 // TensorMeta is a tensor's metadata: everything that a program may read of it except its data. Sizes and strides are

@@ -203,7 +203,7 @@ func KwNames(kwargs []Kw) []string {
 	return out
 }
 
-// ofDtype maps methods to the attribute of the dtype whose value they return.
+// ofDtype maps a method to the attribute of the tensor's dtype that the method returns.
 var ofDtype = map[string]string{
 	"is_floating_point": "is_floating_point", "is_complex": "is_complex", "is_signed": "is_signed",
 	"element_size": "itemsize",

@@ -45,8 +45,8 @@ type Base struct {
 	mutated bool
 	// outside represents the value in a graph with Python calls, after one of these calls may have changed the value.
 	outside *OpaqueVariable
-	// through is set if the tracker is the contents of an instance whose class extends a builtin type. It is that
-	// builtin type; effects call its methods.
+	// through is the builtin type that an instance's class extends, if the tracker is that instance's contents. Effects
+	// call the methods of this type.
 	through py.Object
 	holder  *ObjectVariable // the instance that has this tracker as its contents
 	above   int             // number of modules in the value whose capture is in progress; see Above
@@ -426,8 +426,8 @@ type Translator interface {
 	Place(depth int) (Place, bool)
 	// InUse reports whether a running frame holds the object in a variable or on its stack.
 	InUse(obj py.Object) bool
-	// InsideTry reports whether an active frame has a handler for an exception raised here, or is handling an
-	// exception. That exception would become the new one's context.
+	// InsideTry reports whether an exception raised here would be visible to an active frame: the frame has a handler
+	// for it, or is handling an exception that would become its context.
 	InsideTry() bool
 	// BeginRegion begins an error_on_graph_break region. up is 0 for the current frame, 1 for its caller, and so on.
 	// If errors is true, a graph break in the region is an error.

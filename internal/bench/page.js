@@ -1,4 +1,5 @@
-// charts: [{colors: [number of --c0..--c7], unit: of the values, option: what ECharts draws}], one for each #chartN.
+// charts: [{colors: [number of --c0..--c7], unit: the unit of the values, option: the chart in ECharts'
+// form}], one for each #chartN.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const steps = [["ns", 1], ["µs", 1e3], ["ms", 1e6], ["s", 1e9]];
 // Formats a value with three significant digits, in a suitable unit.

@@ -145,7 +145,7 @@ function showCompiles() {
   refresh();
   drawDetail(detail);
 }
-// Number of rows that are drawn at first; the other nodes are drawn when they are opened.
+// Nodes are opened until about this many rows are drawn. Other nodes are drawn when the user opens them.
 const FIRST_ROWS = 300;
 function drawTree(into, root) {
   let rows = 0;
@@ -169,7 +169,7 @@ function drawTree(into, root) {
       };
       const lines = path.map((n, i) => nodeLine(n, i === path.length - 1 ? mark : h("span.fold-mark"), i === path.length - 1 && n.count));
       for (const line of lines) { line.classList.add("fold"); line.addEventListener("click", () => open(kids.hidden)); }
-      if (lines.length > 5) { // a path through a framework: its ends are enough
+      if (lines.length > 5) { // such a path leads through a framework, so only its ends are shown
         const between = lines.splice(1, lines.length - 3);
         const rest = h("div.line.fold", { onclick: () => rest.replaceWith(...between) }, h("span.fold-mark"), h("span.src", null, "… " + between.length + " frames"));
         lines.splice(1, 0, rest);
@@ -271,7 +271,7 @@ function failureTable(failures) {
       h("td.value.was", null, f.was ?? ""), h("td.value.found", null, f.found ?? (f.guard ? f.text.slice(f.guard.length + 2) : "")),
       h("td.asked", null, f.file ? [place(f.file, f.line), " ", h("code", null, f.source)] : "")))));
 }
-// A guard's executable text is long and meant for debugging: it is shown on request.
+// A guard's executable text is long and meant for debugging, so it is shown on request.
 const folded = (title, text) => h("details", null, h("summary.soft", null, title), h("div.mono.wrapped", null, text));
 function breakBox(b) {
   const stack = b.stack || [], top = stack[0];
@@ -294,7 +294,8 @@ function source(first, lines, marked) {
     h("div" + (first + i === marked ? ".marked" : ""), null, h("span.no", null, String(first + i)), text)));
 }
 const block = text => h("div.code-block", null, text.replace(/\n$/, "").split("\n").map(line => h("div", null, line || " ")));
-// The graph as fx prints it, with the sizes, dtype and device after each value if known, and what symbols represent.
+// The graph as fx prints it. Each value is followed by its sizes, dtype and device, if known. The last lines say what
+// the symbols represent.
 function graphBlock(text, sizes, symbols) {
   const lines = text.replace(/\n$/, "").split("\n"), names = lines.map(l => /^\s*%?(\w+)\b/.exec(l)?.[1]);
   return h("div.code-block.graph", null, lines.map((line, i) =>
@@ -340,7 +341,8 @@ function fitting(text, width) {
   while (n > 0 && pen.measureText(text.slice(0, n) + "…").width > width) n--;
   return n > 1 ? text.slice(0, n) + "…" : "";
 }
-// rows: [parent, function index or null, own time, count, name, file, line]; the outermost on top; width is time.
+// rows: [parent, function index or null, own time, count, name, file, line]. The outermost function is on top; its
+// width is its time.
 function flame(rows) {
   const n = rows.length, total = rows.map(r => r[2]), depth = new Array(n).fill(0), at = new Array(n).fill(0), kids = rows.map(() => []);
   const roots = [];
@@ -477,7 +479,8 @@ function fromAddress() {
   show();
 }
 addEventListener("hashchange", fromAddress);
-if (!location.hash && compiles.length) { // start with the first translation that has a break, else with the first
+// Starts with the first translation that has a break, else with the first translation.
+if (!location.hash && compiles.length) {
   const first = compiles.findIndex(c => c.nbreaks > 0);
   state.compile = Math.max(first, 0);
 }
