@@ -80,9 +80,9 @@ func foundMember(tx Translator, o py.Object) error {
 	return nil
 }
 
-// findsMember returns the member of an enum class that has a given value, and guards this look-up. It returns nil if
-// there is no such member. It refuses unhashable values, which Enum.__new__ compares with all members. If no member has
-// the value, it also refuses a class with special methods: Flag, for example, creates a new member.
+// findsMember returns the member of an enum class that has a given value, or nil if there is none, and guards this
+// look-up. It refuses unhashable values, which Enum.__new__ compares with all members. If there is no member, it
+// refuses classes with special methods: such a class may create one, as Flag does.
 func findsMember(tx Translator, class py.Object, v VariableTracker) (VariableTracker, error) {
 	w, s := tx.World(), tx.Scope()
 	v, err := Realize(tx, v)

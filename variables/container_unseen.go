@@ -89,9 +89,9 @@ func addUnseen(tx Translator, v VariableTracker, name string, args []VariableTra
 	return true, methodEffect(tx, l, name, given)
 }
 
-// makesRoom reports whether n items can be added while the object stays unseen. A list always has room. A full deque
-// drops an item for each new one: it must be an item that the deque had at the frame's start, and its deallocation must
-// run no code.
+// makesRoom reports whether n items can be added while the object stays unseen. A list, or a deque without a maxlen,
+// always has room. A full deque drops an item for each new one. That item must be one that the deque had at the frame's
+// start, and its deallocation must run no code.
 func (w *World) makesRoom(tx Translator, l *LazyVariable, n int) (bool, error) {
 	if l.obj.Kind() == py.List {
 		return true, nil

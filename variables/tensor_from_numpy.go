@@ -43,8 +43,8 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 	return out.ComputedInput(slot, example), nil
 }
 
-// arrayKey returns the key of a tensor's item with tensors in place of arrays that were passed to the frame. torch does
-// the same: it copies each array to a tensor.
+// arrayKey returns the key of a tensor's item. It replaces arrays that were passed to the frame by tensors, as torch
+// does, which copies each array in a key to a tensor.
 func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	t, ok := obj.(*TensorVariable)
 	if !ok || !t.Class.IsNull() && t.Class != tx.World().ParameterType {

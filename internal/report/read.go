@@ -40,7 +40,8 @@ func (p Problem) String() string { return p.File + ": " + p.Text }
 var ErrNothing = errors.New("no trace")
 
 // Read reads the traces in the directory path, or the one file path. It returns an error if path is missing or
-// unreadable, or if there is no trace (ErrNothing). Problems with single files are listed in the trace.
+// unreadable, or if there is no trace (ErrNothing). Problems with single files are no error; they are listed in the
+// trace.
 func Read(path string) (*Trace, error) {
 	info, err := os.Stat(path)
 	if err != nil {
