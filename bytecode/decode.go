@@ -100,8 +100,7 @@ func (d *decoder) run() error {
 	return nil
 }
 
-// count returns the maximum number of instructions. If the list has this capacity, no instruction moves while the
-// list grows.
+// count returns an upper bound for the number of instructions. A list with this capacity is never moved while it grows.
 func (d *decoder) count() int {
 	n := 0
 	for unit := 0; unit < len(d.starts); {
@@ -114,8 +113,8 @@ func (d *decoder) count() int {
 	return n
 }
 
-// instructions fills block and starts. The index field of a jump holds the code unit of its target, until the method
-// jumps runs.
+// instructions fills block and starts. For a jump it stores the code unit of the target in the index field; the method
+// jumps then sets Target.
 func (d *decoder) instructions() error {
 	// start is the code unit where the current instruction began, which may be its first EXTENDED_ARG or its PRECALL.
 	start := -1

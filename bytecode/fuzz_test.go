@@ -72,7 +72,7 @@ func requireSameCode(t testing.TB, want, got *Code) {
 	}
 }
 
-// normalPosition returns the position that a line table yields for p after p was written into it.
+// normalPosition returns p as it is read back from a line table.
 func normalPosition(p Position) Position {
 	entries, _ := DecodeLineTable(EncodeLineTable([]LineEntry{{1, p}}, 0), 0)
 	return entries[0].Pos

@@ -31,10 +31,10 @@ type Version struct{ Major, Minor int }
 // String returns the version as "3.11".
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
-// ErrVersion is the error that every error about a Python version without an opcode table wraps.
+// ErrVersion is wrapped by every error about a Python version that has no opcode table.
 var ErrVersion = errors.New("unsupported Python version")
 
-// ErrMalformed is the error that every error about an invalid code object or instruction list wraps.
+// ErrMalformed is wrapped by every error about an invalid code object or instruction list.
 var ErrMalformed = errors.New("malformed code")
 
 // malformed returns an error that wraps ErrMalformed.
@@ -61,12 +61,13 @@ var NoPosition = Position{-1, -1, -1, -1}
 // Known reports whether the position has at least a line.
 func (p Position) Known() bool { return p.Line >= 0 && p != Position{} }
 
-// LinePosition returns the position of an instruction of which only the line is known.
+// LinePosition returns a position with a line and no columns.
 func LinePosition(line int) Position { return Position{int32(line), int32(line), -1, -1} }
 
 // Raw is a code object in CPython's form. The caller keeps its constants, which are identified by an index below
-// NumConsts. The slices are never written. Decode returns a Code that shares the strings and the Names slice with its
-// Raw; Lower returns a Raw that shares them with its Code. Nothing else is kept after a call.
+// NumConsts. The package does not write to the slices. Decode returns a Code that shares the strings and the Names
+// slice with its Raw; Lower returns a Raw that shares them with its Code. The package keeps no other reference to
+// either of them.
 type Raw struct {
 	Name, QualName, Filename        string
 	Code, LineTable, ExceptionTable []byte
@@ -94,8 +95,7 @@ type Instruction struct {
 	// in such code.
 	Offset int
 	Pos    Position
-	// NoInterrupt is set for a JUMP that, if it goes backward, ignores the eval breaker (inside await and yield
-	// from).
+	// NoInterrupt is set for a JUMP in `await` or `yield from`: its backward form does not check the eval breaker.
 	NoInterrupt bool
 	Handler     *ExceptionRegion // innermost exception-table region that covers the instruction, or nil
 
@@ -178,8 +178,8 @@ type Code struct {
 	Instructions             []*Instruction
 }
 
-// NumArgSlots returns how many of the first Locals a call fills. These are all parameters, including *args and
-// **kwargs.
+// NumArgSlots returns the number of parameters, including *args and **kwargs. A call fills their slots, which are the
+// first Locals.
 func (c *Code) NumArgSlots() int {
 	n := c.ArgCount + c.KwOnlyArgCount
 	if c.Flags&opcode.CO_VARARGS != 0 {

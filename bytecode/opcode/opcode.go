@@ -95,7 +95,7 @@ func (c CompareOp) Symbol() string {
 // String returns the comparison's symbol.
 func (c CompareOp) String() string { return c.Symbol() }
 
-// Form is one opcode of one version, for decoding. The zero Form means that a number has no opcode.
+// Form is one opcode of one version, for decoding. A number without an opcode has the zero Form.
 type Form struct {
 	Real        Op    // opcode with CPython's name
 	Op          Op    // opcode of the dialect to which it is decoded

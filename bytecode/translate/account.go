@@ -115,8 +115,8 @@ func (a *Account) nativeIs(tx *InstructionTranslator, inst *bytecode.Instruction
 	}
 }
 
-// copying notes the code units of a resume function's code. It is called before that code is lowered. It returns a
-// function that records the Copy. That function must be called with the new code object.
+// copying notes the code units of a resume function's code before that code is lowered. The returned function records
+// the Copy. It takes the new code object and the original one.
 func (a *Account) copying(code *bytecode.Code) func(s *py.Scope, made, original py.Object) {
 	if a == nil {
 		return func(*py.Scope, py.Object, py.Object) {}

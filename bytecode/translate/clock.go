@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Phase is a part of a translation that is timed separately. The time of symbolic execution counts as Translating, and
-// so does all time outside the other phases.
+// Phase is a part of a translation that is timed separately. Translating includes symbolic execution and all time
+// outside the other phases.
 type Phase uint8
 
 // The phases, in the order in which they end.
@@ -28,10 +28,10 @@ func (p Phase) String() string { return phaseNames[p] }
 // Clock measures the time of a translation per phase and per user function. On a nil Clock, Begin and End do nothing,
 // so an untraced translation is not measured.
 //
-// Time counts for the innermost activity only: the time of a phase does not count for the function during which it
-// runs.
+// An activity is a phase or the run of a user function. Time counts for the innermost activity only, so the time of a
+// phase does not count for the function in which it runs.
 type Clock struct {
-	Attempts  int        // number of times that the translation of the frame was started
+	Attempts  int        // number of times that the translation has started, restarts included
 	ResumedAt int        // the line at which a resumed frame continues
 	Calls     []CallTime // one for each call path; a caller comes before its callees
 	phases    [numPhases]time.Duration

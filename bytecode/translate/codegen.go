@@ -21,7 +21,7 @@ func itoa(i int) string { return strconv.Itoa(i) }
 const (
 	spaceSlot  = iota << 24 // parameters that are slots of the frame
 	spaceExtra              // parameters that are values fetched by the guards
-	// Values computed by the function have one number each. tidy folds them into few slots by their liveness.
+	// Temps hold values that the function computes. Each temp has its own number; tidy assigns few slots to them.
 	spaceTemp
 	spaceClosure // closure cells of the generated function, for constants that marshal refuses
 	spaceMask    = 0xff << 24
@@ -37,14 +37,14 @@ type mark struct {
 	protected bool
 }
 
-// calling selects how calls are written, and with it whether CPython checks for signals around a call; see
+// calling selects how a call is written: whether CPython checks for signals during and after the call. See
 // core/calls/quiet_call.h.
 type calling int
 
 const (
 	plainCalls calling = iota
-	// CPython does not check for signals after the call. This is for calls that cannot be repeated: no handler of the
-	// user's code would catch the signal's exception.
+	// CPython does not check for signals after the call. Used where an exception raised right after the call would
+	// reach no handler, and the call must not run a second time.
 	quietCalls
 	heldCalls // CPython does not check for signals while the call runs, or after it
 )
@@ -80,12 +80,12 @@ type Codegen struct {
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // an exception of the native instruction is passed to a resume function
-	// letGo is the index of the native instruction at a graph break, or -1. Dead values are released before it,
-	// because the user's code has released them by then.
+	// letGo is the index of the native instruction at a graph break, or -1. Before this instruction, values that the
+	// user's code has already released are released.
 	letGo int
 	// caught is the temp that holds the native instruction's exception. catch is the call of the resume function that
-	// handles that exception. The exception's traceback keeps this frame alive, so the frame must hold no values at
-	// that call.
+	// handles that exception. At that call the frame must hold no values, since the exception's traceback keeps the
+	// frame alive.
 	caught   int
 	catch    *bytecode.Instruction
 	putsBack putBackRegion
@@ -191,8 +191,8 @@ func marshals(s *py.Scope, o py.Object) bool {
 	return false
 }
 
-// onlyOne reports whether no other object has the same value, so that a guard on the value also fixes the object. For
-// any other constant that comes from the frame, the next call may pass an equal object.
+// onlyOne reports whether o is the only object with its value, such as None or a small int. A guard on the value then
+// also fixes the object. For any other constant of the frame, the next call may pass an equal object.
 func onlyOne(o py.Object) bool {
 	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.EllipsisKind, py.Code:
@@ -412,8 +412,7 @@ func (c *Codegen) Call(nargs int, kwnames []string) {
 	c.emit(opcode.CALL, nargs)
 }
 
-// as runs f, which writes code. The calls in that code are written as `kind` says or, if c.calls is stricter, as
-// c.calls says.
+// as runs f, which writes code. Calls in that code are written as `kind` or as c.calls, whichever is stricter.
 func (c *Codegen) as(kind calling, f func() error) error {
 	before := c.calls
 	c.calls = max(kind, before)
@@ -607,8 +606,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. If an
-// event is delayed, other modes may be set when it runs than when CPython would run the line.
+// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. A delayed
+// event may run under other modes than the user's line would in CPython.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:
@@ -669,8 +668,8 @@ func (c *Codegen) writeEvent(e *event) error {
 	stays := c.out.stays(e)
 	kind := plainCalls
 	if e.node.State || e.protected && stays {
-		// If a signal arrived right after a switch of modes, no exception handler would restore the mode. An operation
-		// whose change cannot be undone must not run twice.
+		// A signal right after a switch of modes would be raised outside the handler that restores the mode. An
+		// operation whose change cannot be undone must not run twice.
 		kind = quietCalls
 	}
 	err := c.as(kind, func() error {

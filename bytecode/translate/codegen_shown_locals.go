@@ -6,10 +6,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code. For the outermost frame, f_locals shows the user's variables whose
-// values the transformed frame has in parameters, in temps that are in use at that point, or as constants. Code that
-// reads the frames of a traceback, such as a debugger or NameError's suggestions, finds the values there. The frames
-// also keep these values alive, as in CPython.
+// A traceback shows frames of the user's code. In the outermost frame, f_locals shows a user's variable if the
+// transformed frame has its value: in a parameter, in a temp in use at that point, or as a constant. Code that reads
+// the frames of a traceback, such as a debugger or NameError's suggestions, finds the values there. The frames also
+// keep these values alive, as in CPython.
 
 // ShownLocal is a variable of the user's code that a traceback shows. Index is its index in localsplus. Place is the
 // index of the transformed function's variable that holds its value. If Place is -1, Value is the value itself.
@@ -18,8 +18,8 @@ type ShownLocal struct {
 	Value        py.Object
 }
 
-// maxShown bounds how many variables one translation keeps for tracebacks. Each position keeps all variables of the
-// outermost frame.
+// maxShown bounds how many variables one translation keeps for tracebacks. Each position in the outermost frame keeps
+// all its variables.
 const maxShown = 100_000
 
 // snapshot copies the outermost frame's variables for a chain. It returns nil in an inlined frame, and once maxShown

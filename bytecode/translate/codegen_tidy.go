@@ -30,7 +30,7 @@ func localOf(in *bytecode.Instruction) (operand int, ok bool) {
 func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 
 // dropUnused removes stores without a load, and pairs of a store and its only load. It also removes the deletion of a
-// value that no longer has a slot, and of a value that is loaded later and so lives until that load.
+// value whose store was removed, or that is loaded later and so lives until that load.
 func (c *Codegen) dropUnused() {
 	loads, lastLoad := map[int]int{}, map[int]int{}
 	for i, in := range c.list {
@@ -90,8 +90,8 @@ type written struct {
 	start, end int
 }
 
-// dropUnneeded removes the code of each text that nothing loads, and each operation that the guards run already
-// (OutputGraph.computedByGuard), if nothing else uses its result.
+// dropUnneeded removes code in c.unneeded whose result is not loaded: values that are computed only on demand, and
+// operations that the guards have already run (OutputGraph.computedByGuard).
 func (c *Codegen) dropUnneeded() {
 	if len(c.unneeded) == 0 {
 		return

@@ -71,10 +71,10 @@ func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
 	return t
 }
 
-// numberOperations sets, for the chain of each operation, how many times its instruction has run before. In a loop, an
-// instruction may run several times, and each run has a chain of its own. numberOperations returns the position that
-// stands for the whole graph: that of the last operation inside a `try` or `with` block or, if there is none, that of
-// the last operation.
+// numberOperations stores in each operation's chain how many times the instruction has run before. In a loop, an
+// instruction may run several times, and each run has its own chain. numberOperations returns the chain that represents
+// the whole graph: that of the last operation inside a `try` or `with` block or, if there is none, that of the last
+// operation.
 func (c *Codegen) numberOperations() (graph *chain) {
 	runs := map[string]int{}
 	handled := false

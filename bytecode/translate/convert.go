@@ -16,11 +16,11 @@ import (
 // errEffectsLost requests another attempt in which the graph breaks at effects.
 var errEffectsLost = errors.New("effects would be lost")
 
-// errTakenApart requests another attempt, because the backend traces the graph's operators, which was not known before.
+// errTakenApart requests another attempt: compiling the graph has shown that the backend traces operators.
 var errTakenApart = errors.New("a backend that traces operators")
 
-// errFixesSizes requests another attempt, because the backend compiles graphs for the sizes of their examples, which
-// was not known before.
+// errFixesSizes requests another attempt: the backend has turned out to compile this graph only for the sizes of its
+// examples.
 var errFixesSizes = errors.New("a backend that fixes sizes")
 
 // errStateless requests another attempt in which the graph does not switch torch's modes.
@@ -313,8 +313,8 @@ func (o *OutputGraph) isTensorOrModule(obj py.Object) bool {
 		py.IsSubtype(t, o.world.NNModule)
 }
 
-// slotNames returns the names of the slots: those of the arguments, then those of the free variables, whose cells
-// follow. The parameters of a resume function have the names of its code.
+// slotNames returns the names of the slots: first the arguments, then the free variables. In a resume function, these
+// are the names of its parameters.
 func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 	if f.Origin != nil {
 		v, ok := py.Answered(s.GetAttr(f.Code, "co_varnames"))

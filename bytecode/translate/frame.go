@@ -31,9 +31,9 @@ type Frame struct {
 	Varied Varied
 	// hasVaried is set once a translation has read such a place.
 	hasVaried bool
-	attempts  int64 // to translate the frame
-	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is computed
-	// before anything reads the slots, and nil until then.
+	attempts  int64 // number of attempts to translate the frame
+	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is nil until it
+	// is computed, before anything reads the slots.
 	loud map[int]bool
 }
 
@@ -42,8 +42,7 @@ type Frame struct {
 type Origin struct {
 	Code   py.Object // the user's code object
 	Target int       // index of the instruction at which it resumes
-	// Params has the localsplus slot of each parameter that is a local. It is ^slot if the local is unbound; see
-	// places.
+	// Params has the localsplus slot of each parameter that is a local, or ^slot if that local is unbound; see places.
 	Params []int
 	// Stack describes the value stack from the bottom. 'v' is a value, passed as the next parameter. 'N' is NULL. 'L'
 	// is the offset of an instruction. 'X' is the value saved by PUSH_EXC_INFO; its parameter is the exception being
@@ -74,8 +73,8 @@ type Options struct {
 	TakesSymbols bool
 	// SymbolicSizes allows the sizes of tensors to be symbols; see graph_symbols.go.
 	SymbolicSizes bool
-	// FixInts and FixFloats make ints and floats constants even if they have differed. BreakAtNumbers breaks the graph
-	// at operations that return numbers of a tensor's data.
+	// FixInts and FixFloats make ints and floats constants even if they have differed between calls. BreakAtNumbers
+	// breaks the graph at operations that return numbers of a tensor's data.
 	FixInts, FixFloats, BreakAtNumbers bool
 	Listed                             Listed
 	// Dynamic is set for optimize(dynamic=True): ints and floats that are arguments of the frame may differ between
@@ -84,7 +83,7 @@ type Options struct {
 	AnySize     bool // the backend's compiled graphs run at any sizes, so graphs may have ints as inputs
 	FixesSizes  bool // the backend has returned something other than a graph
 	FullGuards  bool // config.tensor_guards == "full", or a backend that takes whole graphs
-	ReuseLayers bool // if modules are equal, repeat the operations of an earlier one; see layers
+	ReuseLayers bool // repeat the operations of an earlier equal module; see layers
 	CheckTypes  bool // check return values against the user's annotations
 	MaxSteps    int  // maximum number of instructions between two operations, inlined instructions included
 	InlineDepth int
@@ -100,7 +99,7 @@ type Options struct {
 }
 
 // Backend turns the captured graph into runnable code. The eager backend writes each operation as instructions of the
-// transformed function. Other backends compile the graph at once (a whole graph).
+// transformed function. Other backends compile the whole graph.
 type Backend interface {
 	// Inline reports whether the backend writes operations with EmitNode. Otherwise it compiles graphs with Compile.
 	Inline() bool

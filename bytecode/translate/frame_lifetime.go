@@ -24,9 +24,9 @@ import (
 // (Codegen.tidy), never later than in CPython. A tensor from the previous piece is freed before the next operation,
 // once the user's code has released it.
 
-// maxLifetimeSteps bounds the trackers visited for one frame. Beyond this bound, an object whose destruction runs no
-// code lives until the function returns, and a guard checks that its destruction runs none (quietAll). If the
-// destruction of an object runs code, the graph breaks (finalizerDue).
+// maxLifetimeSteps bounds the trackers visited for one frame. Beyond this bound, objects live until the function
+// returns, and a guard checks that their destruction runs no code (quietAll). If the destruction of an object does run
+// code, the graph breaks (finalizerDue).
 const maxLifetimeSteps = 100_000
 
 // keepAlive adds to `live` the variables whose objects CPython would still hold, although the rest of the frame never
@@ -368,9 +368,8 @@ func (o *OutputGraph) LetGoOf() bool {
 	return false
 }
 
-// endsHere runs at the end of a piece. It adds guards that freeing the objects released by then runs no code, since
-// in CPython these objects died before the piece had read everything. Objects in values are still needed and are left
-// out.
+// endsHere runs at the end of a piece. It guards that freeing the objects released so far runs no code: CPython would
+// have freed them earlier, before the piece's last reads. Objects in values are still needed and are left out.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {
 	h := &o.holders
 	if len(h.params) == 0 || o.current == nil {

@@ -6,9 +6,8 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// frameWatchers lists functions and attributes that show a frame, that set the function which receives a frame's
-// events, or that report what the interpreter holds. Code that uses them can tell the frame of a resume function from
-// the user's frame.
+// frameWatchers lists functions and attributes that show a frame, install a trace or profile function, or report what
+// objects the interpreter holds. Code that uses them can distinguish a resume function's frame from the user's frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
 	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
@@ -37,9 +36,8 @@ func (tx *InstructionTranslator) watchesBlocks() bool {
 	return watchesMemory(tx.d.code) || namesAttr(tx.d.code, map[string]bool{"getallocatedblocks": true})
 }
 
-// watchesSpecializing reports whether the code reads instructions in the form to which CPython has specialized them.
-// Transformed code is not specialized, and neither are calls while a frame hook is installed. So the frame and its
-// callees run without the hook.
+// watchesSpecializing reports whether the code reads specialized instructions. Transformed code is not specialized.
+// Calls are not specialized either while a frame hook is installed. So the frame and its callees run without the hook.
 func (tx *InstructionTranslator) watchesSpecializing() bool {
 	return namesAttr(tx.d.code, map[string]bool{"_co_code_adaptive": true}) || tx.disassembles()
 }

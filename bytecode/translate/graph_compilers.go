@@ -11,14 +11,17 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A compiler is a backend that returns something other than the graph. It compiles for constant sizes, except for those
-// that the user has marked and, if it traces with AOTAutograd, those that have differed between calls. These are
-// symbols. The compiler gets FakeTensors as examples, in which they are symbols of a torch ShapeEnv
-// (python/godynamo/_backends/symbolic.py), where torch records what the compiled code assumes about them. afterSymbols
-// adds these conditions to the facts, and thus to the guards.
+// A compiler is a backend that returns something other than the graph. It compiles for constant sizes, except for
+// symbols:
+//   - sizes that the user has marked, or all sizes with optimize(dynamic=True);
+//   - sizes that have differed between calls, if the compiler traces with AOTAutograd or is declared to take symbols.
 //
-// What other compilers do is not known. One that traces at its first call, with that call's tensors, records nothing.
-// So it gets symbols only if the user asks for them.
+// These are symbols of a torch ShapeEnv, and the compiler's examples are FakeTensors with such sizes
+// (python/godynamo/_backends/symbolic.py). While the compiler runs, torch records in the ShapeEnv the conditions on
+// sizes that the compiled code assumes. afterSymbols adds these conditions to the facts, and thus to the guards.
+//
+// Other compilers may trace only at their first call, with the tensors of that call, and then record no conditions. So
+// they get symbols only for sizes that the user has marked, or with dynamic=True.
 
 // forCompiler reports whether the graph goes to a compiler.
 func (o *OutputGraph) forCompiler() bool {
@@ -46,8 +49,8 @@ func (o *OutputGraph) compilerDims(t *variables.TensorVariable, marks []dimMark)
 	return mask
 }
 
-// isSymbolForCompiler reports whether a size is a symbol for a compiler. 0 and 1 never are, since compilers give these
-// sizes a meaning of their own. They are an error for mark_dynamic, as with torch.compile.
+// isSymbolForCompiler reports whether a size is a symbol for a compiler. Sizes 0 and 1 never are, since compilers treat
+// them specially. Such a size is an error if mark_dynamic has marked it, as with torch.compile.
 func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, marks []dimMark, dim int,
 	size int64) (bool, error) {
 	if o.compilerDims(t, marks)>>dim&1 == 0 {
@@ -146,7 +149,7 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 		return py.Object{}, nil
 	}
 	if o.apartMatters && !o.opts.TakesApart {
-		return py.Object{}, errFixesSizes // its first run is watched, see aot.FirstRun
+		return py.Object{}, errFixesSizes // aot.FirstRun watches the first run of such a graph
 	}
 	for _, n := range o.graph.Nodes() {
 		if !n.Several {
@@ -178,8 +181,8 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}
 
-// layoutOf returns the sizes and strides of an input as expressions. A stride that is not computed from the sizes is a
-// constant. All strides become guards.
+// layoutOf returns the sizes and strides of an input as expressions. A stride that cannot be computed from the sizes is
+// a constant. All strides become guards.
 func (o *OutputGraph) layoutOf(in *variables.TensorVariable) (sizes, strides []py.Object, err error) {
 	m, err := o.readMeta(in.Example)
 	if err != nil {
@@ -210,7 +213,7 @@ func (o *OutputGraph) layoutOf(in *variables.TensorVariable) (sizes, strides []p
 }
 
 // stridesBySizes returns the strides of a tensor. A stride that equals the size times the stride of another dimension
-// is this product, preferably of the next dimension.
+// is returned as that product. The next dimension is preferred.
 func stridesBySizes(env *sym.Env, shape []sym.Size, m *variables.TensorMeta) []sym.Size {
 	out, order := make([]sym.Size, len(shape)), make([]int, len(shape))
 	for i := range order {
@@ -260,10 +263,10 @@ func (w *expressionWriter) Apply(op sym.Op) {
 	w.stack = append(w.stack[:n-2], e)
 }
 
-// afterSymbols reads the answer of a compiler to symbolicExamples, (compiled, conditions, constants): what the compiled
-// code assumes, and the symbols about which it assumes something that no condition can say. It returns errFixesSizes if
-// the graph could not be compiled with symbols, or errNumbersRefused if numbers known only at run time may be the
-// reason.
+// afterSymbols reads a compiler's answer (compiled, conditions, constants) to symbolicExamples. The conditions are
+// those that the compiled code assumes. The constants are symbols on which the code depends in another way.
+// afterSymbols returns errFixesSizes if the graph could not be compiled with symbols, or errNumbersRefused if numbers
+// known only at run time may be the reason.
 func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
 	if answer.Kind() != py.Tuple && (o.readsData() || o.takesUnbacked() && len(o.computed.numbers) > 0) {
 		return py.Object{}, o.numbersRefused()

@@ -112,7 +112,7 @@ func readyAtStart(v variables.VariableTracker) bool {
 
 func (o *OutputGraph) drawsFrom(generator variables.VariableTracker) {
 	if generator.Source() == nil {
-		return // the generator is made in the call, so its state need not be restored
+		return // the call itself makes the generator, so its state need not be restored
 	}
 	for _, g := range o.computed.generators {
 		if g == generator {
@@ -173,8 +173,8 @@ func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bo
 	return example, ok, nil
 }
 
-// numberExample returns a number for a placeholder, to show to a backend: that of this call if it was passed to the
-// frame. Metadata of graph values never depend on it; see computedExample.
+// numberExample returns an example of a placeholder that is a number, for a backend. If the number was passed to the
+// frame, the example is the number of this call. Metadata of graph values never depend on it; see computedExample.
 func (o *OutputGraph) numberExample(x *variables.ComputedVariable) (py.Object, error) {
 	if passed := x.Passed(); !passed.IsNull() {
 		return passed, nil
@@ -279,7 +279,7 @@ func (o *OutputGraph) MadeHere(src guards.Source) bool {
 	return local.Slot >= len(params) || o.root.code.Locals[params[local.Slot]].Kind&opcode.CO_FAST_FREE == 0
 }
 
-// paramsWhere returns the numbers of the resume function's parameters whose values are of a kind.
+// paramsWhere returns the numbers of the resume function's parameters that hold values of a given kind.
 func (tx *InstructionTranslator) paramsWhere(params []int, stack []item,
 	is func(v variables.VariableTracker) bool) []int {
 	var out []int

@@ -7,9 +7,9 @@ import (
 	"github.com/godynamo/godynamo/guards"
 )
 
-// dynamicText is the text of the log artefact `dynamic`: the symbols of a finished translation, what has made some of
-// them constants, and the conditions that the translation recorded, with the user's lines. Conditions that others imply
-// are included.
+// dynamicText is the text of the log artifact `dynamic`: the symbols of a finished translation, the reasons why some of
+// them are constants, and the conditions that the translation recorded, with the user's lines. Conditions that others
+// imply are included.
 func (o *OutputGraph) dynamicText() string {
 	env := o.world.Env()
 	var lines []string

@@ -489,8 +489,8 @@ func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	return apart, ok
 }
 
-// givesAgain reports whether the layer's result can be rebuilt from other operands. It tries this with the layer's
-// own operands.
+// givesAgain tests whether the layer's result can be rebuilt from other operands. The test uses the layer's own
+// operands.
 func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	p := variables.NewPairing()
 	if !p.Operands(tx, l.args, l.args) || !p.Keywords(tx, l.kwargs, l.kwargs) {
@@ -505,8 +505,8 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 	return ok
 }
 
-// tensorsOf reads, from m, the tensors at the places of the layer's tensors in its own module. It returns false if
-// the translation already knows one of them from another place, or if one occurs twice.
+// tensorsOf reads the tensors of m that are at the same places as the layer's tensors in the layer's module. It returns
+// false if the translation already knows one of them from another place, or if one occurs twice.
 func (o *OutputGraph) tensorsOf(c *layerCheck, rebase *guards.Rebase, m *variables.ObjectVariable) ([]py.Object, bool) {
 	objects := make([]py.Object, len(c.tensors))
 	seen := map[py.Object]bool{}
@@ -536,9 +536,9 @@ func (o *OutputGraph) valueAt(src guards.Source, m *variables.ObjectVariable) (p
 	return o.read(src, base)
 }
 
-// above returns the trackers of the values from which src is read, such as those of x and x.y for x.y.z. Values without
-// a tracker are left out. ok is false if called code can read src by name (as a global, for example), or if it is
-// unknown how to read these values.
+// above returns the trackers of the values on the path to src, such as those of x and x.y for x.y.z. Values without a
+// tracker are left out. ok is false if called code can read src by name (as a global, for example), or if the path
+// cannot be followed.
 func (o *OutputGraph) above(src guards.Source) (vs []variables.VariableTracker, ok bool) {
 	base := src.Base()
 	for base != nil && base.Name() == src.Name() {

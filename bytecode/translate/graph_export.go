@@ -11,11 +11,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A translation for export (python/godynamo/_user/program.py) is called again with FakeTensors, by torch.export. The
-// record of the translation says how to call the transformed function, and which sizes its graph holds for.
+// torch.export calls the transformed function of a translation for export (python/godynamo/_user/program.py) again,
+// with FakeTensors. The record of the translation says how to call the function, and for which sizes its graph is
+// valid.
 
-// Exported is the record of a translation for export. Its texts are Python expressions with the names of the guards'
-// text.
+// Exported is the record of a translation for export. Its strings are Python expressions, with the names that the
+// guards' text uses.
 type Exported struct {
 	Extras  []string       // the parameters of the transformed function that follow the slots
 	Tensors []StaticTensor // the tensors outside of modules
@@ -35,9 +36,9 @@ type FixedValue struct {
 	Line  guards.UserLine
 }
 
-// dropEffects leaves the effects of a translation for export out of the transformed function, which returns result: an
-// exported program has no effects, and neither has the export. It returns a graph break if the result depends on an
-// effect, or if an effect keeps a tensor that the graph computes.
+// dropEffects leaves out of the transformed function all effects of a translation for export, since neither an exported
+// program nor the export itself has effects. result is the value that the function returns. dropEffects returns a graph
+// break if result depends on an effect, or if an effect keeps a tensor that the graph computes.
 func (o *OutputGraph) dropEffects(result variables.VariableTracker) error {
 	returned := map[any]bool{}
 	addReachable([]variables.VariableTracker{result}, returned)

@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/fxgraph/sym"
 )
 
-// What has made sizes constants, for the log `dynamic`: the user's expression, and the translator's functions that
-// needed the value. It is noted while the fact is recorded, since a record has only the user's line.
+// The log `dynamic` shows what made a size a constant: the user's expression, and the translator's functions that
+// needed the value. Both are noted while the fact is recorded, since a record has only the user's line.
 
 // noteFixers makes the translation note what makes sizes constants, if the log is on.
 func (o *OutputGraph) noteFixers() {
@@ -63,7 +63,8 @@ func (o *OutputGraph) withoutRule() *fxgraph.Node {
 	return nil
 }
 
-// conduits are the functions through which other functions need the value of a size.
+// conduits lists functions that only pass on another function's request for the value of a size. The log leaves them
+// out.
 var conduits = []string{"Decide", "Fixed", "Realize", "RealizeAll", "MustRealize", "Specialise", "SpecialiseAll",
 	"decide", "fixer", "fixSizes", "fixWithin"}
 

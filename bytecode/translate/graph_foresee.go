@@ -38,7 +38,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 	return o.foresee(tx, t.Node, nil, ask)
 }
 
-// foresee computes the value of n right after the operation `at`. If `at` is nil, it computes the present value.
+// foresee computes the value that n has right after the operation `at`, or n's present value if `at` is nil.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	ask string) (value py.Object, ok bool, err error) {
 	if o.bodies > 0 || o.world.Calls > 0 || o.opts.Exporting || !o.libraryCode(tx) {
@@ -95,7 +95,8 @@ func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	return parts[0], true, nil
 }
 
-// sizeRows returns a row for each size among the operands of nodes. It computes the size's value, which is a constant.
+// sizeRows returns a row for each size among the operands of nodes. The row computes the value of the size, which
+// becomes a constant.
 func (o *OutputGraph) sizeRows(nodes []*fxgraph.Node) (rows []py.Object, err error) {
 	s, seen := o.scope, map[*fxgraph.Node]bool{}
 	for _, n := range nodes {

@@ -9,9 +9,10 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// What the user has said about a size or an int is read from two places: the marks on a tensor (godynamo.mark_dynamic
-// and its kin, which set torch's own attributes; python/godynamo/_user/dims.py), and the lists of sources
-// (config.dynamic_sources and its kin, and the dynamic_shapes of compile; python/godynamo/_user/sources.py).
+// The user's statements about a size or an int come from two places: the marks on a tensor (set by
+// godynamo.mark_dynamic and similar functions as torch's own attributes; python/godynamo/_user/dims.py), and the lists
+// of sources (config.dynamic_sources and similar settings, and the dynamic_shapes of compile;
+// python/godynamo/_user/sources.py).
 
 // dimMark is what the user has said about one size or int.
 type dimMark struct {
@@ -27,13 +28,13 @@ type dimMark struct {
 // symbolic reports whether the user wants a symbol.
 func (m dimMark) symbolic() bool { return m.dynamic || m.weak || m.unbacked }
 
-// Listed tells how sources are looked up in the user's lists.
+// Listed holds the user's lists of sources and settings about them.
 type Listed struct {
 	Rules  py.Object // godynamo._user.sources.rules; null if the user has listed nothing
 	Shapes py.Object // the dynamic_shapes of compile, or None
-	// Only makes every size and every int that the user has not marked or listed a constant. NoMarks ignores marks.
+	// Only makes a constant of every size and int that the user has neither marked nor listed. NoMarks ignores marks.
 	Only, NoMarks bool
-	// IgnoreMarks allows the program to make a size a constant that mark_dynamic has marked.
+	// With IgnoreMarks, a size that mark_dynamic has marked may become a constant.
 	IgnoreMarks bool
 	// Parameters and Modules allow symbols for the sizes of parameters, and of tensors of modules.
 	Parameters, Modules bool
@@ -232,7 +233,7 @@ func (o *OutputGraph) dimSet(example py.Object, name string) map[int]bool {
 	return out
 }
 
-// apply records the bounds that the user has given for a size or an int, and that it equals those of the same name.
+// apply records the user's bounds for a size or an int, and its equality with the sizes of the same name.
 func (o *OutputGraph) apply(m dimMark, s sym.Size, hint int64) {
 	env := o.world.Env()
 	if m.bounded {
@@ -263,7 +264,7 @@ type sameSize struct {
 	hint int64
 }
 
-// unequal returns the error for sizes of one name that differ.
+// unequal returns the error for two sizes that have the same name but different values.
 func (o *OutputGraph) unequal(name string, first, second int64) error {
 	m, err := o.scope.Import("godynamo._user.dims")
 	if err == nil {

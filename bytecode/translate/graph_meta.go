@@ -90,8 +90,8 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 	return v.Type(), nil
 }
 
-// sequenceType returns the type of several results of torch's own operation: its class in torch.return_types, such as
-// torch.return_types.sort, or tuple.
+// sequenceType returns the type of the sequence in which an operation of torch returns several results. This is the
+// operation's class in torch.return_types, such as torch.return_types.sort, or tuple.
 func (o *OutputGraph) sequenceType(n *fxgraph.Node) (py.Object, error) {
 	m, err := o.scope.Import("torch.return_types")
 	if err != nil {

@@ -66,9 +66,9 @@ func (o *OutputGraph) readsData() bool {
 	})
 }
 
-// repeats reports whether the captured graph can run after the compiled one has raised: it leaves no trace. torch's
-// compilers check at run time what they assume about unbacked sizes, such as that two sizes are equal, and the check
-// may fail in a call that is right.
+// repeats reports whether the captured graph leaves no trace, so that it can run after the compiled graph has raised.
+// Compiled graphs check at run time what torch assumes about unbacked sizes, such as that two sizes are equal. Such a
+// check may fail in a valid call.
 func (o *OutputGraph) repeats() bool {
 	return !slices.ContainsFunc(o.events, func(e *event) bool { return o.eventTrace(e) != noTrace })
 }

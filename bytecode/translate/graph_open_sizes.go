@@ -9,12 +9,13 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// Operations without a rule, such as custom operators. FakeTensor runs them on the sizes of this call, so these become
-// constants. Once sizes of the frame's tensors have differed between calls, torch's symbolic shapes are asked first
-// (_translator/open_sizes.py): if the operation's own function for fake tensors needs no condition, the result has this
-// rank and dtype for all sizes. A size that is no operand's size is read at run time.
+// An operation without a shape rule, such as a custom operator, runs as FakeTensors on the sizes of this call, which
+// thus become constants. Once sizes of the frame's tensors have differed between calls, the operation is first tried on
+// torch's symbolic shapes (_translator/open_sizes.py). If the operation's own function for fake tensors needs no
+// condition on sizes, the result's rank and dtype are the same for all sizes. A result size that is no operand's size
+// is an open size: it is read at run time.
 
-// tensorSizes returns what the rules yield for a node, or else open sizes.
+// tensorSizes returns a node's sizes by the rules or, for an operation without a rule, open sizes.
 func (o *OutputGraph) tensorSizes(n *fxgraph.Node) (*shapes.Tensor, bool) {
 	v, ok := o.openValue(n).(*shapes.Tensor)
 	return v, ok
@@ -47,7 +48,7 @@ func (o *OutputGraph) mayOpen() bool {
 	return false
 }
 
-// open finds the sizes of a node's result, if they are unknown. It returns false if the rules hold no longer.
+// open finds the sizes of a node's result, if they are unknown. It returns false if the rules no longer apply.
 func (o *OutputGraph) open(n *fxgraph.Node) bool {
 	s := o.sizes
 	if _, unknown := s.values[n].(shapes.Unknown); !unknown || n.State || n.Inplace || s.asked[n] {
@@ -78,7 +79,7 @@ type openCall struct {
 	bad             bool
 }
 
-// fromTorch asks torch's symbolic shapes for the result of a node. It returns Unknown if there is no answer.
+// fromTorch computes the result of a node with torch's symbolic shapes. It returns Unknown if torch has no result.
 func (o *OutputGraph) fromTorch(n *fxgraph.Node) shapes.Value {
 	s := o.scope
 	m, ok := py.Answered(s.Import("godynamo._translator.open_sizes"))

@@ -17,14 +17,14 @@ import (
 // (graph_meta.go).
 type sizeSession struct {
 	context shapes.Context
-	// off is set once the rules hold no longer, because a mode was switched or an operation may have changed a tensor's
-	// sizes in place.
+	// off is set once the rules no longer apply, because a mode was switched or an operation may have changed a
+	// tensor's sizes in place.
 	off     bool
 	follows *fxgraph.Node          // the node whose rule is running
 	done    int                    // number of graph nodes processed so far
 	asked   map[*fxgraph.Node]bool // operations for which torch's symbolic shapes have been asked
 	values  map[*fxgraph.Node]shapes.Value
-	given   map[*fxgraph.Node]*shapes.Tensor // of nodes without a rule
+	given   map[*fxgraph.Node]*shapes.Tensor // results of nodes without a rule
 	known   map[py.Object]shapes.Value       // values of constants whose conversion calls Python
 	dtypes  map[shapes.Dtype]py.Object
 	devices map[shapes.Device]py.Object
@@ -132,7 +132,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	return v
 }
 
-// field returns the result that an attribute of several results is, such as the values of x.sort().
+// field returns the result that is read by attribute name from an operation's several results, such as x.sort().values.
 func (o *OutputGraph) field(of fxgraph.Arg, results shapes.List, name shapes.Value) shapes.Value {
 	n, ok := of.(*fxgraph.Node)
 	if !ok {

@@ -50,7 +50,8 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 	}
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
-		// AOTAutograd's view would share the tensor's version counter.
+		// The user's Tensor.data has its own version counter. The view that AOTAutograd returns would share the
+		// tensor's counter.
 		if in := o.dataOf(n); in != nil && o.TakesApart() {
 			if err := c.loadSource(in.Source()); err != nil {
 				return err

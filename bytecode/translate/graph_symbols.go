@@ -14,9 +14,9 @@ import (
 )
 
 // The sizes of a tensor passed to the frame are symbols, unless the tensor is part of an nn.Module. The guard program
-// checks the tensor's number of dimensions and the conditions that the translation recorded on its sizes, and hands the
-// sizes that the transformed function needs over as ints. A size becomes a constant, with its bit set in
-// TensorArgs.StaticSizes, when the program, or a part of the translator that supports no symbols, needs its value.
+// checks the tensor's number of dimensions, and the conditions on its sizes that the translation recorded. It hands
+// over, as ints, the sizes that the transformed function needs. A size becomes a constant if the program needs its
+// value, or if a part of the translator that supports no symbols does. Its bit in TensorArgs.StaticSizes is then set.
 
 // symbols is an OutputGraph's state for sizes that may differ between calls.
 type symbols struct {
@@ -54,13 +54,14 @@ func (o *OutputGraph) maySymbolize(t *variables.TensorVariable) bool {
 	return !o.forCompiler() || o.compilerDims(t, o.marksOfInput(t)) != 0
 }
 
-// symbolic reports whether sizes of an input may still be symbols: they are not all constants.
+// symbolic reports whether an input's sizes have not all been made constants, so that some may be symbols.
 func (o *OutputGraph) symbolic(t *variables.TensorVariable) bool {
 	a, ok := o.tensorArgs[t]
 	return ok && a.StaticSizes != ^uint64(0)
 }
 
-// shapeOf returns the sizes of an input: symbols where they may differ between calls. sizes has their values.
+// shapeOf returns the sizes of an input. Sizes that may differ between calls are symbols. The argument sizes has the
+// values.
 func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]sym.Size, error) {
 	if known, ok := o.symbols.shapes[t]; ok {
 		return known, nil
@@ -108,8 +109,8 @@ func (o *OutputGraph) newSymbol(at dimension, info sym.Info) *variables.SymNodeV
 	return o.world.NewSymbol(at.src, info)
 }
 
-// need adds fields to the guard on an input. Sizes that are symbols are guarded by conditions instead. Where strides
-// are guarded, sizes become constants, since the reader of strides has read them from the example.
+// need adds fields to the guard on an input. Symbolic sizes are guarded by conditions instead. If strides are among the
+// fields, all sizes become constants, since strides were read from the example.
 func (o *OutputGraph) need(t *variables.TensorVariable, a *guards.TensorArgs, fields uint16) {
 	if fields&fieldSizes != 0 && o.symbolic(t) {
 		if fields&fieldStride != 0 {
@@ -297,7 +298,7 @@ type FixedSize struct {
 	Line  guards.UserLine
 }
 
-// fixingLines returns, for each symbol, the user's line that first recorded that an expression of it has one value.
+// fixingLines returns, for each symbol, the user's line of the first recorded equality that contains the symbol.
 func (o *OutputGraph) fixingLines() map[sym.Symbol]guards.UserLine {
 	env, out := o.world.Env(), map[sym.Symbol]guards.UserLine{}
 	for _, r := range env.Records() {
@@ -318,7 +319,8 @@ func (o *OutputGraph) fixingLines() map[sym.Symbol]guards.UserLine {
 	return out
 }
 
-// rankGuard adds the guard on the number of dimensions, which reading a size requires.
+// rankGuard guards the number of dimensions of the tensor whose size p reads. A size can be read only if this number is
+// guarded.
 func (o *OutputGraph) rankGuard(p *guards.TensorPropertySource) {
 	for _, at := range o.symbols.dims {
 		if at.src == guards.Source(p) {
@@ -435,7 +437,7 @@ func (o *OutputGraph) adoptSymbols(n *fxgraph.Node, v shapes.Value) {
 		} else if found, ok := dimensionOf(v, s); ok {
 			at.dim = found
 		} else {
-			at.node = nil // an attempt of a rule that has no answer
+			at.node = nil // a rule introduced the symbol, but then had no result
 		}
 		o.symbols.dims = append(o.symbols.dims, at)
 		o.world.Adopt(s)
@@ -602,7 +604,7 @@ func (w *nodeWriter) Apply(op sym.Op) {
 	}
 	fn, text := py.Object{}, "operator."+name
 	switch {
-	case (op == sym.Max || op == sym.Min) && o.forCompiler(): // max() would make which is greater a condition
+	case (op == sym.Max || op == sym.Min) && o.forCompiler(): // max() would add a condition on which is greater
 		text = "torch.sym_" + name
 		torch, err := o.scope.Import("torch")
 		if err == nil {

@@ -8,7 +8,7 @@ import (
 )
 
 // An int or a float is a constant at first. Once its place has held a second value, it becomes a symbol (an int) or a
-// value computed at run time (a float). Its guard then checks the type alone, and conditions that the translation
+// value computed at run time (a float). Its guard then checks only the type and the conditions that the translation
 // records. An int becomes a constant again where the program, or a part of the translator that supports no symbols,
 // needs its value. A float becomes a constant for the whole translation if an attempt breaks the graph at it.
 

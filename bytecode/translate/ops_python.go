@@ -9,12 +9,9 @@ import (
 )
 
 // If an instruction cannot be captured and python_ops is on, the translation restarts. At that step, the new attempt
-// uses the Python form of the instruction, which is one operation of the graph that does to the real objects what the
-// instruction does. As with a graph break, the restart discards the failed attempt's changes to trackers, so no work is
-// done twice.
-//
-// The instruction of the innermost frame is tried first. If it has no Python form, the call that inlined that frame
-// is tried next, and so on. In the outermost frame the graph breaks.
+// uses the Python form of the instruction: one operation of the graph that performs the instruction on the real
+// objects. As with a graph break, the restart discards the failed attempt's changes to trackers, so no work is done
+// twice.
 
 type pythonFormOf func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 

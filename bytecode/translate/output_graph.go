@@ -34,7 +34,7 @@ type event struct {
 	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
 	size      bool      // computes an int from sizes of the frame's tensors, so it may run anywhere
-	// onlyIfLoaded is set if the code is left out where nothing loads its result.
+	// onlyIfLoaded is set if the event's code is left out unless something loads its result.
 	onlyIfLoaded bool
 	// drops lists the references that the event drops. Such an event is neither an operation nor an effect.
 	drops []drop
@@ -118,7 +118,7 @@ type eventLog struct {
 	lead          int  // number of events that run before a whole graph; see effectsLead
 	checked       int  // number of events up to the last place where CPython checks for signals
 	hasProtected  bool
-	left, counted int // numbers of events that left a trace, and of events examined for this
+	left, counted int // number of events that left a trace; number of events examined for this
 	leftBefore    int // value of left at the start of the current step of the outermost frame
 	leftStep      int // first step that began with this value of left
 }

@@ -93,7 +93,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	native := len(c.list)
 	if inst.Handler != nil || inst.Op != opcode.RAISE_VARARGS && inst.Op != opcode.RERAISE {
-		// If the instruction raises out of the frame, the exception keeps the frame's variables.
+		// A raise without a handler keeps the frame's variables alive in its traceback, so they are not released.
 		c.letGo = native
 	}
 	if err := tx.keepInTraceback(c, inst, operands, live); err != nil {
@@ -159,8 +159,8 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 }
 
 // enterHandled writes code that makes the exceptions of the running handlers current while the native instruction runs.
-// If that instruction raises an exception, its context is then the innermost of these exceptions, which sys.exc_info()
-// also shows.
+// If the native instruction raises, the context of its exception is the innermost of them, as in CPython.
+// sys.exc_info() also shows that one.
 func (tx *InstructionTranslator) enterHandled(c *Codegen) error {
 	for _, e := range tx.handled {
 		if err := c.Load(e); err != nil {
@@ -434,7 +434,8 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 		if pushes == 1 && after.Op == opcode.POP_TOP && next+1 < len(tx.d.code.Instructions) {
 			tx.out.account.translated(tx, after)
-			// The resume function then gets no dead value, whose destruction it would have to guard.
+			// Popping the value here keeps a dead value from the resume function, which would have to guard its
+			// destruction.
 			c.PopTop()
 			err = resume(tx.d.code.Instructions[next+1], below)
 			break
@@ -542,11 +543,11 @@ func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error
 const resumeInBlock = 2
 
 // callResume writes `return resume(live locals, stack values)`. CPython does not check for signals between a visible
-// event and the next call. So after a visible event, the call of the resume function is written as a quiet call.
-// Before the core runs a resume function, it looks for pending signals and for asynchronous exceptions
+// event and the next call. So after a visible event, the call of the resume function is written as a quiet call. Before
+// the core runs a resume function, it looks for pending signals and for asynchronous exceptions
 // (core/calls/callable_call.c). If there is one, the resume function runs untranslated, and CPython's first check
-// raises it. At other places one more check does no harm, and a plain call is faster: five breaks take 1.9 µs instead
-// of 2.1 (bench/alternate.py).
+// raises it. In all other cases an additional check does no harm, and a plain call is faster: five breaks take 1.9 µs
+// instead of 2.1 (bench/alternate.py).
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) error {
 	kind := plainCalls

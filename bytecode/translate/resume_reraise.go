@@ -8,9 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// keepingReraises adds to the body of a resume function calls like those that keepInTraceback writes into transformed
-// code. The added calls matter if the body runs untranslated. The called function looks up the frame's variables
-// itself.
+// keepingReraises adds calls to the body of a resume function, like those that keepInTraceback writes into transformed
+// code. They take effect if the body runs untranslated. The called function looks up the frame's variables itself.
 func (tx *InstructionTranslator) keepingReraises(code *bytecode.Code, body []*bytecode.Instruction,
 	consts []py.Object) ([]*bytecode.Instruction, []py.Object) {
 	var out []*bytecode.Instruction

@@ -21,8 +21,8 @@ type SpeculationLog struct {
 	stateless bool
 	// fixed has the steps at which sizes are constants, since an earlier attempt broke the graph there at a size.
 	fixed map[int]bool
-	// fixesOpaque is set if no value known only at run time is computed from sizes. opaqueTried has the steps at which
-	// this was tried, since an attempt that computes such values broke the graph there.
+	// fixesOpaque is set if floats and texts computed from sizes are constants, not values known only at run time.
+	// opaqueTried has the steps of earlier graph breaks for which an attempt did this.
 	fixesOpaque bool
 	opaqueTried map[int]bool
 	because     error // the newest break for which sizes are constants, for the log
@@ -73,8 +73,8 @@ func (l *SpeculationLog) add(step int, err error) error {
 }
 
 // withConstants reports whether another attempt with constants in place of sizes may get past err, the graph break at
-// this step. It requests that attempt. looks is the value of World.SizeLooks before the step, and floatLooks the length
-// of World.FloatLooks.
+// this step. If so, the log has the settings of that attempt. looks is the value of World.SizeLooks before the step,
+// and floatLooks the length of World.FloatLooks.
 func (o *OutputGraph) withConstants(step, looks, floatLooks int, err error) bool {
 	l, w := o.log, o.world
 	switch {
@@ -96,5 +96,5 @@ func (o *OutputGraph) withConstants(step, looks, floatLooks int, err error) bool
 	return o.withConstantFloats(step, floatLooks)
 }
 
-// maxOpaqueTried bounds the attempts without values that are computed from sizes.
+// maxOpaqueTried bounds the attempts with fixesOpaque.
 const maxOpaqueTried = 2

@@ -11,9 +11,9 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Steps holds functions that a translation calls for the code that it runs, for logs. If the translation restarts,
-// they are called again for the same code. A nil function is not called. No function may read a value of the frame,
-// since the value would then be guarded.
+// Steps holds functions, for logs, that a translation calls for the code that it runs. If the translation restarts,
+// they are called again for the same code. A function may be nil. No function may read a value of the frame, since the
+// value would then be guarded.
 type Steps struct {
 	Line        func(depth int, function, file string, line int) // called when another line starts
 	Instruction func(depth int, text, stack string)              // called before the instruction runs
@@ -76,8 +76,8 @@ func (o *OutputGraph) glance(v variables.VariableTracker) string {
 }
 
 // graphSizes returns a text with one line for each value of the graph: its sizes, dtype and device, if the rules for
-// sizes yield them. A line for each symbol in these sizes follows. It may start a new sizeSession, so it must be called
-// only when the result is complete.
+// sizes yield them. Lines for the symbols in these sizes follow. graphSizes may start a new sizeSession, so it must be
+// called only when the result is complete.
 func (o *OutputGraph) graphSizes() string {
 	var out strings.Builder
 	env, shown := o.world.Env(), &symbolLister{}

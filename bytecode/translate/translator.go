@@ -311,7 +311,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		err = tx.failed(step, inst, h, err)
 	} else if checks := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; checks && o.steps == step ||
 		inst.Op == opcode.RESUME {
-		// A call that was inlined does not count, since CPython checks for signals where the function starts.
+		// An inlined call does not count: CPython checks for signals at the RESUME of the called function instead.
 		o.checked = len(o.events)
 	}
 	if _, raises := err.(*exc.Observed); err == nil || raises { // a handler of a caller may catch the exception
@@ -385,7 +385,8 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.
 		u.Frame = false
 		if u.Code == exc.Finalizer {
-			u.Before = false // a resume function that begins with the call would break at the same instruction again
+			// otherwise the resume function would begin with the call and break at the same instruction again
+			u.Before = false
 		}
 		return err
 	}

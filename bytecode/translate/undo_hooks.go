@@ -6,11 +6,13 @@ import (
 )
 
 // Saved-tensor hooks (torch.autograd.graph.saved_tensors_hooks) run the user's code for each tensor that an operation
-// saves for backward, and such a hook may raise: checkpointing ends its second forward pass that way. If operations
-// have run under hooks, the piece (the code between two graph breaks) cannot run again, since the hooks would see the
-// operations twice. So if the translation relies on a second run, a guard checks whether hooks are active. If they are,
-// the graph breaks at its effects, and no operation with a handler is captured. All other graphs are the same with and
-// without hooks, and need no guard; may_run_again in godynamo._called.runtime then decides at run time.
+// saves for backward. A hook may raise; checkpointing ends its second forward pass in this way. If operations have run
+// under hooks, the piece (the code between two graph breaks) cannot run again, since the hooks would see the operations
+// twice.
+//
+// So if the translation relies on a second run, a guard checks whether hooks are active. If they are, the graph breaks
+// at its effects, and no operation with a handler is captured. Other graphs are the same with and without hooks, and
+// need no guard; may_run_again in godynamo._called.runtime then decides at run time.
 
 // savedTensors records whether saved-tensor hooks are active.
 type savedTensors struct{ asked, active bool }
@@ -41,8 +43,8 @@ func (o *OutputGraph) hooked() (active bool, err error) {
 	return o.hooks.active, nil
 }
 
-// hooksMatter reports whether a whole graph that leaves no trace must not run again, because saved-tensor hooks are
-// active, although an effect or a mode would be lost without a second run.
+// hooksMatter reports whether saved-tensor hooks prevent a second run of a whole graph that leaves no trace, although
+// an effect or a mode would be lost without it.
 func (o *OutputGraph) hooksMatter() bool {
 	if !o.hasProtected && !o.leavesOtherModes() && !o.lostFrom(0, false) {
 		return false

@@ -209,8 +209,8 @@ func (o *OutputGraph) savesState() {
 
 // effectsLead decides whether the events before the first operation run before a whole graph, as in the user's code.
 // This requires that every effect that precedes an operation is among these events. If the graph then raises, the
-// effects have happened as in CPython, and nothing runs again. A graph that leaves no trace runs before all events all
-// the same, since the user's code can run again if it raises.
+// effects have happened as in CPython, and nothing runs again. A graph that leaves no trace still runs before all
+// events, since the user's code can run again if the graph raises.
 func (o *OutputGraph) effectsLead() {
 	if o.backend.Inline() || o.hasProtected || o.rerunnable() || o.world.PythonOps || len(o.computed.generators) > 0 {
 		return
