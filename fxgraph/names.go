@@ -82,8 +82,8 @@ func (ns *namespace) create(candidate string) string {
 	return candidate
 }
 
-// claim marks a name that was read from a text as used. It returns false if the name is already used, or if create
-// never returns such a name.
+// claim marks a name that was read from a text as used. It returns false if the name is already used, or is none that
+// create could return.
 func (ns *namespace) claim(name string) bool {
 	if ns.used[name] || illegalNames[name] {
 		return false

@@ -335,8 +335,8 @@ func (p *parser) text(end byte) (string, error) {
 
 var closers = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 
-// scanText finds the end of a text. The text ends before a comma, an @, end, or two spaces and a #, outside brackets
-// and quotes, or at the end of the line. ok is false for mismatched brackets and unclosed quotes.
+// scanText finds the end of a text: the end of the line or, outside brackets and quotes, the place before a comma, an
+// @, the byte end, or two spaces and a #. ok is false for mismatched brackets and unclosed quotes.
 func scanText(s string, end byte) (length int, ok bool) {
 	var open []byte
 	for i := 0; i < len(s); i++ {

@@ -69,8 +69,8 @@ func (c *call) gt(a, b Size) bool { return c.decide(c.Env.Gt(a, b)) }
 
 func (c *call) positive(s Size) bool { return c.gt(s, Size{}) }
 
-// required reports whether a size that the operation rejects if it is negative is not negative. For a value known only
-// at run time, the result exists only if it is not, so this becomes a fact.
+// required reports whether s >= 0, for a size that the operation rejects if it is negative. If s is known only at run
+// time, s >= 0 becomes a fact, since otherwise there is no result.
 func (c *call) required(s Size) bool {
 	holds, ok := c.Env.Decide(sym.NotNegative(s), c.Why)
 	if !ok && c.Fresh && !s.IsUnknown() {
@@ -81,7 +81,7 @@ func (c *call) required(s Size) bool {
 	return holds
 }
 
-// requireEqual is required for two sizes that the operation rejects if they differ.
+// requireEqual is like required, for a == b: the operation rejects sizes that differ.
 func (c *call) requireEqual(a, b Size) bool {
 	cond := c.Env.Eq(a, b)
 	holds, ok := c.Env.Decide(cond, c.Why)
@@ -93,7 +93,7 @@ func (c *call) requireEqual(a, b Size) bool {
 	return holds
 }
 
-// requireSame is requireEqual for all sizes of two shapes.
+// requireSame is like requireEqual, for all sizes of two shapes.
 func (c *call) requireSame(a, b []Size) bool {
 	if len(a) != len(b) {
 		return false

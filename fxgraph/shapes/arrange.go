@@ -63,8 +63,8 @@ func atLeast(n int) rule {
 	}
 }
 
-// stacked is the rule of hstack (dim 1), vstack (0), dstack (2) and column_stack: cat along a dimension, after tensors
-// with fewer dimensions than `least` have become such with that many.
+// stacked is the rule of hstack (dim 1), vstack (0) and dstack (2). It gives each tensor at least `least` dimensions,
+// then concatenates them along dim.
 func stacked(dim, least int) rule {
 	return func(c *call) Value {
 		c.only(1)
@@ -152,8 +152,8 @@ func (c *call) diagonalSize(rows, columns Size, offset int) Size {
 	return c.Env.Max(n, Size{})
 }
 
-// diagonal returns the rule of diagonal(input, offset, dim1, dim2), where the dimensions have the given defaults and
-// follow by keyword only if named is set.
+// diagonal returns the rule of diagonal(input, offset, dim1, dim2). first and second are the defaults of dim1 and dim2.
+// If named is set, all operands except input are keyword-only.
 func diagonal(first, second int, named bool) rule {
 	return func(c *call) Value {
 		t := c.tensor(0, "input")
@@ -207,7 +207,8 @@ func diagFlat(c *call) Value {
 	return t.with([]Size{n, n})
 }
 
-// diagEmbed is the rule of torch.diag_embed with the last dimensions as those of the matrices.
+// diagEmbed is the rule of torch.diag_embed(input, offset). Each vector along the last dimension becomes a matrix in
+// the last two dimensions.
 func diagEmbed(c *call) Value {
 	c.only(2)
 	t, k := c.tensor(0, "input"), c.integer(1, "offset", 0)

@@ -60,7 +60,7 @@ func (c *call) convert(t *Tensor, v Value) {
 	case Device:
 		t.Device = v
 	case Str:
-		if Device(v) != t.Device { // "cuda" may stand for any index
+		if Device(v) != t.Device { // "cuda" may mean any index
 			c.bad = true
 		}
 	default:
@@ -68,8 +68,8 @@ func (c *call) convert(t *Tensor, v Value) {
 	}
 }
 
-// made returns a new tensor of a given shape. It reads the keyword operands dtype and device, whose defaults are the
-// parameters, and the keyword operands that have no effect on the result.
+// made returns a new tensor of a given shape. It reads the keyword operands dtype and device, for which the parameters
+// are the defaults, and accepts keyword operands that have no effect on the result.
 func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 	t := &Tensor{shape, c.dtype(c.at(-1, "dtype"), dtype), device}
 	if v := c.at(-1, "device"); !none(v) {

@@ -54,7 +54,7 @@ var complexOf = map[Dtype]Dtype{torchFloat16: torchComplex32, torchBfloat16: tor
 
 var realOf = map[Dtype]Dtype{torchComplex32: torchFloat16, torchComplex64: torchFloat32, torchComplex128: torchFloat64}
 
-// promote implements torch.promote_types. The dtype "" stands for the absence of an operand.
+// promote implements torch.promote_types. The dtype "" means that there is no operand.
 func promote(a, b Dtype) Dtype {
 	switch {
 	case a == "" || a == b:

@@ -74,10 +74,10 @@ func TestEachRuleHasAnExample(t *testing.T) {
 	}
 	for name := range functions {
 		if strings.HasPrefix(name, "torch.ops.torchvision.") || strings.HasPrefix(name, "torch.ops.transformers.") {
-			continue // TestRegions, TestGroupedProduct
+			continue // tested by TestRegions and TestGroupedProduct
 		}
 		if strings.HasPrefix(name, "torch.func.") {
-			continue // ours: TestSamples
+			continue // our own operations, tested by TestSamples
 		}
 		if name == "torch.slice" { // the graph's name of torch.ops.aten.slice
 			name = "torch.ops.aten.slice.Tensor"

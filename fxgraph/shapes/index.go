@@ -2,8 +2,8 @@ package shapes
 
 import "github.com/godynamo/godynamo/fxgraph/sym"
 
-// getitem is the rule of x[index] for a tensor x and ints, slices, None, Ellipsis, and adjacent tensors or lists of
-// integers or one mask. It also selects an item from a list of results.
+// getitem is the rule of x[index]. The parts of the index may be ints, slices, None, Ellipsis, and either one mask or
+// adjacent tensors or lists of integers. getitem also selects an item from a list of results.
 func getitem(c *call) Value {
 	c.only(2)
 	if list, ok := c.at(0, "").(List); ok {
@@ -62,8 +62,9 @@ func getitem(c *call) Value {
 	return t.with(append(out, t.Shape[at:]...))
 }
 
-// subscript returns the parts of a subscript of t, with lists as tensors; the number of dimensions they take; the
-// shapes of the index tensors; and whether one part is a mask. It sets bad if getitem does not know such a subscript.
+// subscript analyzes the parts of a subscript of t. It returns the parts with lists converted to tensors, the number of
+// dimensions that they take, the shapes of the index tensors, and whether one part is a mask. It sets bad for a part
+// that getitem does not support.
 func (c *call) subscript(t *Tensor, parts List) (index List, takes int, tensors [][]Size, masked bool) {
 	ellipses, last := 0, 0
 	index = append(List(nil), parts...)
@@ -83,9 +84,10 @@ func (c *call) subscript(t *Tensor, parts List) (index List, takes int, tensors 
 				takes += len(v.Shape)
 				continue
 			}
-			// A second mask, or a tensor without dimensions, which torch treats as an int.
+			// Not supported: a second mask, a tensor that does not hold indices, and a tensor without dimensions, which
+			// torch treats as an int.
 			unknown := masked || kinds[v.Dtype] != intKind || v.Dtype == torchUint8 || len(v.Shape) == 0
-			// torch would move the dimensions of index tensors that are not adjacent to the front.
+			// If index tensors are not adjacent, torch moves their dimensions to the front. This is not supported.
 			apart := tensors != nil && last != i-1
 			c.bad = c.bad || unknown || apart || v.Device != t.Device
 			takes++

@@ -54,8 +54,8 @@ func takenAlong(c *call) Value {
 	return t.with(out)
 }
 
-// positions is the rule of torch.searchsorted(sorted, values) and, with the operands exchanged, of torch.bucketize: an
-// index for each value.
+// positions is the rule of torch.searchsorted(sorted, values), which yields an index for each value, and of
+// torch.bucketize, which takes these operands in the other order.
 func positions(sorted, values int) rule {
 	return func(c *call) Value {
 		c.only(2)
@@ -206,8 +206,8 @@ func scalarTensor(c *call) Value {
 	return c.fail()
 }
 
-// sections is the rule of tensor_split and, along fixed dimensions, of hsplit, vsplit and dsplit: cuts a dimension into
-// a number of nearly equal pieces. Cuts at given indices have no answer.
+// sections is the rule of tensor_split and, along fixed dimensions, of hsplit, vsplit and dsplit. It cuts a dimension
+// into a given number of nearly equal pieces. There is no answer for cuts at given indices.
 func sections(dim int) rule {
 	return func(c *call) Value {
 		c.only(3)

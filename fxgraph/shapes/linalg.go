@@ -4,7 +4,7 @@ import "math"
 
 // Rules of linear algebra. A matrix, or a batch of matrices, has at least two dimensions.
 
-// matrix reads an operand with at least two dimensions. It returns the shape without the last two, and those.
+// matrix reads an operand of shape (*batch, rows, columns).
 func (c *call) matrix(i int, name string) (t *Tensor, batch []Size, rows, columns Size) {
 	t = c.tensor(i, name)
 	n := len(t.Shape)
@@ -158,7 +158,7 @@ func lu(c *call) Value {
 	return List{t.with(joined(batch, m, m)), t.with(joined(batch, m, k)), t.with(joined(batch, k, n))}
 }
 
-// luFactor is the rule of torch.linalg.lu_factor; with info, of lu_factor_ex.
+// luFactor is the rule of torch.linalg.lu_factor or, if info is set, of lu_factor_ex.
 func luFactor(info bool) rule {
 	return func(c *call) Value {
 		c.only(1)
@@ -189,8 +189,8 @@ func pinv(c *call) Value {
 	return t.with(joined(batch, n, m))
 }
 
-// solve is the rule of torch.linalg.solve(A, B) for a B with as many dimensions as A. A B with fewer dimensions may be
-// a batch of vectors or of matrices, depending on its sizes.
+// solve is the rule of torch.linalg.solve(A, B) for a B with as many dimensions as A. If B has fewer dimensions, it may
+// be a batch of vectors or of matrices, depending on its sizes.
 func solve(c *call) Value {
 	c.only(2)
 	a, batch, n := c.square(0, "A")
@@ -288,7 +288,8 @@ func mv(c *call) Value {
 	return a.with([]Size{a.Shape[0]})
 }
 
-// addend is the rule of functions that add a product, given by its rule and its operands' names, to a tensor.
+// addend returns the rule of functions that add a product to a tensor. product is the rule of the product, and names
+// has the names of its operands.
 func addend(product rule, names ...string) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -338,7 +339,7 @@ func addmv(c *call) Value {
 	return c.fail()
 }
 
-// sumOfProducts is the product that addbmm adds: that of bmm, summed over the batch.
+// sumOfProducts is the rule of the product in addbmm: the result of bmm, summed over the batch.
 func sumOfProducts(c *call) Value {
 	p := c.product(c.tensor(0, "batch1"), c.tensor(1, "batch2"), 3)
 	if c.bad {
@@ -395,7 +396,7 @@ func vecdot(c *call) Value {
 	return p.with(c.reduced(p, Constant(d), false))
 }
 
-// tensordot is the rule of torch.tensordot(a, b, dims), and of the C function, with two lists of dimensions.
+// tensordot is the rule of torch.tensordot(a, b, dims), and of the C function, which takes two lists of dimensions.
 func tensordot(c *call) Value {
 	c.only(4)
 	a, b := c.tensor(0, "a"), c.tensor(1, "b")
@@ -431,8 +432,9 @@ func tensordot(c *call) Value {
 	return a.with(out)
 }
 
-// contracted returns the dimensions that tensordot sums over: the last ones of the first operand, which has n, and the
-// first ones of the second, or two lists.
+// contracted returns the dimensions of both operands over which tensordot sums. v is a pair of lists of dimensions or
+// an int k. An int means the last k dimensions of the first operand, which has n dimensions, and the first k of the
+// second.
 func (c *call) contracted(v Value, n int) (first, second []int, ok bool) {
 	switch v := v.(type) {
 	case nil, Int:

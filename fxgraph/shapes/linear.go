@@ -187,7 +187,7 @@ func einsum(c *call) Value {
 		tensors = append(tensors, t)
 		for j, s := range t.Shape {
 			letter := terms[i][j]
-			if was, seen := sizes[letter]; seen && !c.eq(was, s) { // a size of 1 may be combined with another size
+			if was, seen := sizes[letter]; seen && !c.eq(was, s) { // a size of 1 may be broadcast
 				return c.fail()
 			}
 			sizes[letter] = s

@@ -2,8 +2,8 @@ package shapes
 
 // Rules of loss functions, norms and distances.
 
-// loss is the rule of a loss. reduction is the position of the operand that says how the losses are combined: 0 for
-// not at all; elements has the shape of the losses.
+// loss is the rule of a loss function. reduction is the position of its operand `reduction`, which is 0 if the losses
+// are not combined. elements returns the losses before they are combined.
 func loss(reduction int, elements func(c *call) *Tensor) rule {
 	return func(c *call) Value {
 		how := c.integer(reduction, "reduction", 1)
@@ -25,7 +25,8 @@ func loss(reduction int, elements func(c *call) *Tensor) rule {
 	}
 }
 
-// lossDtype fails unless the loss has the dtype of the first operand: unless all floating operands have that dtype.
+// lossDtype returns t. It fails if t is not floating-point, or if another floating-point operand differs from t in
+// dtype.
 func (c *call) lossDtype(t *Tensor) *Tensor {
 	for _, v := range c.args {
 		if x, ok := v.(*Tensor); ok && x.Dtype.floating() && x.Dtype != t.Dtype {
@@ -38,7 +39,7 @@ func (c *call) lossDtype(t *Tensor) *Tensor {
 	return t
 }
 
-// elementLoss is the shape of losses of two operands that are broadcast.
+// elementLoss returns a function that yields the losses of two operands, which are broadcast against each other.
 func elementLoss(names ...string) func(c *call) *Tensor {
 	return func(c *call) *Tensor {
 		a, b := c.tensor(0, "input"), c.tensor(1, "target")
@@ -47,7 +48,8 @@ func elementLoss(names ...string) func(c *call) *Tensor {
 	}
 }
 
-// weighted is elementLoss for losses whose operand `at`, and the next one, may be weights that are broadcast too.
+// weighted is like elementLoss, for losses with weights that are broadcast as well. names are the weights' names, and
+// `at` is the position of the first one.
 func weighted(at int, names ...string) func(c *call) *Tensor {
 	return func(c *call) *Tensor {
 		a, b := c.tensor(0, "input"), c.tensor(1, "target")
@@ -61,7 +63,8 @@ func weighted(at int, names ...string) func(c *call) *Tensor {
 	}
 }
 
-// classLoss is the shape of losses of predictions with a dimension of classes: the second one, or the only one.
+// classLoss returns the losses of predictions. It removes their dimension of classes, which is the second dimension or
+// the only one.
 func classLoss(c *call) *Tensor {
 	a, b := c.tensor(0, "input"), c.tensor(1, "target")
 	c.ignore("weight", "ignore_index", "label_smoothing")
@@ -81,7 +84,8 @@ func classLoss(c *call) *Tensor {
 }
 
 // similarity is the rule of functions of two tensors that reduce one dimension: cosine_similarity, pairwise_distance.
-// at is the position of the dimension, or -1 for the last one; keep is that of keepdim, or -1.
+// at is the position of the operand dim, or -1 if the last dimension is reduced. keep is the position of keepdim, or -1
+// if there is none.
 func similarity(at, keep int, names ...string) rule {
 	return func(c *call) Value {
 		a, b := c.tensor(0, "x1"), c.tensor(1, "x2")
@@ -113,7 +117,7 @@ func distance(c *call) Value {
 	return t.with([]Size{}).as(t.Dtype.real())
 }
 
-// onlyReduced is the shape of losses whose rule has no answer unless they are combined.
+// onlyReduced is for losses that have an answer only if they are combined.
 func onlyReduced(c *call) *Tensor {
 	c.bad = true
 	return noTensor

@@ -13,7 +13,7 @@ func (c *call) broadcast(shapes ...[]Size) []Size {
 	for _, s := range shapes {
 		for i, size := range s {
 			at := &out[n-len(s)+i]
-			switch { // a constant 1 needs no condition; for other sizes, equality is asked first
+			switch { // a constant 1 needs no condition; for other sizes, equality is checked first
 			case size.Is(1):
 			case at.Is(1):
 				*at = size
@@ -87,7 +87,7 @@ func activation(names ...string) rule {
 	}
 }
 
-// tensors returns a rule that has no answer if a positional operand is not a tensor, and else that of inner.
+// tensors returns the rule inner, except that there is no answer if a positional operand is not a tensor.
 func tensors(inner rule) rule {
 	return func(c *call) Value {
 		for _, v := range c.args {

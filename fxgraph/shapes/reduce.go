@@ -85,7 +85,7 @@ func truthDtype(_ *call, t *Tensor) Dtype {
 
 func indexDtype(*call, *Tensor) Dtype { return torchInt64 }
 
-// nonEmpty returns a rule that has no answer for a tensor without elements, and else that of inner.
+// nonEmpty returns the rule inner, except that there is no answer for a tensor without elements.
 func nonEmpty(inner rule) rule {
 	return func(c *call) Value {
 		if t, ok := c.at(0, "input").(*Tensor); !ok || c.eq(c.numel(t.Shape), Size{}) {

@@ -135,8 +135,8 @@ func quantile(c *call) Value {
 	return t.with(append(out, rest...))
 }
 
-// trapezoid is the rule of torch.trapezoid(y, x, dim=-1), which removes a dimension; cumulative, it shortens the
-// dimension by one.
+// trapezoid is the rule of torch.trapezoid(y, x, dim=-1), which removes a dimension. If cumulative is set, it is the
+// rule of cumulative_trapezoid, which shortens the dimension by one.
 func trapezoid(cumulative bool) rule {
 	return func(c *call) Value {
 		c.only(2)

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/fxgraph/sym"
 )
 
-// Operations that have no examples: transformers need not be installed, and the samples of python/godynamo/_translator/
-// higher.py are ours.
+// These operations have no examples: the library transformers need not be installed, and the samples of
+// python/godynamo/_translator/higher.py are our own.
 
 func TestSamples(t *testing.T) {
 	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: sym.NewEnv(), Fresh: true}

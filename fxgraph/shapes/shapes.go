@@ -260,8 +260,8 @@ func (c *call) ints(v Value) []int {
 	return out
 }
 
-// variadic returns the ints from position i on, passed one by one, as one list, or by name: x.permute(1, 0),
-// x.permute((1, 0)).
+// variadic returns the ints from position i on. They may be passed one by one, as one list, or by name: x.permute(1,
+// 0), x.permute((1, 0)).
 func (c *call) variadic(i int, name string) []Size {
 	if len(c.args) <= i {
 		return c.sizes(c.at(i, name))

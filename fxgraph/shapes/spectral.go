@@ -2,13 +2,14 @@ package shapes
 
 import "github.com/godynamo/godynamo/fxgraph/sym"
 
-// Rules of torch.fft. A transform along a dimension of size n takes n complex numbers to n complex numbers; the
-// transform of n real numbers is given by n // 2 + 1 of them.
+// Rules of torch.fft. A transform along a dimension of size n maps n complex numbers to n complex numbers. The
+// transform of n real numbers consists of n // 2 + 1 complex numbers.
 
 // transform is how a function of torch.fft changes dtypes and the size of the last dimension.
 type transform struct{ fromReal, toReal bool }
 
-// last returns the size of the last transformed dimension, whose size is n; asked is the size given by the program.
+// last returns the size of the last transformed dimension in the result. size is its size in the input, and n is the
+// size that the program gives, if it does.
 func (x transform) last(c *call, n Value, size Size) Size {
 	given, ok := n.(Int)
 	switch {
@@ -71,8 +72,8 @@ func fft(x transform) rule {
 	}
 }
 
-// fftn is the rule of transforms along several dimensions: f(input, s, dim, norm). dims are the default ones, all if it
-// is nil.
+// fftn is the rule of transforms along several dimensions: f(input, s, dim, norm). dims are the default dimensions; nil
+// means all.
 func fftn(x transform, dims ...int) rule {
 	return func(c *call) Value {
 		c.only(4)

@@ -5,18 +5,18 @@ import "strings"
 // functions and methods map the names that graphs print to rules.
 var functions, methods = map[string]rule{}, map[string]rule{}
 
-// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device, and whose names do
-// not say so.
+// inPlace lists operations that change an operand's values, but no tensor's sizes, dtype or device, and that
+// changesInPlace does not recognize by name.
 var inPlace = map[string]bool{}
 
-// resizing lists the in-place operations that may change their operand's sizes: addbmm_ broadcasts it.
+// resizing lists in-place operations that may change the sizes of their operand. addbmm_, for example, broadcasts it.
 var resizing = map[string]bool{"resize_": true, "resize_as_": true, "resize_as_sparse_": true, "sparse_resize_": true,
 	"sparse_resize_and_clear_": true, "set_": true, "as_strided_": true, "squeeze_": true, "unsqueeze_": true,
 	"t_": true, "transpose_": true, "swapaxes_": true, "swapdims_": true, "addbmm_": true, "baddbmm_": true,
 	"addmm_": true, "addmv_": true, "addr_": true}
 
-// changesInPlace reports whether a method or function of torch changes the values of its first operand, which it
-// returns, and nothing else: its name ends in "_".
+// changesInPlace reports whether a method or function of torch only changes the values of its first operand and returns
+// that operand. Its name then ends in "_".
 func changesInPlace(name string) bool {
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "torch."), "_C._nn.")
 	return strings.HasSuffix(name, "_") && !strings.HasSuffix(name, "__") && !strings.Contains(name, ".") &&
@@ -103,7 +103,7 @@ func init() {
 	both(clamp, "clamp", "clip")
 	both(maskedFill, "masked_fill")
 
-	// In-place operations by other names than changesInPlace has.
+	// In-place operations that changesInPlace does not recognize by name.
 	for _, name := range []string{"iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "imod"} {
 		functions["operator."+name] = inPlaceFirst
 		inPlace["operator."+name] = true

@@ -92,7 +92,8 @@ func unique2(c *call) Value {
 	return out
 }
 
-// repeatedBy is the size of the result of repeat_interleave for a tensor of repeats.
+// repeatedBy returns the result of repeat_interleave with a tensor of repeats. The size of the repeated dimension
+// depends on data.
 func (c *call) repeatedBy(t *Tensor) Value {
 	v := c.at(2, "dim")
 	c.ignore("output_size")

@@ -35,9 +35,9 @@ func (c *call) sized(t *Tensor, sizes []Size) Value {
 	return t.with(out)
 }
 
-// regrouped is sized for products that are too large for the normal form of package sym. It splits both shapes at the
-// places where the products of this call's sizes are equal, and requires that of the parts. The conditions also reject
-// sizes that are equal in other parts.
+// regrouped is like sized, for products that are too large for the normal form of package sym. It cuts both shapes into
+// parts whose products are equal at this call's sizes, and requires that corresponding parts have equal products. This
+// also rejects sizes for which another division into parts would match.
 func (c *call) regrouped(t *Tensor, out []Size, open int) Value {
 	in, end := t.Shape, len(out)
 	if open >= 0 {
@@ -64,7 +64,7 @@ func (c *call) regrouped(t *Tensor, out []Size, open int) Value {
 	return t.with(out)
 }
 
-// matched returns the number of sizes of `in` whose product is that of `out`.
+// matched returns how many of the first sizes of `in` have the product of all sizes of `out`.
 func (c *call) matched(in, out []Size) (used int, ok bool) {
 	for i := 0; i < len(out); {
 		a, b := one, out[i]
@@ -328,8 +328,8 @@ func (c *call) parts(t *Tensor, d int, sizes []Size) Value {
 	return out
 }
 
-// pieces returns the sizes of the pieces into which a dimension is cut. All have the size `piece`, except that the last
-// may be smaller. An empty dimension is one piece of size 0.
+// pieces returns the sizes of the pieces into which a dimension is cut. Each has the size `piece`, but the last may be
+// smaller. An empty dimension is one piece of size 0.
 func pieces(size, piece int) []Size {
 	var out []int
 	for at := 0; at < size; at += piece {
@@ -398,8 +398,8 @@ func narrow(c *call) Value {
 	return t.with(t.replaced(d, length))
 }
 
-// sample is the rule of the samples that functions given to operations are captured with: one slice along a dimension,
-// the first by default.
+// sample is the rule of samples: the tensors with which functions given to operations are captured. A sample is one
+// slice along a dimension, by default the first dimension.
 func sample(c *call) Value {
 	c.only(2)
 	t := c.tensor(0, "x")
@@ -444,7 +444,7 @@ func cat(c *call) Value {
 		if !ok || len(t.Shape) == 0 {
 			return c.fail()
 		}
-		if len(t.Shape) == 1 && !vectors && c.eq(t.Shape[0], Size{}) { // cat ignores an empty vector's shape
+		if len(t.Shape) == 1 && !vectors && c.eq(t.Shape[0], Size{}) { // cat ignores empty vectors
 			continue
 		}
 		if out == nil {

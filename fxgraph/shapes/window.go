@@ -20,7 +20,7 @@ func (c *call) windows(size, kernel Size, stride, padding, dilation int, ceil bo
 	return n
 }
 
-// convolved returns the input and the weight of a convolution, and checks them together with the bias.
+// convolved returns the input and the weight of a convolution. It checks them and the bias.
 func (c *call) convolved() (x, w *Tensor) {
 	x, w = c.tensor(0, "input"), c.tensor(1, "weight")
 	tensors := []*Tensor{x, w}
@@ -60,7 +60,7 @@ func conv(n int) rule {
 			!c.divides(sym.Const(int64(groups)), w.Shape[0]) {
 			return c.fail()
 		}
-		if !c.positive(x.Shape[channels]) { // without channels, the result's size is that of the input
+		if !c.positive(x.Shape[channels]) { // with no channels, torch keeps the input's sizes
 			return c.fail()
 		}
 		out := append(append([]Size{}, x.Shape[:channels]...), w.Shape[0])

@@ -21,8 +21,8 @@ func (a Answer) not() Answer {
 	return Undecided
 }
 
-// Ask reports whether c follows from the facts (True), contradicts them (False), or neither can be proved (Undecided).
-// It adds no fact and reads no hint. Its work is bounded: it looks once at each fact.
+// Ask returns True if c follows from the facts, False if c contradicts them, and Undecided if neither can be proved. It
+// adds no fact and reads no hint. Its work is bounded: it looks at each fact once.
 func (env *Env) Ask(c Cond) Answer {
 	if c.e.IsUnknown() {
 		return Undecided
@@ -158,8 +158,8 @@ func (env *Env) factor(e Size) (common, rest Size, ok bool) {
 	return common, env.collect(terms, c), true
 }
 
-// bounds returns the values that e may have: those of simpleBounds, narrowed by each fact once. A fact f >= n bounds e,
-// which is k*f + (e - k*f), for each k that cancels a term of e in e - k*f.
+// bounds returns the values that e may have: those of simpleBounds, narrowed once by each fact. The bounds of a fact f
+// also bound e = k*f + (e - k*f). Only values of k are tried for which e - k*f lacks one of the terms of e.
 func (env *Env) bounds(e Size) interval {
 	v := env.simpleBounds(e)
 	if e.t == nil || env.depth > maxDepth {
@@ -236,8 +236,8 @@ func (env *Env) remainderBounds(e Size, coef int64, x *atom) interval {
 	return interval{a.lo, b.hi}
 }
 
-// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0, by b*(a // b) = a - a % b: the
-// bounds of b*e, divided by b.
+// quotientBounds bounds e, which has the term coef * (a // b) with a constant b > 0. It bounds b*e, where b*(a // b) is
+// a - a % b, and divides these bounds by b.
 func (env *Env) quotientBounds(e Size, coef int64, x *atom) interval {
 	b := x.b.c
 	rest := env.addScaled(e, -coef, env.fromAtom(x)) // without the quotient

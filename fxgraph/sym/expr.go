@@ -21,7 +21,7 @@ type poly struct {
 	id    int
 	terms []term // by the id of their mono
 
-	// Facts about the value. Of a poly and its negation, the one with a positive first coefficient stores them.
+	// Facts about the value. A poly and its negation share them; the one with a positive first coefficient stores them.
 	known    interval
 	not      []int64 // excluded values
 	mod, rem int64   // the value is rem modulo mod; 1 as modulus means that no residue is known
@@ -49,7 +49,7 @@ const (
 	opMod
 	opMax
 	opMin
-	// Operations on floats, which are stored as their bits; see Float. First those with one operand.
+	// Operations on floats, which are stored as their bits; see Float. The first ones have one operand.
 	opToFloat
 	opSqrt
 	opFloor
@@ -71,12 +71,12 @@ const (
 type atom struct {
 	id   int
 	op   operation
-	sym  Symbol // of opSymbol
+	sym  Symbol // the symbol, if op is opSymbol
 	a, b Size   // arguments of the other operations
 
-	own      interval // facts about this very atom
+	own      interval // facts about the atom itself
 	mod, rem int64    // the value is rem modulo mod; 1 as modulus means that no residue is known
-	to       *Size    // replaces the atom, since a fact says that both are equal
+	to       *Size    // if not nil, a fact says that the atom equals this, which replaces it
 }
 
 // occursIn reports whether x is an atom of s, or inside one.

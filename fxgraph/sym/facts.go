@@ -6,7 +6,7 @@ import "slices"
 type Record struct {
 	Cond  Cond
 	Why   any  // the caller's reason, such as the place in the user's code that needed the condition; comparable
-	Limit bool // no caller needed it: there were too many conditions on a symbol, and most had this reason
+	Limit bool // recorded because a symbol had too many conditions; Why is the reason of most of them
 }
 
 // Mark is a state of an Env to which Undo can return.
@@ -31,10 +31,10 @@ func (env *Env) Undo(m Mark) {
 // Records returns the conditions that Decide recorded, oldest first. The slice belongs to the Env.
 func (env *Env) Records() []Record { return env.recorded }
 
-// Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. In this
-// case, Decide records c or its opposite and makes it a fact. If c depends on a value that is known only at run time,
-// it may follow from other sizes being positive, which is then recorded. Otherwise ok is false, as it is if c depends
-// on Unknown.
+// Decide reports whether c holds for the call that is translated. If the facts do not decide c, the hints do. Decide
+// then records c or its opposite and makes it a fact. If c depends on a value that is known only at run time, the hints
+// cannot decide it, but c may follow if other sizes are positive. That is then recorded (decidePositive). If nothing
+// decides c, ok is false.
 func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 	switch env.Ask(c) {
 	case True:
@@ -86,7 +86,7 @@ func (env *Env) Assume(c Cond) {
 	}
 }
 
-// reportFixed calls OnFixed for the symbols that have one value since the newest fact.
+// reportFixed calls OnFixed for each symbol to which the newest fact leaves one value.
 func (env *Env) reportFixed() {
 	for i := range env.symbols {
 		s := Symbol(i)

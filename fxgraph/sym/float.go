@@ -7,8 +7,8 @@ import "math"
 const exact = 1 << 53
 
 // Float is a float computed from sizes, as Python computes it: int / int, float * float, and so on. It is stored as a
-// Size, namely the bits of the IEEE double as an int64, so that expressions, their hints and the programs of guards
-// have one form. No arithmetic on integers is ever applied to these bits.
+// Size: the bits of the IEEE double as an int64. So floats and ints have one form in expressions, hints and guard
+// programs. Integer arithmetic is never applied to these bits.
 //
 // A Float has no value if an int in it exceeds 2**53, a divisor is 0, or a square root has a negative operand.
 type Float struct{ bits Size }
@@ -104,7 +104,7 @@ func floatValue(op operation, a, b int64) (n int64, ok bool) {
 		return int64(math.Float64bits(math.Sqrt(x))), x >= 0
 	case opFloor, opCeil, opTrunc, opRound:
 		x = roundings[op](x)
-		if !(x >= -exact && x <= exact) { // a NaN is neither
+		if !(x >= -exact && x <= exact) { // also true for NaN
 			return 0, false
 		}
 		return int64(x), true

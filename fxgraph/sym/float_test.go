@@ -42,7 +42,8 @@ func symbolsForFloats(env *Env) {
 	}
 }
 
-// Expressions on floats, their roundings and their comparisons have the values that Go computes, also when written.
+// Float expressions, their roundings and their comparisons have the values that Go computes, and so do their written
+// forms.
 func TestFloatsHaveTheirValue(t *testing.T) {
 	random := rand.New(rand.NewSource(5))
 	compared := 0
@@ -55,7 +56,7 @@ func TestFloatsHaveTheirValue(t *testing.T) {
 			read := func(s Symbol) (int64, bool) { return values[s], true }
 			want, defined := value(values)
 			if f.IsUnknown() || !defined || math.IsNaN(want) || math.IsInf(want, 0) || want == 0 {
-				continue // a part that is constant may have no value, and zeros differ in their signs
+				continue // a constant part may have no value, and the signs of zeros may differ
 			}
 			got, ok := env.Eval(f.bits, read)
 			require.True(t, ok, env.Text(f.bits))

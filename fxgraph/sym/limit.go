@@ -9,7 +9,8 @@ const (
 // limitEvery is the number of new records after which Decide counts the conditions again.
 const limitEvery = 8
 
-// form identifies a condition among those on one poly. Of two conditions with the same form, one implies the other.
+// form identifies conditions that bound or exclude values of one poly in the same way. Of two such conditions, one
+// implies the other.
 type form struct {
 	p   *poly
 	rel relation
@@ -20,7 +21,7 @@ type form struct {
 type tally struct {
 	all   int
 	on    map[Symbol]int
-	whys  map[Symbol]map[any]int // the same by Record.Why
+	whys  map[Symbol]map[any]int // number of conditions on a symbol, by Record.Why
 	order []Symbol               // by first use
 }
 

@@ -1,7 +1,8 @@
 package sym
 
-// decidePositive decides a condition on values that are known only at run time: if it follows as soon as the sizes that
-// are not 0 in this call are positive, it records that they are.
+// decidePositive decides a condition on values that are known only at run time. It assumes that the sizes which are
+// positive in this call always are. If the condition then follows, these assumptions are recorded. Otherwise they are
+// undone.
 func (env *Env) decidePositive(c Cond, why any) (holds, ok bool) {
 	e := env.Simplify(c.e)
 	if e.t == nil || e.IsUnknown() {

@@ -78,11 +78,11 @@ type Env struct {
 	essential  []Record // the records when Essential was called
 	trail      []func() // functions that undo the facts, newest last
 	generation int      // number of substitutions; a result of Simplify is valid for one generation
-	depth      int      // of nested calls; beyond maxDepth nothing is concluded
+	depth      int      // depth of nested calls; beyond maxDepth nothing is concluded
 	splits     int      // nested case distinctions of max and min
 
-	// OnFixed is called if a new fact leaves a symbol with one value, until Essential is called. A nil function is not
-	// called. A symbol whose fact was undone is reported again with the next one.
+	// OnFixed, unless nil, is called when a new fact leaves a symbol with one value. If that fact is undone, the next
+	// such fact is reported as well. Essential ends the calls.
 	OnFixed  func(s Symbol)
 	reported map[Symbol]bool
 }

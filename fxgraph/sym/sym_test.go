@@ -232,7 +232,7 @@ func TestUndoForgets(t *testing.T) {
 	}
 }
 
-// TestConclusions asks what shape rules and models ask. Env.Ask must answer without hints.
+// TestConclusions checks questions that shape rules and models ask. Env.Ask must answer them without hints.
 func TestConclusions(t *testing.T) {
 	env := NewEnv()
 	size := func(name string, lo int64) Size {
@@ -317,7 +317,7 @@ func TestDecideRecordsWhatHintsDecide(t *testing.T) {
 	require.Len(t, env.Records(), 2)
 }
 
-// BenchmarkDecoder asks what the views, broadcasts and matrix products of a decoder with 24 layers ask.
+// BenchmarkDecoder asks the questions of the views, broadcasts and matrix products in a decoder with 24 layers.
 func BenchmarkDecoder(b *testing.B) {
 	for b.Loop() {
 		env := NewEnv()

@@ -83,7 +83,7 @@ func (env *Env) Write(s Size, w Writer) {
 	}
 	for i, t := range terms {
 		if i > 0 && i >= positive {
-			t.coef = -t.coef // subtracted; a coefficient of math.MinInt64 stays, and wraps to itself
+			t.coef = -t.coef // subtracted; math.MinInt64 has no negation in int64, so it wraps to itself
 		}
 		env.writeTerm(t, w)
 		if i > 0 {
@@ -177,8 +177,8 @@ const (
 	LE
 )
 
-// Sides returns c as a comparison in which no side has a negative term, such as s0 >= 2 for s0 - 2 >= 0. A side that is
-// a constant is the right one. ok is false if c is on Unknown, or if negating a term overflows.
+// Sides returns c as a comparison in which no side has a negative term, such as s0 >= 2 for s0 - 2 >= 0. If only one
+// side is a constant, it is the right one. ok is false if c is on Unknown, or if negating a term overflows.
 func (env *Env) Sides(c Cond) (left Size, rel Relation, right Size, ok bool) {
 	switch {
 	case c.e.IsUnknown():
@@ -214,8 +214,9 @@ func (env *Env) Sides(c Cond) (left Size, rel Relation, right Size, ok bool) {
 	return left, rel, right, true
 }
 
-// Essential forgets all facts and returns what implies the records: the symbols whose value the records fix, with that
-// value, and the records that neither these nor later records imply, oldest first.
+// Essential forgets all facts and returns conditions that imply all records. fixed has the symbols whose value the
+// records determine, with that value. records has the other conditions, oldest first, without those that fixed or later
+// records imply.
 func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 	if len(env.recorded) > MaxOfSymbol {
 		env.limit()
@@ -250,8 +251,8 @@ func (env *Env) Essential() (fixed map[Symbol]int64, records []Record) {
 // All returns the records from which Essential has chosen.
 func (env *Env) All() []Record { return env.essential }
 
-// FixedBy returns the record that fixes the value of a symbol, after Essential: with it and all earlier records, the
-// symbol is a constant. It forgets all facts.
+// FixedBy returns the record that fixes the value of a symbol: with it and all earlier records, the symbol is a
+// constant. It is called after Essential, and forgets all facts.
 func (env *Env) FixedBy(s Symbol) (r Record, ok bool) {
 	env.Undo(Mark{})
 	for _, r := range env.essential {

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// evaluator computes what it is told to write. It checks that each operator was announced by Begin.
+// evaluator is a Writer that computes the value of the expression. It checks that Begin has announced each operator.
 type evaluator struct {
 	t      *testing.T
 	values []int64
@@ -47,7 +47,8 @@ func (e *evaluator) Apply(op Op) {
 		Min: min(a, b)}[op]
 }
 
-// A written expression has the value of the expression, and the sides of a condition have its verdict.
+// A written expression has the value of the expression, and the written sides of a condition compare as the condition
+// does.
 func TestWrittenExpressionsHaveTheirValue(t *testing.T) {
 	random := rand.New(rand.NewSource(3))
 	for range 400 {
