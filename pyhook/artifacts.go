@@ -51,8 +51,8 @@ func (t *translation) ask(name string, args ...py.Object) string {
 	return py.GoString(v)
 }
 
-// showSteps makes the translation log its steps if trace_source, trace_call or trace_bytecode is enabled, and note what
-// makes sizes constants if dynamic is.
+// showSteps makes the translation log its steps if trace_source, trace_call or trace_bytecode is enabled. If dynamic is
+// enabled, the translation also notes what makes sizes constants.
 func (t *translation) showSteps() {
 	wanted, s := t.settings.watched, t.scope
 	if wanted&(showTraceSource|showTraceCall|showTraceBytecode|showDynamic) == 0 {

@@ -51,10 +51,10 @@ func readVaried(s *py.Scope, req *C.gd_request, f *translate.Frame) (translate.V
 
 // variedPlaces returns the members of FrameCache.varied for one row of gd_request.varied, (entry, parts, tensors,
 // moved): the place of each int and float, and (place, dimension) for sizes of tensors. `any` is set if the entry may
-// have failed for other reasons too.
+// also have failed for other reasons.
 //
-// Otherwise the row counts only if the values differ between the calls of one nn.Module. Modules of one class whose
-// attributes or parameters differ have one entry each.
+// If `any` is not set, the row counts only if the values differ between the calls of one nn.Module. Modules of one
+// class whose attributes or parameters differ have one entry each.
 func variedPlaces(s *py.Scope, row []py.Object, any bool, f *translate.Frame) ([]py.Object, error) {
 	info, err := s.GetAttr(row[0], "info")
 	if err != nil {

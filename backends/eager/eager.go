@@ -75,8 +75,8 @@ func (Backend) EmitNode(e translate.NodeEmitter, n *fxgraph.Node) error {
 }
 
 // slice writes torch.ops.aten.slice along the first dimension as a subscription, which returns the same view much
-// faster. It writes nothing if the slice may be the whole tensor. In that case a subscription would return an alias,
-// whose node has another name in autograd's graph.
+// faster. It writes nothing if the slice may be the whole tensor: a subscription would then return an alias, and
+// autograd names the node of an alias differently.
 func slice(e translate.NodeEmitter, n *fxgraph.Node) (written bool, err error) {
 	if n.Target.Text != "torch.slice" || len(n.Args) < 3 || len(n.Kwargs) > 0 {
 		return false, nil

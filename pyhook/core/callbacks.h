@@ -9,9 +9,9 @@
  * Returns a new reference to the callback's result, or NULL with an exception set. Nothing is translated meanwhile. */
 PyObject *gd_call_python(const char *name, PyObject *arg);
 
-/* Reports an internal error: takes the pending exception, if any, counts the error, and calls Python. gd_serve_miss
- * does not translate the current code again. Leaves no exception. where: a short phrase; function: borrowed or
- * NULL. */
+/* Reports an internal error: takes the pending exception, if any, counts the error, and calls Python. The code that is
+ * being translated is not translated again (gd_serve_miss). Leaves no exception. where: a short phrase; function:
+ * borrowed or NULL. */
 void gd_internal_error(const char *where, PyObject *function);
 
 /* Takes a compiled graph's exception from the error indicator and keeps it while the user's own code runs instead. */

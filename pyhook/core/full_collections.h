@@ -18,8 +18,8 @@ void gd_hold_full_collections(PyThreadState *tstate);
 /* Ends the wait if no other translation needs it. A full collection that is due runs at CPython's next check. */
 void gd_release_full_collections(void);
 
-/* Makes full collections in a forked child wait no longer for threads that the child does not have. May run without
- * the GIL. holds: the number of gd_hold_full_collections calls of this thread that are not yet matched. */
+/* Ends, in a forked child, the waits of threads that the child does not have. May run without the GIL. holds: the
+ * number of this thread's calls of gd_hold_full_collections that are not yet matched. */
 void gd_full_collections_forked(int holds);
 
 #endif

@@ -203,8 +203,8 @@ typedef struct {
     int32_t kind; /* GD_FRAME_* */
     int32_t nentries; /* entries this frame already has */
     PyObject *failures; /* borrowed list of str, or NULL: why each existing entry did not serve */
-    /* borrowed list of tuples (entry, parts, tensors, moved), or NULL: the values for which alone an entry did not
-     * serve; see guards/varied.h. If `last` is set, also the values that differ among other failures */
+    /* borrowed list of tuples (entry, parts, tensors, moved), or NULL: for each entry that failed only because of
+     * values, these values; see guards/varied.h. If `last` is set, entries with other failures are included */
     PyObject *varied;
     int32_t last; /* the limit allows no further entry after this one */
     int32_t reserved;
@@ -214,7 +214,7 @@ enum {
     GD_OK = 0, /* entry is a new reference; the entry is added to the FrameCache */
     GD_SKIP = 1, /* this code can never be translated: mark it */
     GD_PASS = 2, /* run this one call, and everything it calls, in CPython; later calls may be translated */
-    GD_RAISE = 3, /* an exception is set: nopython and a graph break, a backend that failed, KeyboardInterrupt */
+    GD_RAISE = 3, /* an exception is set: a graph break with nopython, a failed backend, KeyboardInterrupt */
     GD_SKIP_HERE = 4, /* no more attempts for this callable; other frames of the code may be translatable */
     GD_LEAVE = 5 /* run this one call in CPython, but serve its callees, as GD_SKIP and GD_SKIP_HERE do */
 };

@@ -273,7 +273,7 @@ entry_nodes(gd_GuardedCode *e, PyObject *unused)
     return list;
 }
 
-/* Makes a check of sizes or of a value hold always, for tests that look for a call which then has a wrong result. */
+/* Makes a check of sizes or of a value always hold, for tests that search for a call whose result is then wrong. */
 static PyObject *
 entry_drop_node(gd_GuardedCode *e, PyObject *arg)
 {
@@ -299,7 +299,7 @@ entry_drop_node(gd_GuardedCode *e, PyObject *arg)
     Py_RETURN_NONE;
 }
 
-/* Makes the check of one size of a tensor hold always. */
+/* Makes the check of one size of a tensor always hold. */
 static PyObject *
 entry_drop_size(gd_GuardedCode *e, PyObject *args)
 {

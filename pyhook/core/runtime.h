@@ -110,7 +110,8 @@ const char *gd_counter_name(int counter);
  * unknown, because it is not the thread's own but a coroutine library's, for example. */
 ptrdiff_t gd_stack_headroom(void);
 
-/* With less C stack than this, our calls go no deeper: CPython needs it to raise and report a RecursionError. */
+/* With less C stack than this, our calls go no deeper, since CPython needs the rest to raise and report a
+ * RecursionError. */
 #define GD_STACK_MIN (96 * 1024)
 /* The minimum C stack for a translation, since Go's callbacks run Python on it. */
 #define GD_STACK_TRANSLATE (384 * 1024)

@@ -34,8 +34,8 @@ func (s *Scope) Str(text string) Object {
 	return s.made(wrapC(C.PyUnicode_DecodeUTF8(p, C.Py_ssize_t(len(text)), errorsSurrogate)))
 }
 
-// CodeInterns reports whether a code object that has the string o among its constants replaces o by the interned
-// string of the same text.
+// CodeInterns reports whether code objects intern the string o: one that has o among its constants replaces it by the
+// interned string of the same text.
 func CodeInterns(o Object) bool { return C.gdpy_code_interns(o.c()) != 0 }
 
 var errorsSurrogate = C.CString("surrogatepass")

@@ -284,8 +284,8 @@ or_null(PyObject *items)
     return PyObject_Size(items) > 0 ? Py_NewRef(items) : NULL;
 }
 
-/* Creates a function as MAKE_FUNCTION does. It is written in C so that no signal and no exception of
- * another thread can interrupt it: the user's blocks could not handle such an exception. */
+/* Creates a function as MAKE_FUNCTION does. It is written in C, so no signal and no exception of another thread can
+ * interrupt it. The user's blocks could not handle such an exception. */
 static PyObject *
 function_made(PyObject *Py_UNUSED(module), PyObject *args)
 {

@@ -54,7 +54,7 @@ bad_size(verifier *v, uint32_t reg)
     return "the size of a tensor whose number of dimensions TENSORS does not compare";
 }
 
-/* Returns why the steps are no condition, or NULL. */
+/* Returns why the steps do not form a condition, or NULL. */
 static const char *
 bad_steps(verifier *v, const gd_size_spec *steps, uint32_t n)
 {
@@ -157,7 +157,8 @@ is_late(uint8_t op)
     return op == GD_OP_TENSOR_SIZE || op == GD_OP_TENSOR_STRIDE || op == GD_OP_SHAPE_ENV;
 }
 
-/* Returns the index of the first of the nodes that follow TENSORS, or would follow it if the program had it. */
+/* Returns the index of the first node that follows TENSORS. If the program has no TENSORS, returns the index where such
+ * nodes begin. */
 static uint32_t
 late_from(const gd_entry_spec *spec)
 {
@@ -397,7 +398,7 @@ check_size(const gd_GuardedCode *e, uint32_t reg, uint32_t dim)
 {
     uint32_t i = 0;
     while (e->tensors[i].reg != reg) {
-        i++; /* bad_size has found the register */
+        i++; /* found, since bad_size has checked the register */
     }
     if (e->tensors[i].state != NULL || dim >= e->tensors[i].ndim) {
         PyErr_Format(PyExc_ValueError, "malformed guard program: dimension %u of a tensor of %s", (unsigned)dim,
@@ -468,9 +469,8 @@ copy_array(const void *from, size_t n, size_t size)
     return to;
 }
 
-/* Returns a new tuple with the user's line for each condition of the guard text, or with None for each of them
- * if the spec has no lines.
- * Returns NULL with an exception set on failure. */
+/* Returns a new tuple with the user's line for each condition of the guard text, or with None for each of them if the
+ * spec has no lines. Returns NULL with an exception set on failure. */
 static PyObject *
 lines_or_nones(const gd_entry_spec *spec)
 {

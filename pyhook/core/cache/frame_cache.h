@@ -95,9 +95,9 @@ gd_frame_cache_touch(gd_FrameCache *cache, uint32_t index)
     cache->entries[0] = entry;
 }
 
-/* Returns the index of the entry to try first: the entry that last served right after entries[0], which
- * served the latest call. Without this guess, calls that cycle through several entries (layers of several
- * shapes) would each find their entry at the end of the list. There must be at least one entry. */
+/* Returns the index of the entry to try first. entries[0] served the latest call. The guess is the entry that served
+ * the next call the last time entries[0] served one. Without it, calls that cycle through several entries (layers of
+ * several shapes) would each find their entry at the end of the list. There must be at least one entry. */
 static inline uint32_t
 gd_frame_cache_guess(const gd_FrameCache *cache)
 {

@@ -29,9 +29,9 @@ typedef struct {
     PyObject *callees;  /* strong dict or NULL: code unit of a call → text for the first callee there */
 } seen;
 
-/* Why CPython runs a frame: for a reason that the core has noted, or because an instruction of a transformed
- * function called it, directly or through other frames. For the frame of a transformed function itself, the cause
- * is the instruction that called it. */
+/* The cause for which CPython runs a frame: either a reason that the core has noted, or the instruction of a
+ * transformed function that called it, directly or through other frames. For the frame of a transformed function
+ * itself, it is the instruction that called the function. */
 typedef struct {
     seen *by;
     int unit;   /* code unit of the call in `by`, or -1 */

@@ -31,10 +31,9 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     return result;
 }
 
-/* Runs the frame with no extent in force on this thread, since another compiler handles the frame's calls. When the
- * hook served the frames that torch.compile leaves to CPython, those of torch.compile's own translation included,
- * the two compilers translated each other's work without end. Returns a new reference, or NULL with an exception
- * set. */
+/* Runs the frame with no extent in force on this thread, since another compiler handles the frame's calls. If the hook
+ * served frames of torch.compile's translations, and frames that torch.compile leaves to CPython, the two compilers
+ * would translate each other's work without end. Returns a new reference, or NULL with an exception set. */
 static PyObject *
 pass_on_tree(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {

@@ -39,9 +39,9 @@ void gd_extent_leave(PyThreadState *tstate, gd_extent *extent);
 int gd_extent_count(void);
 
 /* gd_hook_set_aside uninstalls the hook, and gd_hook_put_back reinstalls it. Between them runs code that must not
- * notice the hook, such as code that examines its own specialization: CPython specializes no call under a hook.
- * aside: the result of gd_hook_set_aside. Both act on the whole process: meanwhile
- * frames of other threads are not served either. */
+ * notice the hook, such as code that examines its own specialization: CPython specializes no call under a hook. aside:
+ * the result of gd_hook_set_aside. Both act on the whole process: meanwhile, frames of other threads are not served
+ * either. */
 int gd_hook_set_aside(PyThreadState *tstate);
 void gd_hook_put_back(PyThreadState *tstate, int aside);
 

@@ -33,7 +33,7 @@ void gd_heat_spent(uint64_t begun);
 
 /* Notes that a frame worth serving ran, so that the frames above it keep the hook. */
 void gd_heat_met(void);
-/* Returns how many frames worth serving have run. Read before a cold frame runs, the number is the argument `seen` of
+/* Returns how many frames worth serving have run. This number, read before a cold frame runs, is the argument `seen` of
  * gd_heat_below. */
 uint64_t gd_heat_seen(void);
 /* Notes, after a cold frame has run, whether any frame below it met a tensor. seen: what gd_heat_seen returned

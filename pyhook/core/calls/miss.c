@@ -436,8 +436,8 @@ run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **resu
     return how;
 }
 
-/* Runs an entry that has come to hold since the call looked for one: another thread has added it meanwhile. Returns -1
- * if there is none, and how the call is finished otherwise. */
+/* Runs an entry that another thread has added since this call looked for one, if the entry's guards hold. Returns how
+ * the call is finished, or -1 if there is no such entry. */
 static int
 run_entry_of_another_thread(PyThreadState *tstate, miss *m, PyObject **result)
 {

@@ -1,9 +1,9 @@
 /* Calls after which CPython does not check for signals.
  *
- * After each CALL, CPython checks for signals and for exceptions that other threads have set, so a call that has
- * done its work may still raise a foreign exception. If transformed code, inside a block of the user's code, has
- * done something that cannot be done again, the user's handlers would not see such an exception. In these places
- * calls are written as subscripts, which no check follows:
+ * After each CALL, CPython checks for signals and for exceptions that other threads have set. So a call may raise such
+ * an exception after it has done its work. If that work cannot be repeated, and the call is inside a block of the
+ * user's code, the user's handlers would not see the exception. In these places calls are written as subscripts, which
+ * no check follows:
  *
  *     quiet_calls[f, a, b]                    f(a, b)
  *     quiet_calls[f, a, b, keywords(("k",))]  f(a, k=b)

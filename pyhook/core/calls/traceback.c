@@ -291,8 +291,8 @@ by_name(PyCodeObject *code, PyCodeObject *copy)
     return out;
 }
 
-/* Returns a new traceback in which the user's frame replaces the frame of the outermost entry, a resume function's.
- * Returns NULL, perhaps with an exception set, if the outermost frame is not a resume function's. */
+/* Replaces the frame of the resume function, the outermost one of tb, by the user's frame. Returns a new traceback, or
+ * NULL, perhaps with an exception set, if the outermost frame is another one. */
 static PyObject *
 rewrite_resumed(PyFunctionObject *function, PyTracebackObject *tb)
 {

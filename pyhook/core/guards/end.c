@@ -106,8 +106,8 @@ gd_variable_ends_in_code(PyObject *v, int places)
     return look_from(v, places, 0);
 }
 
-/* The most references that the translation itself holds to one object. HELD applies to each attempt to
- * translate, for a value that it examines, ALL to the value of a variable. */
+/* The most references that the translation itself holds to one object. HELD: for each attempt to translate, to a value
+ * that the translation examines. ALL: to the value of a variable. */
 enum { HELD = 6, ALL = 1 << 20 };
 
 int

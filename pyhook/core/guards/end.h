@@ -24,8 +24,8 @@ int gd_ends_in_code_at(PyObject *owner, PyObject *at, int slot, int places);
  * objects, and the frame's caller keeps that module alive. */
 int gd_variable_ends_in_code(PyObject *v, int places);
 
-/* Calls gd_ends_in_code for a value to which the translation also holds references, since each of its
- * `attempts` keeps what it has read. 0 attempts: calls gd_variable_ends_in_code for a variable. */
+/* Calls gd_ends_in_code for a value to which the translation also holds references: each of its `attempts` keeps what
+ * it has read. If attempts is 0, calls gd_variable_ends_in_code, for a variable. */
 int gd_end_may_run_code(PyObject *v, int attempts);
 
 #endif

@@ -5,8 +5,8 @@
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
 
-/* Returns the bits of `wanted` (the dimensions to compare) that stand for dimensions of a tensor with ndim
- * dimensions. */
+/* Returns `wanted`, a mask of dimensions to compare, without the dimensions that a tensor with ndim dimensions does not
+ * have. */
 static uint8_t
 dims_mask(uint64_t wanted, int ndim)
 {

@@ -74,8 +74,8 @@ tensors(description *d, const gd_guard_node *node)
     return 1;
 }
 
-/* Reports whether node i reads an object that the translator has chosen, not a value of the program: its PY_CHECK is
- * about the process, such as a hook that is installed. */
+/* Reports whether node i reads an object that the translator has chosen, not a value of the program. A PY_CHECK of such
+ * an object is about the process, such as an installed hook. */
 static int
 reads_constant(const gd_GuardedCode *e, int i)
 {
@@ -87,8 +87,8 @@ reads_constant(const gd_GuardedCode *e, int i)
     return 0;
 }
 
-/* Runs the nodes from the second one up to those that read sizes, past comparisons of values. Results are those of
- * tensors(). `failed` is the first node that failed. */
+/* Runs the nodes from the second one to those that read sizes, and continues after a failed comparison of values.
+ * Returns what tensors() returns. `failed` is the first node that failed. */
 static int
 run(description *d, int failed)
 {

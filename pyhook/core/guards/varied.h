@@ -4,10 +4,9 @@
 
 #include "guards/guarded_code.h"
 
-/* Describes the values of an entry that did not serve a call, if it failed for values alone: for an int or a float of
- * another value, for a tensor's sizes or strides, or for a condition on sizes. `failed` is the result of
- * gd_guard_eval, and regs is laid out as for it. If `any` is set, values are described that differ among other
- * failures.
+/* Describes the values for which an entry did not serve a call: an int or a float that differs, a tensor's sizes or
+ * strides, or a condition on sizes. If the entry failed for another reason as well, nothing is described, unless `any`
+ * is set. `failed` is the result of gd_guard_eval, and regs is laid out as for gd_guard_eval.
  *
  * Returns a new tuple (entry, parts, tensors, moved), or NULL without an exception if there is nothing to describe:
  *   parts    the part of each EQUALS node whose int or float differs
@@ -15,8 +14,8 @@
  *   moved    the slots that hold another object than in the call the entry was made for
  *
  * Runs no Python code. A PY_CHECK node after the failed one has not run in this call. If it is about the process, it is
- * taken to hold. If it reads a value of the program, the entry says nothing, unless `any` is set; then the node is left
- * out. The same holds for tensors that only Python can read. */
+ * assumed to hold. If it reads a value of the program, nothing is described; if `any` is set, only the node is left
+ * out. The same is true of tensors that only Python can read. */
 PyObject *gd_varied_values(gd_GuardedCode *e, PyObject **regs, int failed, int any);
 
 /* Records the objects in the slots of the call for which the entry was made. If memory is out, none is recorded. */

@@ -25,8 +25,8 @@ enum how {
 /* When a snapshot contains a row. Each read costs 3 to 7 ns, so a row is left out if other rows imply its value. */
 enum needed {
     ALWAYS,
-    /* left out if zero, which follows from the dispatch keys: a dispatch mode sets the key Python,
-     * autocast sets its own key */
+    /* left out if zero. The dispatch keys then imply the value: a dispatch mode sets the key Python, and autocast its
+     * own key */
     WHEN_SET,
     /* left out if the value of the row named by `other` is zero, since this row has no effect then. The row named
      * by `other` must be compared itself, or be implied by compared rows */
@@ -256,7 +256,7 @@ read_python(PyObject *function)
     if (result != NULL && !PyLong_Check(result) && PyObject_HasAttrString(result, "raw_repr")) {
         Py_SETREF(result, PyObject_CallMethod(result, "raw_repr", NULL));
     }
-    /* a failing read yields this value, so that the check holds while the read keeps failing */
+    /* the value of a read that fails: the check holds while the read keeps failing */
     uint64_t value = UINT64_MAX;
     if (result != NULL && PyLong_Check(result)) {
         value = PyLong_AsUnsignedLongLongMask(result);
@@ -400,7 +400,7 @@ choose(state_reads *made, uint8_t row)
     void *address = find_symbol(r->symbol);
     if (r->how == AUTOGRAD) {
         if (address == NULL) {
-            return 0; /* the next two rows hold the same state */
+            return 0; /* the rows ROW_GRAD and ROW_INFERENCE hold the same state */
         }
         int found = probe_autograd(made, ((const uint8_t *(*)(void))address)());
         return found > 0 ? add_reader(made, row, address, NULL) : found;
