@@ -96,7 +96,7 @@ type Codegen struct {
 	protecting bool
 	// effectsWait is set if effects wait for an operation that itself leaves a visible trace (OutputGraph.effectsWait).
 	effectsWait bool
-	looked      int  // number of events that the method making has examined
+	looked      int  // number of events that making() has examined
 	seen        bool // one of the examined events is visible
 }
 
@@ -531,7 +531,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // if the user's code runs again, the random state is restored first
+				c.out.runsAgain(e) // a second run of the user's code first restores the random state
 			}
 			if err := c.runEvent(e); err != nil {
 				return err

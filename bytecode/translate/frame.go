@@ -29,7 +29,7 @@ type Frame struct {
 	Origin *Origin
 	// Varied has the places whose values have differed between calls.
 	Varied Varied
-	// hasVaried is set once a translation has read such a place.
+	// hasVaried is set once a translation has read a place of Varied.
 	hasVaried bool
 	attempts  int64 // number of attempts to translate the frame
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is nil until it

@@ -438,9 +438,8 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	return c, err
 }
 
-// changedIn returns the operands of those operations of a layer that change a tensor in place. It returns false if an
-// operation before the layer may have changed one of the module's tensors, since the metadata of that tensor may then
-// differ from its guard.
+// changedIn returns the operands of a layer's in-place operations. It returns false if an operation before the layer
+// may have changed one of the module's tensors, since the metadata of that tensor may then differ from its guard.
 func (o *OutputGraph) changedIn(l *layer,
 	tensors []*variables.TensorVariable) (changed map[*fxgraph.Node]bool, ok bool) {
 	ok = true

@@ -55,8 +55,8 @@ func (o *OutputGraph) SameTensor(a, b *fxgraph.Node) (bool, error) {
 // InputOf implements variables.Output.
 func (o *OutputGraph) InputOf(n *fxgraph.Node) *variables.TensorVariable { return o.inputOf[n] }
 
-// Sample implements variables.Output. The caller may read anything from the sample, so a call counts as a read of the
-// tensor's origin.
+// Sample implements variables.Output. It counts as a read of the tensor's origin, since the caller may read anything
+// from the sample.
 func (o *OutputGraph) Sample(t *variables.TensorVariable) (py.Object, error) {
 	if t.Example.IsNull() || t.Changed {
 		o.world.Asked.Origin++

@@ -26,8 +26,8 @@ type symbols struct {
 	values map[*fxgraph.Node]*variables.SymNodeVariable // placeholders that represent sizes
 	read   map[*fxgraph.Node]*variables.SymNodeVariable // operations of the graph whose results are ints
 	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
-	passed map[string]variables.VariableTracker         // ints and floats whose places have varied, by place
-	fixed  []FixedSize                                  // sizes of tensors that have varied
+	passed map[string]variables.VariableTracker         // ints and floats that have differed between calls, by place
+	fixed  []FixedSize                                  // constant sizes of tensors that have differed between calls
 	marks  map[*variables.TensorVariable][]dimMark      // what the user has said about the sizes of inputs
 	same   map[string]sameSize                          // sizes that the user says are equal, by name
 	fixers map[sym.Symbol]string                        // what has made a symbol a constant, for the log
@@ -122,7 +122,7 @@ func (o *OutputGraph) need(t *variables.TensorVariable, a *guards.TensorArgs, fi
 	a.Fields |= fields
 }
 
-// pin makes all sizes of an input constants.
+// pin makes a constant of each size of an input.
 func (o *OutputGraph) pin(t *variables.TensorVariable, a *guards.TensorArgs) {
 	a.StaticSizes, a.StaticStrides = ^uint64(0), ^uint64(0)
 	env := o.world.Env()
@@ -133,7 +133,7 @@ func (o *OutputGraph) pin(t *variables.TensorVariable, a *guards.TensorArgs) {
 	}
 }
 
-// fixSizeNodes makes the sizes that are operands of the graph constants, for FakeTensor.
+// fixSizeNodes makes constants of the sizes that are operands of the graph, for FakeTensor.
 func (o *OutputGraph) fixSizeNodes() {
 	env := o.world.Env()
 	for s := range o.symbols.nodeOf {
@@ -401,7 +401,7 @@ func (o *OutputGraph) symbolizes() bool {
 	return o.opts.SymbolicSizes && !o.opts.PythonOps
 }
 
-// afterCompile makes the sizes of all inputs constants if the backend has compiled the graph for these sizes.
+// afterCompile makes constants of the sizes of all inputs if the backend has compiled the graph for these sizes.
 func (o *OutputGraph) afterCompile() error {
 	fixes, err := o.backend.FixesSizes(o.scope)
 	switch {
@@ -524,7 +524,7 @@ func (o *OutputGraph) computedInGraph(s sym.Size) bool {
 	return slices.ContainsFunc(w.found, func(x sym.Symbol) bool { return o.world.SymbolOf(x).Node != nil })
 }
 
-// fixHinted makes the symbols of an expression constants, except those known only at run time.
+// fixHinted makes constants of the symbols in an expression, except of those known only at run time.
 func (o *OutputGraph) fixHinted(s sym.Size) error {
 	env, w := o.world.Env(), &symbolLister{}
 	env.Write(env.Simplify(s), w)

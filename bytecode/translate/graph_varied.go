@@ -146,8 +146,8 @@ func (f *Frame) mayBeBetter(r *Result, err error, b Backend) bool {
 	return false
 }
 
-// orBetter returns the translation with constants if it gets further than b. If the program raises first, the log has
-// no break.
+// orBetter returns the translation with constants if it has no graph break, or breaks later than b. log has no break if
+// the program raises first.
 func (b *broken) orBetter(r *Result, err error, log *SpeculationLog) *Result {
 	step := log.earliest()
 	if err == nil && (len(r.Breaks) == 0 || step < 0 || step > b.step) {

@@ -128,8 +128,8 @@ func (tx *InstructionTranslator) prepReraiseStar(*bytecode.Instruction) error {
 	return nil
 }
 
-// handledSince writes code that follows a CHECK_EG_MATCH that CPython runs. The code reads the exception that is being
-// handled then. handledSince puts the result into `below`, the stack of the resume function.
+// handledSince writes code that runs after a native CHECK_EG_MATCH and reads the exception that is then being handled.
+// It puts that exception into `below`, the stack of the resume function.
 func (tx *InstructionTranslator) handledSince(c *Codegen, below []item) error {
 	sys, err := tx.Scope().Import("sys")
 	if err != nil {

@@ -520,7 +520,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen) error {
 	})
 }
 
-// arm appends a continuation, which write writes, to the code. It passes the continuation's first instruction to lead.
+// arm appends a continuation to the code. `write` writes the continuation. arm passes its first instruction to `lead`.
 func (c *Codegen) arm(lead func(first *bytecode.Instruction), write func() error) error {
 	start, marks := len(c.list), len(c.marks)
 	nop := c.emit(opcode.NOP, 0)

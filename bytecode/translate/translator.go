@@ -320,7 +320,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	return err
 }
 
-// execute runs the handler of an instruction. Sizes are constants in it if an earlier attempt broke the graph there.
+// execute runs the handler of an instruction. If an earlier attempt broke the graph at this step, sizes are constants
+// in the handler.
 func (tx *InstructionTranslator) execute(step int, inst *bytecode.Instruction, h *handler) error {
 	o := tx.out
 	if o.log.fixed[step] {

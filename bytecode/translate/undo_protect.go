@@ -123,7 +123,7 @@ func (o *OutputGraph) changesTensors(n *fxgraph.Node) bool {
 // instead of the graph, and the code's effects and exception then occur at the right places.
 func (o *OutputGraph) rerunnable() bool { return o.leavesNoTrace() && !o.hooksMatter() }
 
-// leavesNoTrace is rerunnable without saved-tensor hooks.
+// leavesNoTrace is like rerunnable, but ignores saved-tensor hooks.
 func (o *OutputGraph) leavesNoTrace() bool {
 	if o.backend.Inline() || o.numOps == 0 {
 		return false

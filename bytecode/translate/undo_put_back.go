@@ -249,8 +249,8 @@ func (c *Codegen) function(module, name string) (py.Object, error) {
 	return c.out.scope.GetAttr(m, name)
 }
 
-// writeStateRestore writes, at the end of the code, the handler of the region c.putsBack. It also catches what the
-// handlers that restore torch's modes reraise.
+// writeStateRestore writes, at the end of the code, the handler of the region c.putsBack. This handler also catches
+// exceptions that the handlers which restore torch's modes reraise.
 func (c *Codegen) writeStateRestore() error {
 	r := &c.putsBack
 	if !r.saved {

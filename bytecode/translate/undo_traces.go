@@ -36,7 +36,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	return max(t, o.drawsBy(n))
 }
 
-// observers lists operations that update ranges of values among their operands, in training with quantized values.
+// observers lists operations of quantized training that update ranges of values among their operands.
 var observers = map[string]bool{"fused_moving_avg_obs_fake_quant": true, "_fused_moving_avg_obs_fq_helper": true}
 
 // drawsInside returns the trace of operations with unknown code. Functions of allow_in_graph and custom operators may
