@@ -195,8 +195,9 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 	return f.result, false, nil
 }
 
-// throwIn raises an exception where the frame stopped. If more is true, the generator to which the frame delegates
-// with `yield from` has yielded a value. Otherwise, if there is no error, the caller must resume the frame.
+// throwIn raises an exception where the frame stopped. In `yield from`, it first throws the exception into the inner
+// generator. If more is true, that generator has yielded a value. If more is false and err is nil, the caller must
+// resume the frame.
 func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error) {
 	f := g.frame
 	if !g.started {

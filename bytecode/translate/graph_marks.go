@@ -22,7 +22,7 @@ type dimMark struct {
 	unbacked bool // a symbol whose value is known at run time only
 	lo, hi   int64
 	bounded  bool   // lo and hi are bounds of the value
-	same     string // sizes with this name are equal, unless it is empty
+	same     string // if not empty, the name of sizes that are equal
 }
 
 // symbolic reports whether the user wants a symbol.

@@ -278,7 +278,7 @@ func (o *OutputGraph) stoppedInBlock() bool {
 	})
 }
 
-// restoring runs write, and records that an exception of the written code restores state.
+// restoring runs write. If an instruction that write has written raises, `state` is restored.
 func (c *Codegen) restoring(state py.Object, write func() error) error {
 	start := len(c.list)
 	if err := write(); err != nil || state.IsNull() {

@@ -97,7 +97,7 @@ left_in(PyObject *v)
     return PyUnicode_FromFormat("%zd", seq != NULL ? PyTuple_GET_SIZE(seq) - first : 0);
 }
 
-/* Returns a new str for a check that a value is present. */
+/* Describes a check that a value is present. Returns a new str. */
 static PyObject *
 presence(int there)
 {

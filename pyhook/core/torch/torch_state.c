@@ -108,8 +108,8 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* How gd_torch_state_equal reads a row by a call. Each function of the table takes at most one word, in a
- * register that functions without arguments ignore, and returns its value in the low bytes of another
+/* How gd_torch_state_equal calls the function that reads a row. Every function is called with one word as its argument;
+ * functions without parameters ignore the register that holds it. The value is in the low bytes of the result
  * register. */
 typedef struct {
     uint64_t (*call)(uintptr_t argument);
