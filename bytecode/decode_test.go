@@ -41,7 +41,7 @@ func checkDis(t testing.TB, d *dumped) {
 	}
 }
 
-// targetRow returns the row of the instruction that begins at a byte offset. This is the first row from there on that
+// targetRow returns the row of the instruction that begins at a byte offset: the first row at or after the offset that
 // is neither EXTENDED_ARG nor PRECALL, since Decode drops those.
 func targetRow(rows []DisInstruction, offset int) *DisInstruction {
 	for i := range rows {

@@ -287,10 +287,10 @@ func slotUseOf(inst *Instruction, numLocals int) slotUse {
 }
 
 // Liveness returns, for every instruction, the live slots: those that the code may read, from this instruction on,
-// before it writes them. A function for the rest of the frame needs these slots. An exception may be raised before or
-// after an instruction's own write, so slots that a handler reads are live in its whole region. Code that inspects
-// frames (locals, eval) also reads slots that are not in the result. Targets must be in the list. The sets share one
-// array and must not be changed.
+// before it writes them. A resume function needs these slots. An exception may be raised before or after an
+// instruction's own write, so slots that a handler reads are live in its whole region. Code that inspects frames
+// (locals, eval) also reads slots that are not in the result. Targets must be in the list. The sets share one array and
+// must not be changed.
 func Liveness(code *Code) map[*Instruction]LocalSet {
 	list, words := code.Instructions, (len(code.Locals)+63)/64
 	number(list)

@@ -33,7 +33,7 @@ type mark struct {
 	chain *chain
 	drop  bool
 	graph bool
-	// protected is set if CPython runs the user's code again after the instructions raise; see OutputGraph.protect.
+	// protected is set if CPython runs the user's code again when the instructions raise; see OutputGraph.protect.
 	protected bool
 }
 
@@ -43,8 +43,8 @@ type calling int
 
 const (
 	plainCalls calling = iota
-	// CPython does not check for signals after the call. Used where an exception raised right after the call would
-	// reach no handler, and the call must not run a second time.
+	// CPython does not check for signals after the call. This is for calls that must not run twice, at places where an
+	// exception right after the call would reach no handler.
 	quietCalls
 	heldCalls // CPython does not check for signals while the call runs, or after it
 )
@@ -80,8 +80,8 @@ type Codegen struct {
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
 	catches   bool // an exception of the native instruction is passed to a resume function
-	// letGo is the index of the native instruction at a graph break, or -1. Before this instruction, values that the
-	// user's code has already released are released.
+	// letGo is the index of the native instruction at a graph break, or -1. Before this instruction, the written code
+	// releases values that the user's code has released by then.
 	letGo int
 	// caught is the temp that holds the native instruction's exception. catch is the call of the resume function that
 	// handles that exception. At that call the frame must hold no values, since the exception's traceback keeps the

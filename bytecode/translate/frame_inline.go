@@ -189,8 +189,8 @@ next:
 	return nil
 }
 
-// bindingError returns the TypeError that CPython raises for a call. CPython makes its text: it calls an empty
-// function of the same signature with as many arguments.
+// bindingError returns the TypeError that CPython raises for a call. To get its text, bindingError makes CPython call
+// an empty function of the same signature with as many arguments.
 func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code, nargs int,
 	kwargs []variables.Kw) error {
 	s := tx.Scope()

@@ -24,7 +24,7 @@ func (tx *InstructionTranslator) outward(up int) *InstructionTranslator {
 }
 
 // askRegion lets the innermost error_on_graph_break region around a graph break decide whether the break is an error.
-// It is never an error if the user's code raises an exception, or if `explain` runs, which shows every break.
+// The break is never an error if the user's code raises an exception, or if `explain` runs, which shows every break.
 func (tx *InstructionTranslator) askRegion(u *exc.Unsupported) {
 	if n := len(tx.regions); n > 0 && !u.Asked && !tx.out.opts.Explain {
 		u.Asked, u.Forbidden = true, tx.regions[n-1] && u.Code != exc.ProgramRaises

@@ -461,8 +461,8 @@ func (o *OutputGraph) changedIn(l *layer,
 	return changed, ok
 }
 
-// apartFromChanged returns guards that distinguish each guarded object below a module from the objects that the
-// user's code has changed, since those no longer match their guards. It returns false if a changed object is below
+// apartFromChanged returns guards that distinguish each guarded object below a module from the objects that the user's
+// code has changed, since changed objects no longer match their guards. It returns false if a changed object is below
 // the layer's own module.
 func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 	gs []guards.Guard) (apart []guards.Guard, ok bool) {

@@ -141,7 +141,7 @@ func (o *OutputGraph) CheckInGraph(tx variables.Translator, c sym.Cond) error {
 	return nil
 }
 
-// exported returns the record of a translation for export. order is that of extraOrder.
+// exported returns the record of a translation for export. order is the result of extraOrder.
 func (o *OutputGraph) exported(m *guards.CheckFunctionManager, extras []guards.Source, order []int) *Exported {
 	if !o.opts.Exporting {
 		return nil

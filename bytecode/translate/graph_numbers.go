@@ -10,8 +10,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Numbers known only at run time in whole graphs: results of item() and tolist(), sizes that depend on data, and floats
-// passed to the frame. A backend that runs the graph's operators at the sizes of each call takes them as they are. A
+// Numbers known only at run time are the results of item() and tolist(), sizes that depend on data, and floats passed
+// to the frame. A backend that runs the graph's operators at the sizes of each call gets such numbers unchanged. A
 // compiler that takes symbols gets them as unbacked symbols of torch's ShapeEnv (_backends/unbacked.py). If it needs
 // the value of such a symbol, the frame is translated again: first with constant floats, then with graph breaks at
 // these numbers.

@@ -41,8 +41,8 @@ type dimension struct {
 	dim    int
 	src    guards.Source // of a dimension of an input, or of an int
 	marked bool          // by mark_dynamic: a constant is an error
-	node   *fxgraph.Node // computes the tensor, or the sequence that has the tensor as number item
-	item   int           // -1: node computes the tensor itself
+	node   *fxgraph.Node // computes the tensor, or a sequence that contains it
+	item   int           // index of the tensor in the sequence; -1: node computes the tensor itself
 }
 
 // maySymbolize reports whether the sizes of an input may be symbols.

@@ -54,8 +54,8 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	return sizes, seen, nil
 }
 
-// sizesOfResult returns what the rules yield for a tensor that operations have made. It returns nil if there is nothing
-// or if a size depends on data, since the operation that reads it is removed.
+// sizesOfResult returns, by the rules, the sizes of a tensor that operations have made. It returns nil if the rules
+// yield none, or if a size depends on data: the operation that reads such a size is removed.
 func (o *OutputGraph) sizesOfResult(v variables.VariableTracker) *shapes.Tensor {
 	t, ok := v.(*variables.TensorVariable)
 	if !ok || t.Changed || o.bodies > 0 || o.inputOf[t.Node] != nil {

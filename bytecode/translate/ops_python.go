@@ -12,6 +12,9 @@ import (
 // uses the Python form of the instruction: one operation of the graph that performs the instruction on the real
 // objects. As with a graph break, the restart discards the failed attempt's changes to trackers, so no work is done
 // twice.
+//
+// The instruction of the innermost frame is tried first. If it has no Python form, the call that inlined that frame is
+// tried next, and so on. In the outermost frame the graph breaks.
 
 type pythonFormOf func(tx *InstructionTranslator, inst *bytecode.Instruction) error
 

@@ -71,8 +71,8 @@ type InstructionTranslator struct {
 	inst   *bytecode.Instruction
 	kwargs []string // set by KW_NAMES, for the next CALL
 
-	// regions has one entry for each enclosing error_on_graph_break block. It is true if a graph break is an error
-	// there.
+	// regions has one entry for each enclosing error_on_graph_break block. The entry is true if a graph break in that
+	// block is an error.
 	regions []bool
 
 	result    variables.VariableTracker
@@ -80,7 +80,7 @@ type InstructionTranslator struct {
 	suspended bool                        // the frame of a generator that has yielded
 	handled   []variables.VariableTracker // exceptions whose handlers are running, innermost last
 	here      *chain
-	// hidden is set for code of godynamo._polyfills. It replaces C code of CPython, so no traceback shows it.
+	// hidden is set for code of godynamo._polyfills. Such code replaces C code of CPython, so no traceback shows it.
 	hidden bool
 
 	log *SpeculationLog // set in the outermost frame only

@@ -115,7 +115,8 @@ ptrdiff_t gd_stack_headroom(void);
 #define GD_STACK_MIN (96 * 1024)
 /* The minimum C stack for a translation, since Go's callbacks run Python on it. */
 #define GD_STACK_TRANSLATE (384 * 1024)
-/* The C stack is checked only beyond this many Python frames: up to here CPython itself trusts every C stack. */
+/* Up to this many Python frames, CPython itself assumes that the C stack suffices. Only beyond it is the stack
+ * checked. */
 #define GD_DEPTH_TRUSTED 900
 
 /* Recomputes gd_runtime.special after a change of a setting or of this thread's mode. delta: change in the number

@@ -230,7 +230,7 @@ void
 gd_census_note(PyCodeObject *code, int reason)
 {
     census *c = gd_thread.census;
-    /* Keep the first reason, which is the most specific. The steps that pass the frame on later note a general one. */
+    /* Keep the first reason, which is the most specific. Steps that run later note a more general one. */
     if (c->noted != code) {
         c->noted = code;
         c->reason = reason;

@@ -240,10 +240,10 @@ probe_storage(PyObject *samples)
     l->context = found[1];
 }
 
-/* The window extends past the C++ objects into other heap memory, and samples made in a row may have
- * similar neighbours in memory. With four samples of each kind, such neighbours misled the probe in about
- * one process out of some dozens. So the probe checks properties that only autograd metadata has: each
- * tensor has its own object, and all these objects are of one C++ class. */
+/* The window extends past the C++ objects into other heap memory, and samples made in a row may have similar neighbours
+ * in memory. With four samples of each kind, such neighbours misled the probe in one of several dozen processes. So the
+ * probe checks properties that only autograd metadata has: each tensor has its own object, and all these objects are of
+ * one C++ class. */
 
 /* Reports whether the word is zero in every tensor of the list. */
 static int
