@@ -2,7 +2,7 @@
 
 package fxgraph
 
-// illegalNames are Python's keywords and builtins and what FX imports by itself.
+// illegalNames are Python's keywords, Python's builtins, and the names that FX itself imports.
 var illegalNames = map[string]bool{
 	"ArithmeticError":           true,
 	"AssertionError":            true,

@@ -2,7 +2,7 @@
 
 package opcode
 
-// Every opcode of every supported Python and the dialect's own. The numbers are ours; a Table has CPython's.
+// The opcodes of all supported Python versions and of the dialect. A Table maps them to CPython's numbers.
 const (
 	INVALID Op = iota
 	ASYNC_GEN_WRAP
@@ -412,7 +412,7 @@ var binaryNames = [...]string{
 	NB_INPLACE_XOR:             "NB_INPLACE_XOR",
 }
 
-// The comparisons of COMPARE_OP, as the dialect's argument holds them.
+// The comparisons: the values of COMPARE_OP's argument in the dialect.
 const (
 	CMP_LT CompareOp = 0
 	CMP_LE CompareOp = 1
@@ -445,7 +445,7 @@ const (
 	CO_ASYNC_GENERATOR    = 0x200
 )
 
-// Kinds of a localsplus slot; a cell that is a parameter has two.
+// Kinds of a localsplus slot. A parameter that is a cell has two kinds.
 const (
 	CO_FAST_LOCAL = 0x20
 	CO_FAST_CELL  = 0x40

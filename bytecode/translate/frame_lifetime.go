@@ -146,9 +146,9 @@ func (o *OutputGraph) addHolder(param int) {
 	}
 }
 
-// findLoud finds the slots of objects whose destruction runs code. Such an object, or one that only it holds, has a
-// __del__ or a weak reference with a callback. A translation attempt keeps references to the objects that it reads,
-// so only the first attempt can find them.
+// findLoud finds the slots of objects whose destruction runs code. Such an object has a __del__ or a weak reference
+// with a callback, or it is the only holder of an object that does. A translation attempt keeps references to the
+// objects that it reads, so only the first attempt can find them.
 func (o *OutputGraph) findLoud() {
 	f := o.frame
 	if f.loud != nil {

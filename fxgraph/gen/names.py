@@ -36,7 +36,7 @@ def main() -> None:
     lines += [
         "package fxgraph",
         "",
-        "// illegalNames are Python's keywords and builtins and what FX imports by itself.",
+        "// illegalNames are Python's keywords, Python's builtins, and the names that FX itself imports.",
     ]
     lines += ["var illegalNames = map[string]bool{", *(f'\t"{name}": true,' for name in illegal), "}", ""]
     width = max(map(len, illegal))

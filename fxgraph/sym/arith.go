@@ -336,7 +336,7 @@ func (env *Env) Eval(s Size, value func(Symbol) (int64, bool)) (n int64, ok bool
 		return n, true
 	}
 	if x := s.atom(); x != nil && n == 0 {
-		return env.evalAtom(x, value) // the bits of a float may be any int64
+		return env.evalAtom(x, value) // no overflow check: the bits of a float may be any int64
 	}
 	for _, t := range s.t.terms {
 		product := t.coef

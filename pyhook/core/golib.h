@@ -102,7 +102,7 @@ enum {
      * translated only after many calls. If not, no hook is installed while the code runs */
     GD_ENTRY_WATCHES = 32,
     /* the entry's graph changes nothing outside itself. If the graph raises, the user's own code runs from its start
-     * instead, with all its effects, and raises or not as in CPython */
+     * instead. Its effects and its exception, if any, are CPython's */
     GD_ENTRY_RERUN = 4,
 };
 

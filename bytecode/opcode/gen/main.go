@@ -128,8 +128,8 @@ func allOps(dumps []*dump) []string {
 func opFile(dumps []*dump, ops []string) string {
 	var b strings.Builder
 	header(&b, "py*.json")
-	b.WriteString("// Every opcode of every supported Python and the dialect's own. The numbers are ours; a Table " +
-		"has CPython's.\nconst (\n\tINVALID Op = iota\n")
+	b.WriteString("// The opcodes of all supported Python versions and of the dialect. A Table maps them to " +
+		"CPython's numbers.\nconst (\n\tINVALID Op = iota\n")
 	for _, name := range ops {
 		fmt.Fprintf(&b, "\t%s\n", name)
 	}
@@ -159,7 +159,7 @@ func opFile(dumps []*dump, ops []string) string {
 	for _, op := range latest.NbOps {
 		fmt.Fprintf(&b, "\t%s: %q,\n", op[0], op[0])
 	}
-	b.WriteString("}\n\n// The comparisons of COMPARE_OP, as the dialect's argument holds them.\nconst (\n")
+	b.WriteString("}\n\n// The comparisons: the values of COMPARE_OP's argument in the dialect.\nconst (\n")
 	for i, symbol := range latest.CmpOp {
 		fmt.Fprintf(&b, "\t%s CompareOp = %d\n", compareNames[symbol], i)
 	}
@@ -169,7 +169,7 @@ func opFile(dumps []*dump, ops []string) string {
 	}
 	b.WriteString("}\n\n// Flags of a code object (co_flags), as dis names them.\nconst (\n")
 	writeInts(&b, "CO_", latest.CodeFlags)
-	b.WriteString(")\n\n// Kinds of a localsplus slot; a cell that is a parameter has two.\nconst (\n")
+	b.WriteString(")\n\n// Kinds of a localsplus slot. A parameter that is a cell has two kinds.\nconst (\n")
 	writeInts(&b, "", latest.FastLocalKinds)
 	b.WriteString(")\n")
 	return b.String()

@@ -450,7 +450,7 @@ tensors_text(gd_GuardedCode *e, uint32_t at, PyObject **regs, both *out, which *
 
 /* ---- conditions on sizes ---- */
 
-/* Returns the index in the text of the operator that is outside of quotes and brackets, or -1. */
+/* Returns the index of the operator in the text, outside of quotes and brackets, or -1. */
 static Py_ssize_t
 outside(PyObject *text, const char *operator)
 {

@@ -43,7 +43,7 @@ typedef struct {
     PyObject *object; /* strong: an exact int, or NULL */
 } gd_kept_int;
 
-/* The most values on the stack of a condition on sizes; guards/sizes.go has the same constant. */
+/* The maximum number of values on the stack of a condition on sizes; guards/sizes.go has the same constant. */
 #define GD_SIZE_STACK 32
 
 /* A limit on registers, below the 24 bits in which a node addresses one; guards/program.go has the same

@@ -415,8 +415,8 @@ watch_node(learner *l, const gd_guard_node *n)
     }
 }
 
-/* Reports whether the node reads fields of the object in its register. If no node does, making a slot, the
- * globals or the builtins a root is not worthwhile. */
+/* Reports whether the node reads fields of the object in its register. A slot, the globals or the builtins are worth
+ * being a root only if some node does. */
 static int
 reads_on(const gd_guard_node *n)
 {

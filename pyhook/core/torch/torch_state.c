@@ -118,8 +118,8 @@ typedef struct {
     uint64_t want;
 } state_call;
 
-/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on group
- * the rows for gd_torch_state_equal: first the thread's own words, then the rows read by calls, then the
+/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on list the same
+ * rows in the order in which gd_torch_state_equal compares them: the thread's own words, rows read by calls, and the
  * remaining rows, which Python reads. */
 typedef struct {
     uint32_t n;
