@@ -101,7 +101,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	return out, err
 }
 
-// readSizes reads the settings that say whether sizes and ints are symbols. dynamic is that of optimize().
+// readSizes reads the settings that say whether sizes and ints are symbols. dynamic is the argument of optimize().
 func readSizes(s *py.Scope, options, config, dynamic py.Object, out *translate.Options) error {
 	settings := map[string]bool{"assume_static_by_default": false, "dynamic_shapes": false,
 		"automatic_dynamic_shapes": false}

@@ -143,8 +143,9 @@ func rootName(place string) string {
 	return place
 }
 
-// fixed lists the ints, floats and sizes that the last entry of a frame compares with constants, although they have
-// differed between calls, each with the user's line that needs the constant. It is empty for other entries.
+// fixed lists the ints, floats and sizes that the last entry of a frame compares with constants although they have
+// differed between calls. Each is listed with the user's line that needs the constant. The list is empty for other
+// entries.
 func (t *translation) fixed() []string {
 	r, v := t.result, t.frame.Varied
 	if t.request.last == 0 || r == nil || r.Program == nil {

@@ -154,7 +154,7 @@ func (o *OutputGraph) field(of fxgraph.Arg, results shapes.List, name shapes.Val
 	return shapes.Unknown{}
 }
 
-// numberValue returns the operand of a rule that represents a number whose value is unknown.
+// numberValue returns, as an operand for a rule, a number whose value is unknown.
 func numberValue(w *variables.World, x *variables.ComputedVariable) shapes.Value {
 	switch x.Type {
 	case w.Builtin("float"):

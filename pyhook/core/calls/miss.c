@@ -45,7 +45,7 @@ end_hold(miss *m)
 }
 
 /* Ends the mark that this code is in translation. The mark outlasts the translation until its result is in the cache:
- * Python code may run between, and with it a thread that would translate the same code again. */
+ * Python code may run in between, and then another thread, which would translate the same code again. */
 static void
 end_mark(miss *m)
 {

@@ -22,8 +22,8 @@ typedef struct gd_tensor_check {
     int64_t sizes[GD_INLINE_DIMS], strides[GD_INLINE_DIMS];
     uint64_t static_sizes, static_strides;
     PyObject *state;    /* strong: the result of tensor_state() for the example; or NULL */
-    /* the tensor's address at the last call, when no other GD_TENSOR_DISTINCT check had it; 0 before the
-     * first call */
+    /* the tensor's address at the last call, in which no other GD_TENSOR_DISTINCT check had the same address; 0 before
+     * the first call */
     uintptr_t apart;
 } gd_tensor_check;
 

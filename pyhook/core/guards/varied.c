@@ -47,7 +47,7 @@ append(PyObject *list, PyObject *item)
     return failed ? -1 : 0;
 }
 
-/* Describes the TENSORS node. Returns 1; 0 if the entry says nothing; -1 with an exception set. */
+/* Describes the TENSORS node. Returns 1; 0 if nothing must be described; -1 with an exception set. */
 static int
 tensors(description *d, const gd_guard_node *node)
 {
