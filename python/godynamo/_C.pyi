@@ -24,7 +24,7 @@ held_calls: Any
 
 @final
 class Keywords:
-    """Names of the last arguments of quiet_calls[f, *args], which are passed by keyword."""
+    """The last item of ``quiet_calls[f, *args, Keywords(names)]``. The last arguments are passed by these names."""
 
     def __new__(cls, names: tuple[str, ...]) -> Keywords: ...
 
@@ -101,7 +101,7 @@ class FrameCache:
 
 @final
 class Callable:
-    """An optimized function, or with self a BoundCallable: an optimized bound method."""
+    """An optimized function. A BoundCallable is one with a ``self``: an optimized bound method."""
 
     __name__: str
     __qualname__: str

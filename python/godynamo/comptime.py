@@ -9,11 +9,11 @@
 ...     comptime.print_graph()
 ...     return y * 2
 
-The function passed to ``comptime`` is called with a ComptimeContext in each translation that reaches the call. It is
-called again if the translation of the frame restarts, which a later graph break causes. Captured code contains nothing
-of the call. If the function raises, exc.ComptimeError is raised. In code that is not translated,
-``comptime(fn, fallback_fn)`` calls ``fallback_fn``; the shorthands print or return their argument, or do nothing. The
-same holds after a Python call that is part of the graph (``python_ops``).
+The function passed to ``comptime`` is called with a ComptimeContext in each translation that reaches the call. A later
+graph break restarts the translation of the frame, which calls the function again. The call leaves nothing in captured
+code. If the function raises, exc.ComptimeError is raised. In code that is not translated, ``comptime(fn, fallback_fn)``
+calls ``fallback_fn``; the shorthands print or return their argument, or do nothing. The same holds after a Python call
+that is part of the graph (``python_ops``).
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def count() -> str:
 
 
 class _Traces(BaseException):
-    """Raised when AOTAutograd starts to trace in a first run. It is no Exception, so that no backend catches it."""
+    """Raised when AOTAutograd starts to trace in a first run. A BaseException, so that no backend catches it."""
 
 
 class _Counter:
@@ -66,11 +66,11 @@ def _refused() -> Iterator[None]:
 
 
 class FirstRun:
-    """A compiled graph whose operators must not be decomposed, from a backend that may trace only at the first run.
+    """A compiled graph whose operators must not be decomposed.
 
-    If the backend starts to trace, nothing of the graph has run yet. The captured graph then runs in place of the
-    compiled one, now and later. ``found``, the set of facts about the backend, receives "takes_apart" for the next
-    translations with this backend.
+    Its backend may start to trace when the graph first runs. If it does, nothing of the graph has run yet. From then on
+    the captured graph runs in place of the compiled one. ``found``, the set of facts about the backend, receives
+    "takes_apart" for the next translations with this backend.
     """
 
     def __init__(
@@ -111,10 +111,10 @@ def with_fakes(error: BaseException | None) -> bool:
 
 
 def of_a_leaf(t: torch.Tensor) -> bool:
-    """Return whether ``t`` is a leaf that requires gradients, or a view of one: in-place changes raise in grad mode.
+    """Return whether ``t`` is a leaf that requires gradients, or a view of one.
 
-    A graph traced by AOTAutograd makes such a change and does not raise. Other views that must not be changed (created
-    in no_grad mode, or one of several outputs) already raise during the trace.
+    In grad mode, changing it in place raises, but a graph traced by AOTAutograd changes it without raising. Other views
+    that must not be changed (created in no_grad mode, or one of several outputs) already raise during the trace.
     """
     base = t._base
     try:

@@ -306,7 +306,7 @@ def _no_compiler(error: BaseException | None) -> BaseException | None:
 
 
 class _HeldBack(logging.Filter):
-    """Holds back a logger's records from this thread: fake tensors log each wrong call of an operator as a failure."""
+    """Holds back this thread's records of a logger: fake tensors log each wrong call of an operator as a failure."""
 
     def __init__(self, logger: str) -> None:
         super().__init__()
@@ -333,7 +333,7 @@ class _HeldBack(logging.Filter):
 
 
 def _cannot_run(rows: Sequence[Any], example_inputs: Sequence[Any]) -> bool:
-    """Return whether the graph raises when it runs forward and backward on copies: then no backend is at fault."""
+    """Run the graph forward and backward on copies. Return whether it raises, in which case no backend is at fault."""
     gm = build_graph_module(rows, example_inputs)
     if any(graph_outputs.of_python(node.target) for node in gm.graph.nodes):  # Python operations must run only once
         return False
@@ -408,7 +408,7 @@ _PATIENCE = 0.5
 
 @contextlib.contextmanager
 def _nothing_lost() -> Iterator[None]:
-    """Let a signal's or another thread's exception in a torch finalizer end the translation.
+    """End the translation if an exception from a signal or another thread arrives in a torch finalizer.
 
     CPython would only report such an exception.
     """

@@ -52,11 +52,11 @@ def register_backend(
 
     tags: words by which :func:`list_backends` excludes the backend ("debug", "experimental").
 
-    supports_dynamic_shapes: the backend compiles for sizes that are symbols. Sizes, ints and floats that have differed
-    between calls are then FakeTensors' SymInts, SymInts and SymFloats of one torch ShapeEnv, numbers known only at run
-    time are in the graph, and what the backend assumes about a size must be recorded in the ShapeEnv while it
-    compiles, as happens when it compares a SymInt. A callable with the attribute ``supports_dynamic_shapes = True`` is
-    such a backend as well, without a registration.
+    supports_dynamic_shapes: the backend compiles for sizes that are symbols. A size, int or float that has differed
+    between calls is then a SymInt or SymFloat, and all of them belong to one torch ShapeEnv. Numbers known only at run
+    time are in the graph. What the backend assumes about a size must be recorded in the ShapeEnv while it compiles, as
+    happens when it compares a SymInt. A callable with the attribute ``supports_dynamic_shapes = True`` is such a
+    backend as well, without a registration.
 
     Raises TypeError if the backend is not callable, and ValueError if it has no name or the name is "eager".
 

@@ -125,8 +125,8 @@ def extend_dict(items: Any, more: Any) -> dict[Any, Any]:
 def merge_keywords(fn: Any, known: Any, more: Any) -> dict[Any, Any]:
     """Return the keywords of ``fn(**known, **more)``.
 
-    If ``more`` is no mapping or repeats a keyword, this makes that call, which raises CPython's error before ``fn``
-    runs.
+    If ``more`` is not a mapping or repeats a keyword, ``fn(**known, **more)`` is called: CPython raises its error
+    before ``fn`` runs.
     """
     if not hasattr(more, "keys"):
         fn(**known, **more)

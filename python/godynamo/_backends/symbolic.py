@@ -33,8 +33,8 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "max": torch.sym_max,
     "min": torch.sym_min,
 }
-#: Arguments of ShapeEnv. Only our symbols may change. Operations whose results depend on data raise, unless _DATA is
-#: added.
+#: Arguments of ShapeEnv. Only sizes that the translator has marked as symbols are symbolic. Operations whose result
+#: sizes depend on data raise, unless _DATA is added.
 _SETTINGS: dict[str, Any] = {
     "duck_shape": False,
     "assume_static_by_default": True,
@@ -56,8 +56,8 @@ class Sizes:
     """The symbolic sizes of one graph's inputs, as OutputGraph.symbolicExamples describes them.
 
     symbols: for each symbol (place, value in this call, whether it is a size of a tensor).
-    inputs: for each input None, the expression of an int, (sizes, strides), or the type of a number known only at run
-    time, "int" or "float".
+    inputs: for each input one of None, the expression of an int, (sizes, strides), or "int" or "float" for a number
+    known only at run time.
     conditions: what is known about the symbols.
     data: whether the graph has numbers known only at run time.
     repeats: whether the graph leaves no trace if it raises.
@@ -100,7 +100,7 @@ class Sizes:
         return self._data
 
     def runs(self, compiled: Callable[..., Any], captured: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """Return a callable with the inputs of the captured graph for what the compiler has made of the prepared one.
+        """Return a callable that takes the captured graph's inputs and runs the compiled code of the prepared graph.
 
         captured: returns the captured graph.
         """
@@ -146,8 +146,8 @@ class Sizes:
     def context(self) -> Iterator[None]:
         """Let torch's compilers find the ShapeEnv, for a ``with`` block.
 
-        Backward graphs are compiled at once, as one that is compiled later would add conditions to a translation that
-        is in use.
+        Backward graphs are compiled at once. If they were compiled later, they would add conditions to a translation
+        that is in use.
         """
         from torch._functorch import config
         from torch._guards import TracingContext, tracing
@@ -156,9 +156,9 @@ class Sizes:
             yield
 
     def assumed(self) -> tuple[list[Condition], list[int]]:
-        """Return the conditions recorded in the ShapeEnv, and symbols that must be constants instead.
+        """Return the conditions recorded in the ShapeEnv, and the symbols that must become constants.
 
-        The latter are the symbols of conditions that cannot be written as a Condition.
+        These symbols occur in conditions that cannot be written as a Condition.
         """
         import sympy
 
@@ -180,9 +180,10 @@ class Sizes:
 
 @contextlib.contextmanager
 def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
-    """Let torch's compilers find a ShapeEnv, for a ``with`` block: without one they use no cache on disk.
+    """Let torch's compilers find a ShapeEnv without symbols, for a ``with`` block.
 
-    It has no symbols. If an input is no dense tensor, there is no ShapeEnv: AOTAutograd would make a symbol of an int.
+    Without one they use no cache on disk. There is no ShapeEnv if an input is not a dense tensor, since AOTAutograd
+    would make a symbol of an int.
     """
     if not all(isinstance(x, torch.Tensor) and vague.is_dense(x) for x in example_inputs):
         yield
@@ -195,11 +196,11 @@ def constant_sizes(example_inputs: Sequence[Any]) -> Iterator[None]:
     fakes = [mode.from_tensor(x, static_shapes=True) for x in example_inputs]
     with tracing(TracingContext(mode)):
         yield
-    del fakes  # as long as they live, the mode gives the compiler these FakeTensors for the examples
+    del fakes  # while these FakeTensors live, the mode passes them to the compiler for the examples
 
 
 class _NotWritable(Exception):
-    """A sympy expression is no Expression."""
+    """Raised for a sympy expression that cannot be written as an Expression."""
 
 
 class _Reader:
@@ -235,7 +236,7 @@ class _Reader:
         }
 
     def conditions(self, e: Any, negated: bool = False) -> list[Condition]:
-        """Return the conditions that together are ``e``, or its negation. Raises _NotWritable."""
+        """Return conditions that together are equivalent to ``e`` or to its negation. Raises _NotWritable."""
         import sympy
 
         if e in (True, False):

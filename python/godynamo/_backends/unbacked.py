@@ -22,10 +22,10 @@ log = logging.getLogger("godynamo")
 
 
 def read_numbers(gm: torch.fx.GraphModule, numbers: Mapping[int, type]) -> None:
-    """Make inputs that are numbers 0-dimensional tensors, from which the graph reads the number by item().
+    """Replace each input that is a number by a 0-dimensional tensor, from which the graph reads the number by item().
 
-    numbers: the type, int or float, of each such input by its place. A compiler makes a number among the inputs a
-    constant; torch._dynamo passes floats in this form as well.
+    numbers: input index → the type, int or float. A compiler treats a number among the inputs as a constant;
+    torch._dynamo also passes floats as tensors.
     """
     inputs = [node for node in gm.graph.nodes if node.op == "placeholder"]
     first = next(node for node in gm.graph.nodes if node.op != "placeholder")
@@ -49,13 +49,13 @@ def from_numbers(compiled: Callable[..., Any], numbers: Mapping[int, type]) -> C
 
 
 def bind(gm: torch.fx.GraphModule, examples: Sequence[Any], mode: Any) -> bool:
-    """Run the graph on its examples, and write the new symbols of each node and the run-time assertions into it.
+    """Run the graph on its examples. Write each node's new symbols, and run-time assertions, into the graph.
 
     mode: the FakeTensorMode of the examples. Returns whether an assertion may fail. The bounds of a size that depends
-    on data, such as the number of elements for that of nonzero(), always hold.
+    on data always hold: nonzero(), for example, returns at most as many rows as the tensor has elements.
 
-    Raises what an operation raises that needs the value of a number (GuardOnDataDependentSymNode), and ValueError for a
-    graph whose results may differ from eager mode's.
+    Raises GuardOnDataDependentSymNode if an operation needs the value of a number, and ValueError if the graph's
+    results may differ from eager mode's.
     """
     from torch.fx.experimental.symbolic_shapes import compute_unbacked_bindings
     from torch.fx.passes.runtime_assert import insert_deferred_runtime_asserts
@@ -91,21 +91,21 @@ def bind(gm: torch.fx.GraphModule, examples: Sequence[Any], mode: Any) -> bool:
     return _may_fail(gm, held)
 
 
-#: Operations with several kernels, of which torch chooses one by the sizes, and another one for unbacked sizes.
+#: Operations with several kernels. torch chooses one by the sizes, and may choose another one for unbacked sizes.
 _KERNEL_BY_SIZE = {"scaled_dot_product_attention"}
 
-#: Operations that return a view if the layout allows it, and else a copy.
+#: Operations that return a view if the layout allows it, and a copy otherwise.
 _VIEW_OR_COPY = {"contiguous", "flatten", "ravel", "reshape", "reshape_as", "sum_to_size", "to"}
 
 
 class _Copies:
-    """The copies of one graph that may be views in other calls, such as y.t().reshape(-1) if y has one row.
+    """A graph's copies that may be views in other calls: y.t().reshape(-1) is a view if y has one row.
 
-    torch traces the copy. That is wrong where the program can see that two tensors share memory.
+    torch traces such an operation as a copy. This is wrong if the program can see that two tensors share memory.
     """
 
     def __init__(self) -> None:
-        self._found: list[tuple[int, int, bool]] = []  # memory of the source, of the copy, whether the source overlaps
+        self._found: list[tuple[int, int, bool]] = []  # (source's memory, copy's memory, whether the source overlaps)
         self._values: list[torch.Tensor] = []
 
     def note(self, n: torch.fx.Node, value: Any) -> None:
@@ -119,10 +119,10 @@ class _Copies:
             self._found.append((_memory(source), _memory(value), overlaps))
 
     def matter(self, gm: torch.fx.GraphModule, examples: Sequence[Any]) -> bool:
-        """Return whether such a copy, or its source, is changed in the graph, or both are visible outside it."""
+        """Return whether the graph changes such a copy or its source, or both are visible outside the graph."""
         if not self._found:
             return False
-        if torch.is_inference_mode_enabled():  # such tensors count no changes
+        if torch.is_inference_mode_enabled():  # inference tensors have no version counters
             return True
         changed = {_memory(t) for t in self._values if t._version}
         (output,) = [node for node in gm.graph.nodes if node.op == "output"]
@@ -157,7 +157,7 @@ def _memory(t: torch.Tensor) -> int:
 
 
 def _may_fail(gm: torch.fx.GraphModule, held: Mapping[Any, Any]) -> bool:
-    """Return whether an assertion of the graph is not one of the bounds that hold; see bind."""
+    """Return whether the graph has an assertion other than the bounds that always hold; see bind."""
     import sympy
 
     for node in gm.graph.nodes:
@@ -174,16 +174,16 @@ def _may_fail(gm: torch.fx.GraphModule, held: Mapping[Any, Any]) -> bool:
 
 
 class Assuming:
-    """Runs a compiled graph that changes nothing, and the captured graph if the compiled one raises.
+    """Runs a compiled graph that changes nothing. If the compiled graph raises, runs the captured graph.
 
-    compiled: checks what it assumes, such as that two sizes are equal. captured: returns the captured graph. If the
-    program is wrong, the captured graph raises its exception.
+    compiled: raises if an assumption fails, such as that two sizes are equal. captured: returns the captured graph,
+    which raises the program's own exception if the program is wrong.
     """
 
     def __init__(self, compiled: Callable[..., Any], captured: Callable[[], Callable[..., Any]]) -> None:
         self._run, self._captured = compiled, captured
         self._instead: Callable[..., Any] | None = None
-        self._balance = 0  # calls that failed less those that did not
+        self._balance = 0  # the number of failed calls minus the number of successful calls, at least 0
 
     def __call__(self, *inputs: Any) -> Any:
         try:
@@ -204,5 +204,5 @@ class Assuming:
         return self._instead(*inputs)
 
 
-#: More calls that fail than others do not by this number end the use of the compiled code.
+#: The compiled code is dropped once failed calls outnumber successful calls by more than this.
 _MOST_FAILURES = 8

@@ -37,7 +37,10 @@ _put_versions = _setter()
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is small, and in-place operations change only its values (as batch norm's statistics)."""
+    """Return whether a tensor is small, and in-place operations change only its values.
+
+    This is so for batch norm's statistics.
+    """
     return (
         type(tensor) in (torch.Tensor, torch.nn.Parameter)
         and tensor.layout is torch.strided

@@ -34,7 +34,7 @@ _MISSING = object()
 
 
 class Failed(LookupError):
-    """A value that a text names cannot be read, so the condition that names it does not hold."""
+    """Raised if a value that a text names cannot be read. The condition that names it then does not hold."""
 
 
 # ---- functions that guard texts call --------------------------------------------------------------------------------
@@ -374,7 +374,7 @@ def _make_samples(torch: Any) -> dict[str, Any]:
 
 
 def _views(tensor: Callable[..., Any]) -> list[Any]:
-    """Return views of tensors. Some bases require gradients only later, which the views' own fields do not show."""
+    """Return views of tensors. Some bases start to require gradients later, which the views' own fields do not show."""
     plain, leaf, computed = (tensor(2, 3) for _ in range(3))
     views = [v for base in (plain, leaf, computed) for v in (base[0], base.t())]
     leaf.requires_grad_(True)
@@ -559,8 +559,8 @@ def eval_text(
     """Evaluate the entry's text for a frame. The verdict is that of ``entry.check``, but is computed independently.
 
     `slots` is a sequence of the slots' contents, in the order of `names` or slot_names(), or a mapping from variables
-    to the contents of their slots. A condition on a value that cannot be read does not hold. Conditions on sizes are
-    evaluated with ints of 64 bits; plain Python, which has longer ints, differs only where these do not suffice.
+    to the contents of their slots. A condition on a value that cannot be read does not hold. A condition on sizes does
+    not hold if an int exceeds 64 bits, as in C (see _in_64_bits).
     """
     if not isinstance(slots, Mapping):
         slots = dict(zip(names or slot_names(entry), slots, strict=False))
@@ -594,9 +594,10 @@ _NUMBER_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def _in_64_bits(part: str) -> str:
-    """Return a condition on sizes that fails where a value is no int of 64 bits, as it does in C.
+    """Return a condition on sizes that raises Failed if a value is not an int of 64 bits.
 
-    It also fails where an int that is converted to a float, or a float that is rounded, exceeds 2**53.
+    In C the condition then fails. It also raises Failed if an int that is converted to a float, or a float that is
+    rounded, exceeds 2**53.
     """
     import ast
 

@@ -62,8 +62,8 @@ def translated(info: dict[str, Any]) -> None:
     translated), reason, code (the code object of the frame), function (the transformed one, or None), owner (whose
     entries these are), kind (an index of _KINDS in _observe/trace.py), entries (the number of earlier ones), failures
     (why the earlier entries did not serve the call, or None), seconds, breaks, info (a dict about the entry, or None),
-    fixed (what the last entry of a code object compares with constants, although it has differed between calls).
-    A break is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    fixed (values that differed between calls, but which the code object's last entry compares with constants). A break
+    is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
     """
     entry = info.get("info") or {}
     code = users_code(info)
@@ -174,7 +174,7 @@ def raise_unsupported(info: dict[str, Any]) -> NoReturn:
 
 def is_user_error(error: BaseException) -> bool:
     """Return whether the user sees an exception that ended a translation, such as a backend's failure or Ctrl-C."""
-    shapes = sys.modules.get("torch.fx.experimental.symbolic_shapes")  # not imported: then it has raised nothing
+    shapes = sys.modules.get("torch.fx.experimental.symbolic_shapes")  # if it is not imported, it has raised nothing
     violated = shapes is not None and isinstance(error, shapes.ConstraintViolationError)
     return violated or isinstance(error, exc.TorchDynamoException) or not isinstance(error, Exception)
 
@@ -211,7 +211,7 @@ def _named(code: Any, info: dict[str, Any]) -> str:
 def limit_reached(info: dict[str, Any]) -> None:
     """Warn that a code object has reached its limit of entries. The core calls this once per callable and code object.
 
-    There is no warning if none of the entries captured anything: then nothing is lost if CPython runs further cases.
+    There is no warning if none of the entries captured anything, since nothing is lost if CPython runs further calls.
     """
     entries = info["cache"].entries()
     if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
@@ -300,7 +300,7 @@ def log_record(level: int, artifact: str, message: str, fields: dict[str, Any]) 
 def graph_failed(info: dict[str, Any]) -> None:
     """Log that a compiled graph raised, and that the user's code then ran without an exception in CPython.
 
-    So the backend is at fault. The call returns the result of the user's code.
+    The backend is at fault. The call returns the result of the user's code.
     """
     error = info["error"]
     utils.counters["backend_errors"][type(error).__name__] += 1
@@ -316,8 +316,8 @@ def may_run_again(error: BaseException | None) -> bool | None:
     """Return whether a call whose graph raised may run again in CPython.
 
     It may not if saved-tensor hooks may have seen the graph's operations. Checkpointing, for example, ends its second
-    forward pass with an exception from such a hook. A graph that loses an effect without a second run is guarded to run
-    without hooks (translate/undo_hooks.go). The result is None if the backend is at fault and
+    forward pass with an exception from such a hook. A graph that would lose an effect if its call did not run again has
+    a guard that no hooks are active (translate/undo_hooks.go). The result is None if the backend is at fault and
     ``config.suppress_errors`` is not set; the backend's error is then raised.
     """
     from . import saved_tensors

@@ -24,9 +24,9 @@ def hooks_active() -> bool:
 
 
 def _found_by_disabling(_true: bool) -> object:
-    """Return an object if hooks are active, else None, in a torch without _innermost. Hooks are disabled for a moment.
+    """Return an object if hooks are active, else None. Used if torch lacks _innermost.
 
-    torch raises if hooks are to be disabled while some are active.
+    This disables hooks for a moment: torch raises if some are active.
     """
     message = _autograd._saved_tensors_hooks_get_disabled_error_message()
     try:
@@ -46,7 +46,7 @@ def without_hooks(_module: object, _top: Callable[[bool], object] = _innermost o
 
 
 def with_hooks(_module: object, _top: Callable[[bool], object] = _innermost or _found_by_disabling) -> bool:
-    """Return the opposite of without_hooks."""
+    """Return whether saved-tensor hooks are active; see without_hooks."""
     return _top(True) is not None
 
 

@@ -202,7 +202,7 @@ def restore(state: State) -> None:
 def restoring(state: State) -> Callable[[], None]:
     """Return a function that restores a snapshot, for graphs of backends that trace with AOTAutograd.
 
-    A graph that would end in other modes than it began in starts and ends with a call of this function.
+    A graph that would end in other modes than those in which it begins calls this function at its start and at its end.
     """
 
     def put_modes_back() -> None:

@@ -51,7 +51,10 @@ _LEFT = {
 
 @dataclass
 class Share:
-    """The numbers of captured places and of places that CPython ran (``outside``). A place may count in both."""
+    """The numbers of places that were captured and of places that CPython ran (``outside``).
+
+    A place may count in both.
+    """
 
     captured: int = 0
     outside: int = 0
@@ -85,12 +88,12 @@ class FunctionShare:
 class KeptOut:
     """A reason why CPython ran user code: the place, the callee, and the cost.
 
-    ``callee`` is the qualified name of the callable that the breaking instruction called, or the name of the
-    instruction if it is no call, or the frame's function if CPython ran the whole frame. ``callee_file`` and
+    ``callee`` is the qualified name of the callable that the breaking instruction called. If the instruction is not a
+    call, it is the instruction's name. If CPython ran the whole frame, it is the frame's function. ``callee_file`` and
     ``callee_line`` are "" and 0 for C code. ``code``, ``reason`` and ``hint`` are listed in docs/graph_breaks.md.
-    ``function``, ``file`` and ``line`` are the place in the user's code. ``count`` is the number of times that
-    this occurred. ``bytecodes`` and ``torch_calls`` are the numbers of instructions and torch calls that CPython ran
-    for this reason.
+    ``function``, ``file`` and ``line`` are the place in the user's code. ``count`` is the number of times that this
+    occurred. ``bytecodes`` and ``torch_calls`` are the numbers of instructions and torch calls that CPython ran for
+    this reason.
     """
 
     callee: str
@@ -186,7 +189,7 @@ class Summary:
         return id(code), unit
 
     def _places(self, code: CodeType, units: Iterable[int]) -> Iterator[Place]:
-        """Yield the places of these code units that are the user's and are counted."""
+        """Yield the places of those code units that belong to user code and are counted."""
         if self.census.kind(code) == USER:
             counted = self._counted(code)
             yield from (self._place(code, unit) for unit in units if unit in counted)
@@ -269,7 +272,7 @@ class Summary:
             self._add(cause, *place, torch_call=torch_call)
 
     def _frame(self, code: CodeType, cause: _Cause | None, counts: Iterable[tuple[int, int, int]]) -> None:
-        """Count the instructions of a frame that CPython ran; of a library's frame, only the torch calls."""
+        """Count the instructions of a frame that CPython ran. Of a library's frame, count only the torch calls."""
         for unit, _, torch_calls in counts:
             if cause is not None:
                 self._add(cause, code, unit, torch_call=bool(torch_calls))
@@ -296,7 +299,10 @@ class Summary:
                 cause.row.count += 1
 
     def _python(self, code: CodeType, line: int, callee: tuple[str, str, int] = ("", "", 0)) -> _Cause:
-        """Return the cause for the Python operations of a line. As its callee, one written in Python is preferred."""
+        """Return the cause for the Python operations of a line.
+
+        Its callee is one written in Python, if there is one.
+        """
         where = code.co_name, code.co_filename, line
         cause = self._cause(("python", id(code), line), callee, _PYTHON_OPERATION, where)
         if callee[0] and not cause.row.callee_file:
@@ -354,7 +360,7 @@ class Summary:
         return self._cause((id(user), unit, break_code, reason), callee, (break_code, reason, hint), where)
 
     def _below(self, code: CodeType, unit: int) -> _Cause:
-        """Return the cause for a call that a transformed function itself made, for a Python operation or an effect."""
+        """Return the cause for a call by the transformed function itself, made for a Python operation or an effect."""
         callee = self.callees.get(id(code), {}).get(unit, ("", "", 0))
         lines = [line for line, *_ in list(code.co_positions())[unit : unit + 1]]
         line = lines[0] if lines and lines[0] else code.co_firstlineno

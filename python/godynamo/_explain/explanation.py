@@ -156,7 +156,7 @@ class Piece:
     line: int  #: first line of the function
     behind: int | None  #: line of the break after which the piece starts; None: it starts where the function starts
     nodes: list[Node] = field(default_factory=list)  #: nodes of the piece's graph
-    split: int | None = None  #: index in break_reasons of the break that ends the piece; None: the function's end does
+    split: int | None = None  #: index in break_reasons of the break that ends the piece; None: the function ends it
     split_frame: int = 0  #: index of the piece's own frame in that break's user stack
     #: indices of the pieces that follow the break; each is the first translation of its piece
     goes_on: list[int] = field(default_factory=list)

@@ -29,7 +29,7 @@ class Guard:
 
     #: the guarded place, as an expression: ``x``, ``self._modules['layer']``, ``G['torch'].nn``; "" for the process
     name: str
-    #: TYPE_MATCH, TENSOR_MATCH, ...; VALID (the entry is valid) and LOADS (a value can be read) are no kinds of guards
+    #: TYPE_MATCH, TENSOR_MATCH, ...; VALID (the entry is valid) and LOADS (a value can be read) are not kinds of guards
     kind: str
     #: family of the place: LOCAL, GLOBAL, LOCAL_NN_MODULE, GLOBAL_NN_MODULE, CONSTANT, or ""
     source: str

@@ -69,7 +69,7 @@ def active() -> bool:
 
 
 def _safe(f: Callable[..., T]) -> Callable[..., T | None]:
-    """Make an Exception in ``f`` end only the trace. Ctrl-C passes through, and pyhook/trace.go raises it again."""
+    """Wrap ``f`` so that an Exception in it ends only the trace. pyhook/trace.go raises Ctrl-C again."""
 
     @functools.wraps(f)
     def wrapper(*args: Any, **kwargs: Any) -> T | None:

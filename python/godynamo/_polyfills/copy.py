@@ -61,7 +61,7 @@ def reads_plainly(kind: Any) -> bool:
 
 
 def asks_nobody(kind: Any) -> bool:
-    """Return whether the metaclass runs no user code when the class is used as a key or its attributes are accessed."""
+    """Return whether the metaclass runs no user code when the class is a dict key or its attributes are accessed."""
     meta: Any = type(kind)
     return meta is type or (
         meta.__getattribute__ is type.__getattribute__

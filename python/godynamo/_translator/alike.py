@@ -1,4 +1,4 @@
-"""Finds modules that look alike, cheaply. It proves nothing: whether modules are equal is checked by guards."""
+"""Finds modules that look alike, cheaply. Guards then check whether the modules are really equal."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Kinds:
     """Assigns one number to all modules that look alike.
 
     Such modules have the same class, the same plain attributes, tensors with the same metadata, and submodules that
-    look alike. Of integers (such as an unused layer number) and of other attributes, only the types must be the same.
-    A Kinds object serves one translation and checks each module once. It runs no user code.
+    look alike. Integers (such as an unused layer number) and other attributes need only have the same types. A Kinds
+    object serves one translation and checks each module once. It runs no user code.
     """
 
     def __init__(self) -> None:

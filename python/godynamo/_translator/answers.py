@@ -60,7 +60,7 @@ def _weakly(cls: Any) -> Any:
 
 
 def _strongly(asked: Any) -> Any:
-    """Undo ``_weakly``. A class that has died becomes an empty tuple, of which nothing is a subclass."""
+    """Undo ``_weakly``. A class that has died becomes an empty tuple, which has no subclass."""
     if isinstance(asked, tuple):
         return tuple(map(_strongly, asked))
     if isinstance(asked, weakref.ref):
@@ -85,8 +85,10 @@ def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
 
 
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
-    """Return (an attribute that a module's ``__getattr__`` computes, a guard predicate that it is unchanged). The
-    predicate is None if the value is no plain constant: torch's modules always return the same object then."""
+    """Return (an attribute that a module's ``__getattr__`` computes, a guard predicate that it is unchanged).
+
+    The predicate is None if the value is not a plain constant: torch's modules always return the same object then.
+    """
     value = getattr(module, name)
     kind: Any = type(value)
     if kind not in (bool, int, float, str, type(None)):

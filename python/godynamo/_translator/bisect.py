@@ -14,7 +14,7 @@ VARIABLE = "GODYNAMO_BISECT"
 
 
 def key(code: CodeType) -> str:
-    """Return the line that stands for a code object in FILE."""
+    """Return the line that represents a code object in FILE."""
     return f"{code.co_filename}:{code.co_firstlineno}:{code.co_qualname}"
 
 

@@ -97,7 +97,7 @@ def builtin_name(obj: Any) -> str:
 
 
 def bound_self(fn: Any) -> Any:
-    """Return the object to which a C function is bound, MISSING for functions of modules and classes."""
+    """Return the object to which a C function is bound; MISSING if it is a module or class."""
     owner = getattr(fn, "__self__", None)
     if owner is None or issubclass(type(owner), (types.ModuleType, type)):  # isinstance could run code of the object
         return MISSING

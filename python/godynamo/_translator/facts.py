@@ -81,7 +81,7 @@ _SINGLETONS = (
 
 
 def _autograd_parts() -> tuple[Any, Any]:
-    """Return _polyfills.autograd's class that replaces ctx, and its maker of functions that torch.fx can name."""
+    """Return _polyfills.autograd's stand-in for ctx, and its maker of functions with names for torch.fx."""
     from .._polyfills import autograd
 
     return autograd.Context, autograd.applied

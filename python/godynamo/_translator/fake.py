@@ -20,14 +20,14 @@ from . import torch_function, vague
 
 
 class _Unseen:
-    """Stands for the value of a node that has not run."""
+    """Represents the value of a node that has not run."""
 
 
 _UNSEEN = _Unseen()
 
 
 class _Unknown:
-    """Stands for a result whose metadata depend on data or can only be guessed, and for values computed from it."""
+    """Represents a result whose metadata depend on data or can only be guessed, and values computed from it."""
 
     def __init__(self, root: int, error: Exception) -> None:
         self.root = root  #: index of the operation with this result
@@ -171,7 +171,8 @@ class Session:
     def root(self, index: int) -> int:
         """Return the index of the operation whose unknown metadata make this node's metadata unknown.
 
-        Instead, the operation may have kept this node from running. Returns -1 if there is no such operation.
+        If the node has not run, this is the operation whose unknown result kept it from running. Returns -1 if there is
+        none.
         """
         stuck, self._stuck = self._stuck, -1
         found = self._values.get(index)
@@ -249,9 +250,10 @@ class Session:
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
-    """Run the body of torch.while_loop once. The operator's own rule for fake tensors would make symbols.
+    """Run the body of torch.while_loop once.
 
-    Raises RuntimeError if the body changes the metadata of a carried tensor.
+    The operator's own rule for fake tensors is not used: it would make symbols. Raises RuntimeError if the body changes
+    the metadata of a carried tensor.
     """
     results = body(*carried, *outside)
     for before, after in zip(carried, results, strict=True):

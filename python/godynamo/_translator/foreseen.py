@@ -15,7 +15,8 @@ from ..utils import CodeMap
 
 Row = tuple[int, tuple[Any, ...]]
 
-#: way in which code reads the last operation's tensor -> function that does it; for "size", guards compare metadata
+#: how code reads a tensor, the result of the last operation -> function that reads it; for "size", guards compare
+#: metadata
 _ASK: dict[str, Callable[[Any], Any]] = {
     "bool": bool,
     "int": int,
@@ -39,7 +40,10 @@ def forget() -> None:
 
 
 def _settled(code: CodeType, question: str, told: Any) -> bool:
-    """Record a value; return whether it is worth a guard. It is not if the frame's values change too often."""
+    """Record a value; return whether it is worth a guard.
+
+    It is not worth one if the frame's values change too often.
+    """
     asked = _answers.setdefault(code, {})
     known = asked.setdefault(question, set())
     if known and told not in known and sum(len(a) - 1 for a in asked.values()) >= _MAX_CHANGES:
@@ -107,10 +111,10 @@ def foresee(
 ) -> tuple[Any, Callable[[Any], bool], str] | None:
     """Return (value, guard predicate, the guard's text) for the value that ``ask`` reads from node ``end``, or None.
 
-    The nodes of ``rows`` (see _backends/rows.py) are computed from the tensor ``x`` of node ``start``. They need no
-    tensor if ``x`` is None. ``question`` identifies the value among those of the frame of ``code``. The result is None
-    if ``x`` is not a plain CPU tensor, if a node raises, if the value is neither a number nor a tensor, or if values of
-    this frame have changed too often.
+    The nodes of ``rows`` (see _backends/rows.py) are computed from the tensor ``x`` of node ``start``, or from no
+    tensor if ``x`` is None. ``question`` distinguishes the value from other values of the frame with code ``code``. The
+    result is None if ``x`` is not a plain CPU tensor, if a node raises, if the value is neither a number nor a tensor,
+    or if values of this frame have changed too often.
     """
     x = torch.empty(0) if x is None else x
     if not _servable(x):

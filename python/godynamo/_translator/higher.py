@@ -143,7 +143,10 @@ def direct(name: str, body: Template, args: Template, kwargs: Template, taker: A
 
 
 class _Recomputed:
-    """A function for a checkpoint. In the forward pass it runs its graph; later it calls the program's own function."""
+    """The function of a checkpoint.
+
+    Its first call runs the captured graph; the call in backward runs the program's function.
+    """
 
     __slots__ = ("__weakref__", "_places", "_run", "_values")
 
@@ -283,7 +286,10 @@ def is_made(fn: types.FunctionType) -> bool:
 
 
 def made_by(fn: types.FunctionType) -> tuple[Any, str, Any, tuple[str | None, ...]]:
-    """Return (maker, maker's name, cells, cells' names). The name of a cell that holds no maker's argument is None."""
+    """Return (maker, maker's name, cells, cells' names).
+
+    The name is None if the cell holds no argument of the maker.
+    """
     maker, name = _MADE[fn.__code__]
     given = inspect.signature(maker).parameters
     return maker, name, fn.__closure__, tuple(n if n in given else None for n in fn.__code__.co_freevars)

@@ -13,8 +13,8 @@ V = TypeVar("V")
 class IdentityMap(MutableMapping[K, V], Generic[K, V]):
     """A dict whose keys are compared by identity, not equality. The entry of an object disappears when the object dies.
 
-    It is no ``WeakKeyDictionary``, since the core would consider that class's weak-reference callbacks to be user code.
-    The core ignores the callbacks of this module (``gd_watched`` in ``core/guards/weak.c``).
+    A ``WeakKeyDictionary`` would not do: the core would consider its weak-reference callbacks to be user code. The core
+    ignores the callbacks of this module (``gd_watched`` in ``core/guards/weak.c``).
     """
 
     def __init__(self) -> None:

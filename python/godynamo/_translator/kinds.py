@@ -361,8 +361,8 @@ def property_kind(name: str) -> str:
 
 # ---- results that are new tensors ----
 
-#: Composite operators that return a new tensor, because the last operator that they call does. Schemas of composite
-#: operators say nothing reliable about aliases.
+#: Composite operators that return a new tensor because the last operator that they call returns one. Schemas of
+#: composite operators do not say reliably whether a result is an alias.
 _COMPOSED_ANEW = frozenset(
     "linear layer_norm group_norm batch_norm instance_norm rms_norm matmul softmax log_softmax conv1d conv2d conv3d "
     "conv_transpose1d conv_transpose2d conv_transpose3d max_pool1d max_pool2d max_pool3d "
@@ -484,7 +484,7 @@ def _pure() -> frozenset[int]:
         torch.can_cast,
         torch.is_tensor,
         torch.broadcast_shapes,
-        torch._C._log_api_usage_once,  # it logs a text once per process, which may as well be while translating
+        torch._C._log_api_usage_once,  # logs a text once per process; it may log it while translating
     ]
     _keep.extend(table)
     return frozenset(map(id, table))

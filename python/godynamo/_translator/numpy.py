@@ -1,7 +1,7 @@
 """Computes with numpy's scalars while translating, where they are constants. Converts numpy's arrays to tensors.
 
 An operation that would warn (overflow, division by zero, an invalid value) is not computed here but at run time, by the
-program. Complex scalars are no constants, since their conversions warn.
+program. Complex scalars are not constants, since their conversions warn.
 """
 
 from __future__ import annotations

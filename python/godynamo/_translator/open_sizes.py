@@ -1,8 +1,7 @@
 """Computes sizes of an operation's results for all sizes of its operands, with fake tensors whose sizes are symbols.
 
-Go asks for operations without a rule, such as custom operators, once the sizes of the frame's tensors have differed
-between calls. If torch's own symbolic shapes record no condition, the results have this rank and dtype whatever the
-sizes are.
+Go calls this for operations without a rule, such as custom operators, once the sizes of the frame's tensors have
+differed between calls. If torch's ShapeEnv records no condition, the results have this rank and dtype for all sizes.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from .._called.saved_tensors import unseen
 
 @dataclasses.dataclass(frozen=True)
 class Symbol:
-    """A size that may differ between calls, by number."""
+    """A size that may differ between calls, identified by a number."""
 
     number: int
 
@@ -36,8 +35,8 @@ class Operand:
 def result(op: str, target: Any, args: Any, kwargs: Any, hints: tuple[int, ...]) -> Any:
     """Return the result of an operation as (sizes, dtype, device), or a tuple of such tuples for several results.
 
-    A size is an int, a Symbol, or None for one that is neither. Symbols have the given hints. Returns None if the sizes
-    must have certain values for this result, or if it is unknown.
+    A size is an int, a Symbol, or None for any other size (an expression). Symbols have the given hints. Returns None
+    if the result is valid for certain sizes only, or unknown.
     """
     if op != "call_method" and not isinstance(
         target, torch._ops.OpOverload | torch._ops.OpOverloadPacket | types.BuiltinFunctionType

@@ -38,7 +38,7 @@ _FUNCTIONS = {
 
 
 def is_pure(fn: types.FunctionType, module: str) -> bool:
-    """Return whether ``fn`` is one of these functions, and its module has not replaced it."""
+    """Return whether ``fn`` is one of these functions. It is not if its module has replaced the function."""
     name = fn.__name__
     return name in _FUNCTIONS.get(module, ()) and getattr(sys.modules.get(module), name, None) is fn
 

@@ -16,7 +16,7 @@ _CHANGING: dict[type, str] = {
     "__delitem__ "
     "__iadd__ __imul__",
 }
-#: methods that are not called on shadows: they do more than read or change the contents
+#: methods that are not called on shadows, since they do more than read or change the contents
 _LEFT_OUT = frozenset(
     "buffer_info fromfile tofile maketrans fromhex __alloc__ __array_finalize__ __class__ __class_getitem__ __copy__ "
     "__deepcopy__ __getattribute__ __init__ __iter__ __new__ __reduce__ __reduce_ex__ __sizeof__".split()

@@ -57,7 +57,10 @@ def plain_example(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def as_subclass(result: torch.Tensor, cls: type) -> torch.Tensor:
-    """Return an operation's result as a tensor of ``cls``. A result that is an operand may already be one."""
+    """Return an operation's result as a tensor of ``cls``.
+
+    If the result is one of the operands, it may already be one.
+    """
     return result if isinstance(result, cls) else result.as_subclass(cls)
 
 
@@ -157,7 +160,7 @@ def stand_in(cls: type | None) -> Any:
 
 
 class _Refused(BaseException):
-    """Raised to end asked(). It is no Exception, so that no ``except Exception`` catches it."""
+    """Raised to end asked(). Derives from BaseException, so that no ``except Exception`` catches it."""
 
 
 class _Mode(torch.overrides.TorchFunctionMode):

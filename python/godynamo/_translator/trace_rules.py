@@ -87,7 +87,7 @@ def skip_reason(code: CodeType) -> str:
 
 
 _NN_MODULES = os.path.join("nn", "modules", "")
-#: In the files _BOOKS, which mostly manage modules, only these functions are captured: they take part in calls.
+#: In the files _BOOKS, which mostly manage modules, only these functions are captured: a module's call runs them.
 _ON_A_CALLS_WAY = frozenset(("__call__", "_call_impl", "_slow_forward", "_wrapped_call_impl", "forward"))
 _BOOKS = ("module.py", "container.py")
 #: In other files of torch.nn.modules, these methods are skipped. They take no part in a model's computation.

@@ -1,8 +1,8 @@
 """Recognizes metadata that FakeTensor can only guess (vague metadata).
 
-To FakeTensor every sparse tensor has no elements. It mistakes quantized, nested and mkldnn tensors for other kinds, or
-rejects them. So metadata of values computed from such tensors are unknown, unless they follow from the operands'
-metadata alone.
+FakeTensor treats every sparse tensor as if it had no elements. It treats quantized, nested and mkldnn tensors as other
+kinds, or rejects them. So metadata of values computed from such tensors are unknown, unless they follow from the
+operands' metadata alone.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class VagueMetadata(RuntimeError):
 
 
 def without_data(mode: Any, tensor: torch.Tensor) -> Any:
-    """Return a FakeTensor of a mode without a ShapeEnv. torch's remembers the value of a tensor without dimensions."""
+    """Return a FakeTensor of a mode without a ShapeEnv. The value of a 0-dim tensor, which torch keeps, is dropped."""
     fake = mode.from_tensor(tensor, static_shapes=True)
     fake.item_memo = None
     return fake

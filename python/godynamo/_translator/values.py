@@ -89,7 +89,7 @@ def factory_is(factory: Any) -> Callable[[Any], bool]:
 
 def value_is(base: type, value: Any) -> Callable[[Any], bool]:
     """Return a guard predicate that an instance of a subclass of ``base`` has this value, by base's comparison."""
-    if base in (float, complex):  # reprs are compared, since nan equals itself and 0.0 and -0.0 differ then
+    if base in (float, complex):  # compares reprs, by which nan equals itself and 0.0 and -0.0 differ
         text, known = base.__repr__, base.__repr__(value)
         return lambda other: text(other) == known
     equal: Any = base.__eq__

@@ -127,7 +127,7 @@ def violated(place: str, value: int, file: str, line: int) -> None:
 
 
 def too_small(place: str, value: int) -> None:
-    """Raise torch's ConstraintViolationError for a dimension of mark_dynamic that is 0 or 1, with a compiler."""
+    """Raise torch's ConstraintViolationError: a dimension of mark_dynamic has size 0 or 1, with a compiler."""
     from torch.fx.experimental.symbolic_shapes import ConstraintViolationError
 
     raise ConstraintViolationError(
@@ -206,7 +206,7 @@ def mark_unbacked(
 
 
 def mark_static(t: Any, index: Dims | None = None) -> Any:
-    """Never make this dimension a symbol, unless it is marked to be one. None means all dimensions.
+    """Never make this dimension a symbol, unless another mark requires it. None means all dimensions.
 
     A subclass of torch.nn.Module is marked for torch.compile only, and returned.
     """

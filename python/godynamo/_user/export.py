@@ -1,7 +1,7 @@
 """Exports a function: as one GraphModule with its guards, or as an ExportedProgram (:mod:`.program`).
 
-For a GraphModule, the function is translated with ``nopython`` and runs once on the given arguments. The graph's inputs
-are identified by object identity with the arguments and parameters, the graph's results with the function's outputs.
+For a GraphModule, the function is translated with ``nopython`` and runs once on the given arguments. An input of the
+graph is matched to the argument or parameter that is the same object, and a result to the function's output.
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def _disabled_class(cls: type, mode: int, kind: Classified) -> type:
     names = ("__init__", "__call__") if _modules.is_module_class(cls) else ("__init__",)
     for name in names:
         found = getattr(cls, name)
-        if isinstance(found, types.FunctionType):  # not object.__init__, which checks what methods the class overrides
+        if isinstance(found, types.FunctionType):  # skips object.__init__: it checks which methods the class overrides
             setattr(cls, name, _wrap(found, mode, kind))
     return cls
 

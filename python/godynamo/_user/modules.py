@@ -25,8 +25,10 @@ Again = Callable[[Any], Any]
 
 
 def is_module(obj: Any) -> bool:
-    """Return whether ``obj`` is an nn.Module or our proxy of one. Only the type is read: ``__class__`` of other proxies
-    may be that of another object."""
+    """Return whether ``obj`` is an nn.Module or our proxy of one. Only the type is read.
+
+    The ``__class__`` of other proxies may be that of another object.
+    """
     return issubclass(type(obj), torch.nn.Module) or issubclass(type(obj), _Proxy)
 
 
@@ -74,8 +76,10 @@ def _again(module: Any, again: Again) -> Any:
 
 
 class _Signature:
-    """``__signature__`` of a handle is the module's signature, since inspect finds no function in a type whose
-    ``__call__`` is a slot. ``__signature__`` of a handle class is the signature of the module class."""
+    """``__signature__`` of a handle: the module's signature. For a handle class it is that of the module class.
+
+    Without it, inspect would find no function, since ``__call__`` of the type is a slot.
+    """
 
     def __get__(self, obj: Any, owner: type) -> Any:
         import inspect

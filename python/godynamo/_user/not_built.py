@@ -1,6 +1,6 @@
 """Lists names of torch.compiler and torch._dynamo that godynamo does not have, with the reasons.
 
-Of torch's settings (``config.name``), those of sizes are listed.
+Of torch's settings (``config.name``), only those about sizes are listed.
 """
 
 from __future__ import annotations

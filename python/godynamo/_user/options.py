@@ -74,7 +74,7 @@ class Options:
 
     @property
     def fixes_sizes(self) -> bool:
-        """Whether a compiled graph may run at the sizes of its examples only: the backend has returned another."""
+        """Whether a compiled graph may run only at its examples' sizes: the backend has returned another graph."""
         return "fixes_sizes" in self.found
 
     @property

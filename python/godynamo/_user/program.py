@@ -36,7 +36,7 @@ class _ExportOptions(Options):
 
 
 class _Graph:
-    """A backend that keeps the graph. Results are dummies, unless ``narrowed`` is set: then torch.export traces."""
+    """A backend that keeps the graph. Results are dummies until ``narrowed`` is set: torch.export then traces."""
 
     __name__ = "export"
 
@@ -127,7 +127,7 @@ class _Condition(NamedTuple):
         return compile(tree, self.file or "<godynamo.export>", "eval")
 
 
-#: A bound of a size that only says that a number is representable is at least this: the mantissa of a float.
+#: A bound of at least this value (the mantissa of a float) only says that a number is representable.
 _NO_BOUND = 2**53 - 1
 
 
@@ -160,7 +160,7 @@ class _Translation:
         made = Optimizer(options)(fn)
         self._original = fn
         self._call = object.__getattribute__(made, "_godynamo_call") if _modules.is_module(made) else made
-        self._result: Any = _NO_RESULT  # of the call that is translated: dummies in place of the graph's results
+        self._result: Any = _NO_RESULT  # result of the translated call, with dummies in place of the graph's results
         self._entry = self._translated(args, kwargs)
         self._conditions = list(self._found(args, kwargs)) if self._entry is not None else []
 
@@ -227,7 +227,7 @@ class _Translation:
                 if not holds:
                     raise exc.Unsupported(f"export: {condition.text} does not hold for these arguments")
             if isinstance(holds, torch.SymBool) and len(narrowed.lines) == before:
-                # To torch.export, this follows from a size being neither 0 nor 1, which its programs do not check.
+                # torch.export derives this from a size being neither 0 nor 1, but its programs do not check that.
                 where = f', needed by File "{condition.file}", line {condition.line}' if condition.line else ""
                 torch.ops.aten._assert_scalar.default(
                     holds, f"{narrowed.text_of(holds.node.expr)} does not hold{where}"
@@ -246,7 +246,7 @@ class _Translation:
         return result
 
     def _check_texts(self, result: Any) -> None:
-        """Raise exc.Unsupported if the result has a text that is made from a size: it names torch's symbol."""
+        """Raise exc.Unsupported if the result contains a text made from a size: the text would name torch's symbol."""
         if self._result is _NO_RESULT:
             return
         (before, structure), (now, structure_now) = pytree.tree_flatten(self._result), pytree.tree_flatten(result)

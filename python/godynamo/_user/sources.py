@@ -1,4 +1,4 @@
-"""Looks up sizes and ints in what the user has listed: config.dynamic_sources and its kin, compile(dynamic_shapes=...).
+"""Looks up rules for sizes and ints in the user's lists: config.dynamic_sources and others, compile(dynamic_shapes=).
 
 Called by the translator (bytecode/translate/graph_marks.go) for each tensor and int passed to a frame.
 """
@@ -111,7 +111,7 @@ def of_user(dynamic_shapes: Any, target: Any) -> Any:
         dynamic_shapes = dynamic_spec._resolve_dynamic_shapes(target, dynamic_shapes)
     spec = dynamic_spec._coerce_to_shapes_spec(dynamic_shapes)
     if spec is not None and spec.assumptions:
-        # They are conditions on several sizes, and a rule here is about one size; say them with torch._check.
+        # Assumptions are conditions on several sizes, but a rule here is about one size. torch._check can state them.
         raise NotImplementedError("compile(): assumptions of dynamic_shapes; use torch._check in the function")
     for leaf in _leaves(spec._params) if spec is not None and spec._params is not None else ():
         _leaf_rule(leaf, 0, "")
