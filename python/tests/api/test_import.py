@@ -29,7 +29,7 @@ def test_import_is_cheap_and_leaves_torchs_heavy_parts_alone():
     )
     seconds, heavy = out.splitlines()
     assert heavy == "[]"
-    # 10 ms when measured; the limit leaves room for a busy machine, but not for a heavy import (1 s).
+    # 10 ms when measured. The limit leaves room for a busy machine, but not for a heavy import, which takes 1 s.
     assert float(seconds) < 0.2
 
 

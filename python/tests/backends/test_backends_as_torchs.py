@@ -61,7 +61,10 @@ def adamw(optimize, eps):
 
 
 def test_adamw_magnifies_rounding_where_a_gradient_is_zero():
-    """Attention ignores the keys' bias. The bias's gradient is rounding error, which Adam divides by its own size."""
+    """Attention ignores the keys' bias, so the bias's gradient is only rounding error.
+
+    Adam divides it by its own size.
+    """
     ours = lambda m: godynamo.optimize(m, backend="inductor")  # noqa: E731
     bias = "blocks.0.attention.in_proj_bias"
     eager, gradients = adamw(None, 1e-8)

@@ -69,7 +69,10 @@ def detached(w, x):
 
 
 def outcome(fn, leaf):
-    """Return results, gradients and errors of two calls. Before each, another graph saves the tensor to be changed."""
+    """Return results, gradients and errors of two calls.
+
+    Before each call, another graph saves the tensor to be changed.
+    """
     p, x, seen = torch.ones(3, requires_grad=True), torch.arange(3.0), []
     for _ in range(2):
         w = p if leaf else p * 1.5
@@ -130,7 +133,7 @@ def test_an_optimizer_step_by_hand_is_one_graph():
 
 @pytest.mark.parametrize("change", [lambda x: x.add_(1), lambda x: x[:, :1].add_(1)], ids=["itself", "a part"])
 def test_a_leaf_that_is_a_view_must_not_change(change):
-    leaf = torch.arange(4.0).reshape(1, 4).requires_grad_()  # a view of what arange has made
+    leaf = torch.arange(4.0).reshape(1, 4).requires_grad_()  # a view of arange's result
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         change(leaf)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):

@@ -30,8 +30,8 @@ def collections():
 def full_collection_due():
     """Bring the collector to a state in which the next young collections lead to a full one.
 
-    More than a quarter of the objects that survived the last full collection are new ones that survived two younger
-    collections, and generation 2 is past its threshold of 10.
+    CPython then requires two things. Generation 2 is past its threshold of 10. And the objects that have survived two
+    younger collections since the last full one are more than a quarter of those that survived the full one.
     """
     gc.collect()
     kept = [[] for _ in range(len(gc.get_objects()) // 2)]

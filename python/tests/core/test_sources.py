@@ -199,7 +199,7 @@ def reads_everything(free: Any) -> Any:
     def f(x, local, obj, items, d, module, *rest, k=1, **more):
         y = x + 1
         got = unsupported(y)
-        # each of these is loaded by the resume function or passed to it from before the break
+        # the resume function loads each of these itself, or receives it from the code before the break
         return (
             got * 2, local, obj.value, obj.slotted, type(obj).kind, items[1], d["k"], free, GLOBAL_LIST[2],
             GLOBAL_DICT["k"],

@@ -17,8 +17,8 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 #: maximum number of children that may die on one file before its remaining tests are given up
 MOST_DEATHS = 12
-#: seconds until the first test starts on a busy machine: torch, the file and its imports are imported, and all of it is
-#: translated
+#: seconds until the first test starts on a busy machine, which imports torch, the file and the file's imports, and
+#: translates all of them
 START_UP = 120
 
 
@@ -73,7 +73,7 @@ def _one_child(run: FileRun, folder: Path, name: str, godynamo: bool, timeout: f
         return ""
     how = "hung" if hung else f"died with {_status(child.returncode)}"
     text = f"{how}\n{log.read_text(errors='replace')[-6000:]}"
-    # Between two tests the name of the next one is unknown, so it cannot be skipped: give up the rest of the file.
+    # Between two tests, the next test's name is unknown, so it cannot be skipped. The rest of the file is given up.
     run.tests[current or f"{name} outside its tests"] = ("hung" if hung else "crashed", text)
     if not current:
         run.died = how

@@ -25,7 +25,7 @@ class Comparison:
 
     @property
     def ok(self) -> bool:
-        """Whether the file is as expected; a file in which nothing was transformed proves nothing."""
+        """Whether the file is as expected. It is not if nothing was transformed, since that proves nothing."""
         bad = self.differ or self.stale or self.translated.internal or self.translated.died or self.plain.died
         return not bad and self.translated.translated > 0 and any(o == "passed" for o, _ in self.plain.tests.values())
 

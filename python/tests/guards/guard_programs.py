@@ -36,7 +36,7 @@ class Program:
         self.parts: list[str] = []
         self.ncaches = self.nkept = 0
         self.sizes: list[tuple[Any, ...]] = []
-        self.late: list[tuple[str, tuple[Any, ...]]] = []  # part and node of what follows TENSORS
+        self.late: list[tuple[str, tuple[Any, ...]]] = []  # (part, node) of each node after TENSORS
         self.extra: list[int] = []
         self.more: dict[str, Any] = {}
         self._part("___guarded_code.valid")

@@ -1,4 +1,4 @@
-"""Guards that cannot be made, and that guard checks run no user code."""
+"""Guards that cannot be made; guard checks that run no user code."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_malformed_program_makes_no_entry(what: str) -> None:
 def test_a_bad_guard_fails_its_own_compile(
     fault: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The predicate that guards a device argument is made to raise as soon as the translator has called it."""
+    """The guard predicate of a device argument is replaced: it holds when the translator calls it, never again."""
 
     def raises(value):
         asked = []

@@ -734,7 +734,10 @@ def _by_mode(x: Any, mode: str) -> Any:
 
 
 def test_entries_taken_in_turn_are_each_found_and_kept_in_order_of_use() -> None:
-    """The cache first tries the entry that last followed the previous one; results and eviction order stay the same."""
+    """After each entry, the cache first tries the one that followed it last time.
+
+    Results and eviction order do not change.
+    """
     f, x = godynamo.optimize(_by_mode, backend="eager"), torch.randn(3)
     modes = ["m" * (i + 1) for i in range(5)]
     rng = random.Random(1)

@@ -154,7 +154,7 @@ def test_each_dimension_of_up_to_five_is_read_and_six_are_refused(n):
 
 
 def passed_on():
-    """Return an entry that passes sizes of x to its function, and the function's results by its last arguments."""
+    """Return an entry whose function gets a size and a stride of x as its last arguments and returns them."""
 
     def called(x, y, a, b, first, second):
         return first, second
@@ -200,7 +200,7 @@ def test_a_function_keeps_the_sizes_of_its_call(translated, flags):
     def called(x, y, a, b, n):
         n = n + 0 if a == 0 else n
         inner = w(torch.ones(x.shape[0] * 2, 3), y, a - 1, b) if a > 0 else ()
-        junk = [10**9 + i for i in range(100)]  # would take the memory of an int that is gone
+        junk = [10**9 + i for i in range(100)]  # would reuse the memory of a freed int
         return (n, *inner, len(junk) == 100)
 
     p = of_sizes(AT_LEAST_TWO)

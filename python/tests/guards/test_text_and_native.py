@@ -221,7 +221,7 @@ def test_text_and_native_agree_on_mutated_frames():
         scope["helper"] = original
         for _ in range(rng.choice([0, 1, 1, 1, 2])):
             mutations(rng, frame, scope)
-        # In between, a type that has lost its attribute, and got it back, is checked.
+        # Between two frames, a type may have lost an attribute and got it back.
         verdicts[both(entry, tuple(frame), scope)] += 1
         verdicts[both(entry, tuple(frame), scope)] += 1  # with the caches filled
         original.__defaults__, original.__name__ = defaults, "helper"

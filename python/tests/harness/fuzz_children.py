@@ -56,12 +56,13 @@ class Programs:
 
 
 def in_child(kind: Programs, jobs: list[Job], timeout: float = TIMEOUT) -> Iterator[tuple[Any, Mismatch | None]]:
-    """Judge (name, text, whole) jobs one after the other in a forked child; one that crashes or hangs it ends the run.
+    """Judge (name, text, whole) jobs one after the other in a forked child.
 
-    A program that crashes alone and without godynamo has no result to compare with, and passes.
+    A job that crashes or hangs the child ends the run. A program that crashes without godynamo, when it is judged
+    alone, has no result to compare with. It passes.
     """
     read, write = os.pipe()
-    errors = tempfile.TemporaryFile()  # noqa: SIM115 closed below, a generator's own with statement might never be left
+    errors = tempfile.TemporaryFile()  # noqa: SIM115 closed below: a generator may never leave its own with statement
     child = os.fork()
     if child == 0:
         _child(kind, read, write, jobs, errors)

@@ -10,7 +10,10 @@ Body = list[Statement]
 
 
 def _ddmin(body: Body, holds: Callable[[Body], bool]) -> Body:
-    """Return the needed statements of one block: removes halves first, then quarters, ... then single ones."""
+    """Return the needed statements of one block.
+
+    Tries to remove halves first, then quarters, and finally single statements.
+    """
     size = max(1, len(body) // 2)
     while body:
         at, taken = 0, False

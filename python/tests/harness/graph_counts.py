@@ -1,8 +1,8 @@
 """The comparison of harness.capture, with the number of graphs that a row of docs/conformance.md requires.
 
-Codes of the rows: G and C are ``one_graph`` (a folded constant is returned together with a tensor operation, which
-distinguishes folding from leaving the frame to CPython), B is ``split`` (captured in at most a given number of graphs;
-one graph without a break also passes), S and X are ``same``.
+The rows use these codes. G and C are ``one_graph``; for C, a folded constant is returned together with a tensor
+operation, since otherwise CPython could have run the frame. B is ``split``: captured in at most a given number of
+graphs, where one graph without a break also passes. S and X are ``same``.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def one_graph(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBac
 
 
 def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -> RecordingBackend:
-    """Check for CPython's result from one to ``at_most`` graphs."""
+    """Check that fn returns CPython's result and is captured in one to ``at_most`` graphs."""
     godynamo.reset()
     recorder = same(fn, *args, **kwargs)
     assert 1 <= len(recorder) <= at_most, ([recorder.ops(i) for i in range(len(recorder))], break_reasons())
@@ -34,7 +34,7 @@ def split(fn: Callable[..., Any], *args: Any, at_most: int = 2, **kwargs: Any) -
 
 
 def same(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> RecordingBackend:
-    """Check for CPython's result from any number of graphs."""
+    """Check that fn returns CPython's result, with any number of graphs."""
     return check(fn, *args, **kwargs)
 
 

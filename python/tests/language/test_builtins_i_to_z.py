@@ -70,7 +70,8 @@ def test_int() -> None:
         2.75,
         Thing(),
     )
-    # The first graph has the int; the backend returns another callable, so the graph is captured again in two.
+    # The first graph contains the int. The backend returns another callable, so the code is captured again, as two
+    # graphs.
     split(lambda x: x + int(x.sum()), x3(), at_most=3)
     raises(lambda: int("zz"))
     raises(lambda: int("9", 8))

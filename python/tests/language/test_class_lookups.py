@@ -198,7 +198,7 @@ def test_a_class_used_as_a_counter_is_translated_once() -> None:
 
 
 def test_builtins_are_those_of_the_function() -> None:
-    """A function keeps its globals' builtins of the time of its creation; f creates a function at each call."""
+    """A function keeps the builtins that its globals had when it was created; f creates a function at each call."""
     text = (
         "import torch\n"
         "def f(x):\n"

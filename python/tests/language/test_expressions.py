@@ -70,7 +70,8 @@ def test_tensor_to_number(to: Any) -> None:
         y = x + 1
         return y * to(t)
 
-    # An int is in the first graph; the backend returns another callable, so the graph is captured again in two.
+    # The first graph contains an int. The backend returns another callable, so the code is captured again, as two
+    # graphs.
     split(f, x3(), torch.tensor(2.5), at_most=3)
 
 

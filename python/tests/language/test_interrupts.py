@@ -214,7 +214,8 @@ def test_a_signal_in_an_operation_arrives_where_it_does_in_cpython(program, back
     for n in range(1, 4):
         got, want = outcome(fn, n), outcome(program, n)
         if backend is graphs:
-            # The graph hides at which operation the signal arrived: CPython could raise elsewhere in the frame.
+            # The graph hides at which operation the signal arrived, and CPython could raise at another place of the
+            # frame.
             assert got == want or arrived_once(program, got, want), (n, got, want)
         else:
             assert got == want, n
@@ -509,7 +510,7 @@ def test_an_exception_of_another_thread_arrives_once():
 
 
 def test_an_exception_of_another_thread_does_not_decide_a_guard():
-    """The exception is set before the guards run; one of them is a Python function, where CPython would raise it."""
+    """The exception is set before the guards run. One of them is a Python function, in which CPython would raise it."""
 
     def program(x, log):
         log.append("begun")

@@ -444,7 +444,7 @@ def raised_in_a_block(x):
 )  # fmt: skip
 @pytest.mark.parametrize("backend", ["eager", "whole graphs"])
 def test_an_exception_that_leaves_the_frame_is_freed(fn: Callable[..., Any], backend: str) -> None:
-    """Its traceback holds the frame, and the frame does not hold it: no collector is needed."""
+    """The traceback holds the frame, but the frame does not hold the exception. It is freed without the collector."""
 
     def caught(run: Callable[..., Any]) -> tuple[Any, ...]:
         def call(x):
@@ -706,7 +706,10 @@ def test_variables_end_in_cpythons_order(fn: Callable[..., Any]) -> None:
 
 
 def test_earlier_attempts_keep_no_object_alive_in_a_guard(monkeypatch):
-    """An attempt with an int that varies is followed by one with a constant, which saw the objects of the first."""
+    """The translation is tried with an int that varies, then with a constant.
+
+    Its guards keep no objects of the first try.
+    """
     monkeypatch.setattr(config, "translate_everything", True)
 
     class Key:

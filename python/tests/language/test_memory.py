@@ -21,7 +21,7 @@ TENSOR = SIDE * SIDE * 4
 
 
 def peak(call: Callable[[], Any]) -> float:
-    """Return how many of the tensors created by the call are alive at a time, at most."""
+    """Return the largest number of the call's tensors that are alive at the same time."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], profile_memory=True) as profile:
         result = call()
     now = most = 0

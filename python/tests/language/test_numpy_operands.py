@@ -147,7 +147,7 @@ SIZES = {
 
 @pytest.mark.parametrize("name", SIZES)
 def test_a_size_is_no_tuple(name):
-    """x.new(x.shape) has that shape; x.new((2, 3)) contains these numbers."""
+    """x.new(x.shape) has that shape, but x.new((2, 3)) contains these two numbers."""
     checked(SIZES[name], torch.randn(3, 2))
 
 

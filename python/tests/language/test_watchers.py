@@ -53,7 +53,7 @@ def test_a_measurement_of_memory_sees_what_cpython_allocates(everything):
     with godynamo.config.patch(translate_everything=everything):
         found, out = godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), WARM)
     assert max(found) < 50 and counter.op_count == 0 and out.equal(torch.full((2,), 2.0))
-    # A loop with a measurement in each iteration is captured all the same.
+    # A loop with a measurement in each iteration is still captured.
     assert godynamo.optimize(blocks, backend=counter)(work, torch.ones(2), 3)[1].equal(torch.full((2,), 2.0))
     assert counter.op_count == 2 and counter.frame_count == 1
 
@@ -66,7 +66,7 @@ class Equal:
 
 
 def count_objects(times):
-    """Return how many objects tracked by the collector the comparisons leave behind."""
+    """Return the number of objects tracked by the collector that the comparisons leave behind."""
     a = Equal()
     gc.disable()  # a collection in between would free other garbage
     try:
@@ -121,8 +121,11 @@ def compare_views():
 
 
 def test_the_interpreter_s_own_view():
-    """In a new process: the first query about a code object imports modules, which would be counted, and threads left
-    by other tests could create objects between two measurements."""
+    """Runs in a new process.
+
+    Here, the first query about a code object imports modules, which would be counted, and threads left by other tests
+    could create objects between two measurements.
+    """
     paths = [str(Path(__file__).parent), *sys.path]
     program = f"import sys; sys.path[:0] = {paths!r}; import test_watchers as t; t.compare_views()"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=280)

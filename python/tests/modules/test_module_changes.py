@@ -147,7 +147,8 @@ CHANGES = {
     "a buffer is None": lambda m: setattr(m.a, "none", None),
     "defaults of forward": lambda m: setattr(type(m).forward, "__defaults__", (5,)),
 }
-#: changes that one translation does not notice, and what it then computes with is another: none is right
+#: Changes that a translation does not notice: it then computes with another value than eager mode, and neither is
+#: right.
 ONCE = ("defaults of forward",)
 
 

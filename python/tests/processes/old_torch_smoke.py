@@ -16,7 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 with warnings.catch_warnings():
-    # An unidentified tensor layout warns here: on a version that this binary claims to support, that is a failure.
+    # An unidentified tensor layout causes a warning. It is a failure on a version that this binary claims to support.
     warnings.simplefilter("error", RuntimeWarning)
     import torch
 

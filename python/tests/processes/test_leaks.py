@@ -39,7 +39,8 @@ HEAVY_CASES = [
 @pytest.mark.parametrize(("kind", "count", "backend"), CASES)
 def test_memory_is_flat_and_nothing_stays_alive(kind, count, backend):
     # Go's heap grows to 16 MB before a collection (pyhook/entry.go), and the few hundred rounds here stay below that.
-    # With Go's usual GOGC of 100, growth means that something stays alive. `make test-heavy` keeps the library's GOGC.
+    # With Go's usual GOGC of 100, growth of memory means that something stays alive. `make test-heavy` keeps the
+    # library's GOGC.
     run_program("leak_program.py", kind, str(count), backend, timeout=120, env={"GOGC": "100"})
 
 

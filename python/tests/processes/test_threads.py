@@ -341,8 +341,8 @@ assert counters["internal_errors"] == 0 and counters["translated"] == counters["
 
 
 def test_the_process_first_calls_come_at_once():
-    # What is computed once per process (torch's state, the tensor layout) or imported late happens on several threads
-    # here.
+    # Several threads at once do the work of the first use here: imports, and values that are computed once per process
+    # (torch's state, the tensor layout).
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
     run = subprocess.run([sys.executable, "-c", FIRST_CALLS], env=environment, capture_output=True, text=True)
     assert run.returncode == 0 and run.stderr == "", run.stderr[-2000:]

@@ -66,7 +66,7 @@ class Translator:
 
     def __call__(self, request: dict[str, Any]) -> Any:
         if "/_pytest/" in request["function"].__code__.co_filename:
-            return None  # the trace rules decide once per code, and an earlier test has allowed pytest's own code
+            return None  # the trace rules decide once per code, and an earlier test has allowed the code of pytest
         # Keep no object of the request: the lifetime tests expect these to die.
         row = {k: request[k] for k in ("kind", "nargs", "nentries", "failures")}
         row.update(name=request["function"].__name__, nslots=len(request["slots"]))

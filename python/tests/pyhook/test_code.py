@@ -120,7 +120,7 @@ def test_no_reference_is_lost_or_kept() -> None:
     code = test_every_code_object_of_a_module.__code__
     _C.code_roundtrip(code)
     held = [code, code.co_consts, code.co_names, code.co_linetable, *(c for c in code.co_consts if type(c) is tuple)]
-    gc.collect()  # empty CPython's free lists: tuples of length 20 are put there, but never taken again
+    gc.collect()  # empty CPython's free lists: it puts tuples of length 20 there, but never takes them out
     before = [sys.getrefcount(o) for o in held]
     blocks = sys.getallocatedblocks()
     for _ in range(1000):

@@ -142,7 +142,7 @@ class Syntax:
     def return_(self, s: Scope) -> ast.stmt:
         if s.star_handler:
             return ast.Pass()
-        # An asynchronous generator may not return a value, and whether this function becomes one is not known yet.
+        # An asynchronous generator may not return a value, and it is not known yet whether this function becomes one.
         return ast.Return(None if s.is_async else self.maybe(lambda: self.expr(s), 0.8))
 
     def yield_(self, s: Scope) -> ast.stmt:

@@ -1,4 +1,4 @@
-"""A bound for the conditions of one entry: the sizes most asked about become constants."""
+"""A bound for the conditions of one entry: a size with too many conditions becomes a constant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sizes of custom operators' results, once sizes of the operands have differed between calls."""
+"""Sizes of custom operators' results, after sizes of the operands have differed between calls."""
 
 from __future__ import annotations
 

@@ -124,7 +124,10 @@ def test_the_types_of_several_results() -> None:
 
 
 def test_sizes_that_an_operation_requires_to_be_equal_are_facts() -> None:
-    """x[mask] has a size known at run time only; a product needs it to be a weight's size, and raises otherwise."""
+    """x[mask] has a size known at run time only.
+
+    A product requires it to equal a weight's size, and raises otherwise.
+    """
 
     def f(x, w):
         y = x[x > 0] @ w

@@ -47,7 +47,7 @@ class Graphs:
 def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int) -> None:
     """Compare each call with eager mode, and the number of translations with a bound.
 
-    Whole graphs may take one more entry for each piece: the first is made for its sizes.
+    Whole graphs may take one more entry for each piece, since the first entry is made for the first call's sizes.
     """
     for backend, bound in (("eager", most), (Graphs(), 2 * most)):
         optimized = godynamo.optimize(f, backend=backend)

@@ -35,7 +35,7 @@ def bits(t: torch.Tensor) -> torch.Tensor:
 
 
 def assert_serves(f: Callable[..., Any], calls: Sequence[Sequence[Any]], most: int = 1, backend: Any = None) -> Any:
-    """Compare each call with eager mode. ``most`` bounds the translations, of which no call is run as captured."""
+    """Compare each call with eager mode. ``most`` bounds the translations; no call may run the graph as captured."""
     captured = utils.counters["stats"]["graphs_with_data_dependent_sizes"]
     optimized = godynamo.optimize(f, backend=backend or "aot_eager")
     for args in calls:

@@ -11,7 +11,7 @@ from torch import nn
 from module_inputs import Row, floats, packed, pooled, quietly, whole
 from module_variants import variants
 
-#: they have no forward of their own: their contents or subclasses are called instead
+#: modules without a forward of their own; their contents or subclasses are called instead
 NOT_CALLED = frozenset("Container Module ModuleDict ModuleList ParameterDict ParameterList RNNBase RNNCellBase".split())
 
 

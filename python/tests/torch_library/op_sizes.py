@@ -29,7 +29,7 @@ OTHERS = 16  #: further samples at which an entry is called
 RESIZED = 16  #: calls with the sample's tensors in other sizes
 POOL = (0, 1, 2, 3, 4, 5, 6, 7, 9, 12)
 LARGEST = 100_000  #: elements of a resized tensor
-#: kernels that check no sizes: in eager mode, too, they crash at sizes that do not fit
+#: kernels that check no sizes: they crash at sizes that do not fit, in eager mode as well
 UNCHECKED = (
     *("native_batch_norm", "_native_batch_norm_legit", "_batch_norm_with_update", "torch.ops.aten."),
     *("nn.functional.embedding_bag", "_segment_reduce"),

@@ -244,7 +244,7 @@ def test_other_sizes_are_another_translation_and_other_strides_are_not():
 
 
 def test_operations_in_place_keep_sizes_and_dtype_except_those_that_are_listed():
-    """Whether a name that ends in "_" keeps its operand's sizes is what changesInPlace of fxgraph/shapes assumes."""
+    """changesInPlace of fxgraph/shapes assumes that an operation whose name ends in "_" keeps its operand's sizes."""
     text = (Path(__file__).parents[3] / "fxgraph" / "shapes" / "table.go").read_text()
     resizing = set(re.findall(r'"(\w+_)": true', text.split("var resizing", 1)[1].split("}", 1)[0]))
     changed, ran = set(), 0

@@ -163,7 +163,7 @@ def described(t):
 
 @pytest.mark.parametrize("layout", [name for name in LAYOUTS if name not in ("quantized", "nested", "jagged")])
 def test_what_is_not_called_vague_is_as_for_real(layout):
-    """Where fake tensors give an answer that is not marked as vague, the real operator gives the same answer."""
+    """If fake tensors give metadata that is not marked as vague, the real operator gives the same metadata."""
     real = LAYOUTS[layout](FEW)
     noisy = logging.getLogger("torch._subclasses.fake_tensor")
     noisy.disabled = True

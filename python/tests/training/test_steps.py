@@ -92,7 +92,8 @@ def test_inductor_trains_to_a_tolerance():
     def run(backend):
         torch.manual_seed(0)
         model = Transformer(layers=1).eval()  # dropout would draw other random numbers under inductor
-        # Not Adam: it divides by the gradient's size, so it magnifies the rounding of a zero gradient (a key's bias).
+        # Not Adam: it divides by the gradient's size. A zero gradient (a key's bias) has rounding errors, which this
+        # magnifies.
         opt = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
         forward = model if backend is None else godynamo.optimize(model, backend=backend)
         losses = []

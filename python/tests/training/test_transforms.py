@@ -413,7 +413,7 @@ def test_a_resumed_frame_lets_go_of_a_tensor_meanwhile(backend, call):
         torch._dynamo.graph_break()
         for _ in range(n):
             y = call(x)
-            w = x  # when the function runs again, nothing holds the resumed frame's initial value any more
+            w = x  # when the function runs again, the resumed frame's initial value is no longer referenced
         return w + y
 
     godynamo.reset()

@@ -36,7 +36,7 @@ ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Numb
 ADDRESSES = range(1 << 44, 1 << 47)  #: range of addresses: ints of this size are ids, such as deepcopy's memo keys
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
 MOST = 400  #: maximum number of objects in one result
-AGAIN = 60  #: how often CPython reruns a program that differs: some orders show in one run of eight
+AGAIN = 60  #: how often CPython reruns a program with a difference: some orders occur in one of eight runs
 ITERATORS = tuple(
     type(i)
     for i in (
@@ -54,7 +54,7 @@ ITERATORS = tuple(
 
 
 class MutationPlain:
-    """Values as plain data, read without their classes' code, which may misreport anything."""
+    """Converts values to plain data without running their classes' code, which may return anything."""
 
     def __init__(self) -> None:
         self._seen: dict[int, int] = {}
@@ -205,7 +205,7 @@ def settled(text: str, found: Mismatch) -> bool:
 
 
 def judge(text: str, whole: bool = False) -> Mismatch | None:
-    """Return the first difference between a program's two runs, if CPython always has the same result."""
+    """Return the first difference between a program's two runs; None if CPython's own runs differ there."""
     if "\ndef fn(" not in text:
         return None
     before = signal.getsignal(signal.SIGALRM)

@@ -33,7 +33,7 @@ def environment() -> None:
 if __name__ == "__main__":
     environment()
 
-from harness.fuzz_children import Programs, main  # noqa: E402 a process that starts again has imported nothing
+from harness.fuzz_children import Programs, main  # noqa: E402 a process that restarts has imported nothing
 from signals_judge import judge, judge_memory  # noqa: E402
 from signals_program import ARRIVALS, case, program, source  # noqa: E402
 

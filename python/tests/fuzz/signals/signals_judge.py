@@ -1,9 +1,9 @@
 """Decides whether a call that received a signal or another thread's exception had an outcome possible in CPython.
 
-The model is CPython itself: the program is called under CPython once for each point at which CPython may handle a
-signal, and the outcomes (value or exception, order of effects, locks, torch's modes, random state) are the permitted
-ones. A call under godynamo must have a permitted outcome. If the exception reached the caller after the end of the
-call, the outcome may be that of a call without an arrival, which later calls must have as well.
+The model is CPython itself. The program is called under CPython once for each point at which CPython may handle a
+signal. The outcomes (value or exception, order of effects, locks, torch's modes, random state) are the permitted ones.
+A call under godynamo must have a permitted outcome. The exception may also reach the caller after the end of the call:
+then the outcome may be that of a call in which nothing arrives. Later calls must have this outcome as well.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def plain(value: Any) -> Any:
 
 
 def chain(error: BaseException | None) -> list[str]:
-    """Return types and texts of an exception and its contexts, without those that torch was handling on arrival."""
+    """Return types and texts of an exception and its contexts, without those that torch was already handling."""
     out: list[str] = []
     while error is not None and len(out) < 9:
         text = str(error).split("While executing")[0].rstrip()  # torch's interpreter appends this
@@ -246,7 +246,10 @@ class Program:
                 yield found.outcome
 
     def fails_like(self, outcome: Outcome) -> bool:
-        """Whether CPython ends like this if allocations fail: programs may catch MemoryError, a finalizer loses it."""
+        """Whether this outcome is possible in CPython if allocations fail.
+
+        A program may catch the MemoryError, and a finalizer loses it.
+        """
         if not self.failed:
             for how in (arrivals.FAIL, arrivals.FAIL_ON):
                 for at in range(1, self.call(self.entry, how).blocks + 1):
@@ -328,7 +331,10 @@ def apart(outcome: Outcome) -> Outcome:
 
 
 def ends_early(outcome: Outcome, expected: Outcome) -> bool:
-    """Whether only objects' ends differ in order: CPython's exception keeps objects alive (limits in docs/plan.md)."""
+    """Whether two outcomes differ only in the order in which objects die.
+
+    CPython's exception keeps objects alive for longer (known limits in docs/plan.md).
+    """
     return isinstance(outcome["end"], list) and outcome != expected and apart(outcome) == apart(expected)
 
 
@@ -339,7 +345,7 @@ def ended(outcome: Outcome) -> Outcome:
 
 
 def lost_at_an_end(outcome: Outcome) -> Outcome | None:
-    """If a finalizer lost the exception that arrived, as CPython does, return the ``ended`` outcome; else None."""
+    """Return the ``ended`` outcome if a finalizer lost the exception that arrived, as in CPython; else None."""
     effects = literal_eval(outcome["effects"])
     if not any(is_end(e) and e[0] == "unraisable" and e[1] in NAMES.values() for e in effects):
         return None
@@ -377,7 +383,7 @@ def verdict(program: Program, expected: Outcome, found: Call, index: int) -> Mis
     if lost is not None and any(lost == ended(one) for one in (expected, *program.known.values())):
         return None
     if {**unhandled(outcome), "end": None} == {**expected, "end": None}:
-        return None  # a C callable: CPython checks for signals after its return, in its caller
+        return None  # the function is a C callable: CPython checks for signals after its return, in its caller
     return wrong("not CPython's: ", program.nearest(outcome), outcome, index, f"{where} late {found.late}")
 
 
@@ -416,11 +422,12 @@ def judge(text: str, whole: bool = False) -> Mismatch | None:
 
 
 def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
-    """Judge a program whose allocations fail: a call raises MemoryError, or ends as in CPython with or without failure.
+    """Judge a program whose allocations fail.
 
-    Allocations of torch's compilers and fake tensors do not fail. Without godynamo, AOTAutograd crashed at one of 60
-    randomly chosen allocations (a graph of five operations makes 37,884), and lost the exception at four
-    (``SystemError``, ``INTERNAL ASSERT``).
+    A call must raise MemoryError, or end as a call in CPython does, with or without the failure. Allocations of torch's
+    compilers and fake tensors do not fail: without godynamo, AOTAutograd crashed at one of 60 randomly chosen
+    allocations (a graph of five operations makes 37,884), and lost the exception at four (``SystemError``, ``INTERNAL
+    ASSERT``).
     """
     with spared_compilers():
         return _judged(text, _failures)

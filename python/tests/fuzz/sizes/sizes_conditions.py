@@ -1,10 +1,10 @@
 """Drops each condition of a translation once and looks for sizes at which the result is then wrong.
 
-A program is translated at its first call's sizes. For each check of a size or an int there is a run in which only that
-check holds for every call; calls that break no other check show whether it was needed. A condition is "needed" if one
-of them differs from eager mode. Else it is "raising" if eager mode raises in each of them, as an operation of the entry
-then does as well, "superfluous" if it does not, and "unreached" if no such call was found: the other conditions imply
-it, or too few sizes were tried.
+A program is translated at its first call's sizes. For each check of a size or an int, one run drops this check alone,
+and makes calls that satisfy all other checks. A condition is "needed" if the result of one such call differs from eager
+mode. It is "raising" if eager mode raises in all of them, since an operation of the entry then raises as well. It is
+"superfluous" if none differs and eager mode does not always raise. It is "unreached" if no such call was found: the
+other conditions imply it, or too few sizes were tried.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import godynamo
 from harness.fuzz_compare import FILENAME, Mismatch, codes_of, whole_graph
 from sizes_judge import arguments, described, namespace
 
-#: sizes that calls try besides those of the first call and their neighbours; ints are also negative
+#: sizes that calls try besides the first call's sizes and their neighbours; ints are also negative
 POOL = (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16)
-TRIED = 600  #: calls that are drawn for all conditions of an entry
-MORE = 4000  #: calls that are drawn for a condition that none of these reaches
+TRIED = 600  #: random calls drawn for all conditions of an entry
+MORE = 4000  #: random calls drawn for a condition that none of those reaches
 CALLS = 8  #: calls made for a condition
 INT = re.compile(r"\w+ == -?\d+")  #: the guard of an int among the arguments
-HUGE = re.compile(r"\d{10}")  #: of a condition on sizes that no test can have
+HUGE = re.compile(r"\d{10}")  #: matches a condition on sizes that are too large for a test
 
 Shapes = dict[str, Any]  # an argument's name → its sizes, or an int
 
@@ -38,7 +38,7 @@ class Condition:
     """One check of an entry."""
 
     text: str
-    drop: Callable[[Any], None]  #: makes the check of an equal entry hold always
+    drop: Callable[[Any], None]  #: makes this check of an equal entry always hold
     line: tuple[str, int] | None  #: file and line of the code that needs it
 
 
@@ -61,7 +61,7 @@ def conditions(entry: Any) -> Iterator[Condition]:
             yield Condition(text, lambda e, i=index: e.drop_node(i), lines[part])
     for number, check in enumerate(entry.tensor_checks()):
         if check["register"] >= entry.nslots or check["state"] is not None:
-            continue  # no argument; or no size of it is compared alone
+            continue  # the tensor is not an argument, or no size of it is compared on its own
         for dim in range(check["ndim"]):
             if check["static_sizes"] >> dim & 1:
                 text = f"size {dim} of register {check['register']} == {check['sizes'][dim]}"
@@ -72,7 +72,7 @@ def conditions(entry: Any) -> Iterator[Condition]:
 
 
 def near(rng: random.Random, first: Shapes) -> Shapes:
-    """Return the sizes of a call that differs from the first one: in one place, in some, or in all equal sizes."""
+    """Return sizes that differ from the first call's: in one place, in some, or in all places of a size."""
     numbers = sorted({n for value in first.values() for n in _numbers(value)})
     pool = [*POOL, *(n + d for n in numbers for d in (-1, 0, 1) if n + d >= 0), *(2 * n for n in numbers if n > 0)]
     if rng.random() < 0.4:  # equal sizes stay equal
@@ -107,14 +107,14 @@ class Subject:
     """A program whose conditions are tried."""
 
     first: Shapes
-    #: returns an equal program in its initial state: a function, and what makes a call's arguments from its sizes
+    #: returns an equal program in its initial state: a function, and a function from a call's sizes to its arguments
     make: Callable[[], tuple[Any, Callable[[Shapes], tuple[Any, ...]]]]
-    #: describes one call, with its effects and under "exception" its exception, as data that == compares
+    #: describes one call as data that == compares, with its effects, and its exception under "exception"
     observe: Callable[[Any, tuple[Any, ...]], dict[str, Any]]
     options: dict[str, Any]
 
     def translated(self) -> tuple[Any, Any, Callable[[Shapes], tuple[Any, ...]]] | None:
-        """Return a new optimized function after its first call, its entry, and what makes arguments."""
+        """Return a new optimized function after its first call, its entry, and the function that makes arguments."""
         fn, arguments = self.make()
         compiled = godynamo.optimize(fn, **self.options)
         self.observe(compiled, arguments(self.first))
@@ -140,7 +140,7 @@ def judge(subject: Subject, seed: int) -> list[Outcome]:
 
 
 def _dropped(subject: Subject, index: int, condition: Condition, cases: Any) -> Outcome:
-    """Make calls without a condition: those of the cases that no other condition rejects."""
+    """Make calls without this condition, for those of the cases that no other condition rejects."""
     again = subject.translated()
     if again is None:
         return Outcome(condition, "unreached")
@@ -197,7 +197,7 @@ def of_program(text: str, whole: bool) -> Subject:
 
 
 def judge_program(text: str, whole: bool = False) -> Mismatch:
-    """Return a program's conditions in the form that children report: the number of those that are needed, the rest."""
+    """Return a program's conditions as children report them: the number of needed ones, and the others."""
     verdicts = judge(of_program(text, whole), seed=len(text))
     lines = text.split("\n")
     others = [

@@ -1,6 +1,7 @@
-"""Exports a program of `make fuzz-sizes` for its first call, and compares the ExportedProgram with eager at the others.
+"""Exports a program of `make fuzz-sizes` for its first call, and compares the other calls with eager mode.
 
-A program may refuse a call, since it holds for a range of sizes. A result must be eager's, bit by bit.
+The ExportedProgram may refuse a call, since it is valid for a range of sizes. Its results must be eager mode's, bit by
+bit.
 """
 
 from __future__ import annotations

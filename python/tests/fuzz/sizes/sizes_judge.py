@@ -84,7 +84,10 @@ def judge(text: str, whole: bool = False) -> Mismatch | None:
 
 
 def captures(text: str, whole: bool = False) -> Mismatch | None:
-    """Return the translations that a program's sizes need, as the ``call`` of a Mismatch: what children can report."""
+    """Return the number of translations that a program's sizes need.
+
+    It is the ``call`` of a Mismatch, since that is what children can report.
+    """
     ns = namespace(codes_of(text))
     backend: Any = whole_graph if whole else "eager"
     fn = godynamo.optimize(ns["fn"], backend=backend, dynamic=ns["OPTIONS"]["dynamic"])

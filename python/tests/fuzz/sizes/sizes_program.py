@@ -142,7 +142,8 @@ BREAKS = (
 CHANGES = "{A2}.add_({i}) {A2}[:{n}]={i} {A1}[{n}:]=0 {A2}.mul_({A2}.shape[0]) {A1}.zero_() {A2}[:,:1]+={i}".split()
 FALLBACK = {1: "torch.ones(3)", 2: "torch.ones(2,4)", 3: "torch.ones(2,3,4)", 4: "torch.ones(1,2,3,4)"}
 CAUGHT = ("RuntimeError", "(RuntimeError, IndexError)", "Exception", "(RuntimeError, ValueError, IndexError)")
-#: results of these may have the product of their operands' sizes, or some times as many elements
+#: PRODUCTS: operations whose results may have as many elements as the product of their operands' sizes. FACTORS: those
+#: whose results may have several times as many elements as their operands.
 PRODUCTS = re.compile(r"@|outer|None\]|expand|einsum|bmm|attention|addmm|cdist")
 FACTORS = re.compile(r"repeat|tile|pad|interpolate|adaptive|\+\{B|\*\{B|broadcast|as_strided")
 PLACE = re.compile(r"\{([A-Z])([1-4T])\}|\{([nibds])\}")
@@ -162,7 +163,7 @@ def cases(seed: int) -> list[str]:
     """Return the table of a program's calls."""
     rng = random.Random((seed // 2) + (1 << 41))
     rows = _sizes(rng)
-    # The first two once more: entries made for other sizes in between must not serve them.
+    # The first two calls are repeated: entries made for other sizes in between must not serve them.
     rows += rows[:2]
     y = rng.choice((("a", "b"), ("a", "b"), ("b", "a"), ("c", "b"), ("a", "1"), ("1", "b"), ("b", "c"), ("c", "4")))
     z = rng.choice((("a", "b", "c"), ("c", "a", "b"), ("2", "a", "b"), ("1", "c", "4"), ("a", "4", "c")))
@@ -182,8 +183,9 @@ def cases(seed: int) -> list[str]:
 def _sizes(rng: random.Random) -> list[dict[str, int]]:
     """Return the sizes a, b, c, n and k of each call.
 
-    Some programs keep x's width at the parameters' and some keep other sizes. The others draw them so that a condition
-    that the first call has met is not met later: equal sizes, a parameter's dimension, 0 and 1, or none of these.
+    Some programs keep x's width equal to the parameters' width, and some keep other sizes. In the others, sizes are
+    drawn so that the first call satisfies a condition that later calls do not: equal sizes, a size equal to a
+    parameter's dimension, or sizes 0 and 1. In some, all sizes are drawn freely.
     """
     names = "abcnk"
     fixed = {name: rng.choice(GENERIC) for name in names if rng.random() < 0.2}
@@ -328,7 +330,7 @@ class SizesGenerator(Generator):
         return made if isinstance(made, list) else [made]
 
     def assign(self, s: Scope) -> Statement:
-        """Assign a tensor; one that may raise is in a try in most programs."""
+        """Assign a tensor. In most programs, an expression that may raise is inside a try."""
         rank = self.rng.choice((1, 1, 2, 2, 2, 2, 3, 3, 4))
         risky = self.chance(0.5)
         value, elements = self.made(s, rank, RISKY if risky else SAFE)

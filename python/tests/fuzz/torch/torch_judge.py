@@ -121,9 +121,9 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
         x.requires_grad_()
         if case["inner"]:  # a tensor that can be changed in place
             x = x * 1
-    # Reading a view's grad_fn is what makes torch renew it, and translating reads it. If a tensor without gradient has
-    # a view, and an in-place operation brings a gradient, a later in-place operation on the view raises or not,
-    # depending on an earlier read. Such views are few.
+    # torch updates a view's grad_fn when it is read, and translating reads it. Suppose that a tensor without gradient
+    # has a view, and that an in-place operation gives it a gradient. Then an earlier read decides whether a later
+    # in-place operation on the view raises. Such views are few.
     y = {
         "none": lambda: torch.linspace(-2.0, 1.5, others * WIDTH).reshape(others, WIDTH).clone(),
         "same": lambda: x,

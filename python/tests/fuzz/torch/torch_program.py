@@ -179,7 +179,7 @@ def cases(seed: int) -> list[str]:
 
 
 def sized_cases(seed: int) -> list[str]:
-    """Return the table of calls of a program that is called with other sizes: rows of x and of y, and n."""
+    """Return the table of calls that differ in sizes only: the rows of x and of y, and n."""
     rng = TorchGenerator(seed, count_only=True).rng
     grad, alias = rng.random() < 0.5, rng.choice(("none", "none", *CASE_VALUES["alias"]))
     one = {"dtype": "float32", "xgrad": grad, "alias": alias, "training": rng.random() < 0.7, "wgrad": True}
