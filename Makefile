@@ -1,5 +1,5 @@
-# One page of targets; what they do is in scripts/, build_backend/ and bench/. `make help` lists them.
-# Everything runs in one virtual environment outside the checkout, made when first needed (scripts/venv.sh).
+# One page of targets, which call programs in scripts/, build_backend/ and bench/. `make help` lists the targets.
+# Everything runs in one virtual environment outside the checkout, which is made when first needed (scripts/venv.sh).
 
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
@@ -7,7 +7,7 @@ SHELL := /bin/bash
 VENV := $(shell scripts/venv.sh --path)
 PY := $(VENV)/bin/python
 GO_ENV := PYTHON=$(PY) scripts/go_env.sh
-# Packages that need nothing of CPython: they build and test with CGO_ENABLED=0.
+# Packages that do not need CPython. They build and test with CGO_ENABLED=0.
 PURE := $(shell scripts/go_packages.sh pure 2>/dev/null)
 CGO_PACKAGES := $(shell scripts/go_packages.sh cgo 2>/dev/null)
 C_FILES := $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
@@ -25,38 +25,38 @@ help: ## this list
 venv: ## make or update the shared virtual environment
 	@scripts/venv.sh >/dev/null
 
-# Bytecode files are written even where PYTHONDONTWRITEBYTECODE is set: without them each process compiles the package again.
+# Bytecode files are written even if PYTHONDONTWRITEBYTECODE is set. Without them each process compiles the package.
 build: venv ## compile _C and libgodynamo.so into python/godynamo/
 	@[ -e python/godynamo/libgodynamo.so ] || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
 	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace
 	@$(PY) -m compileall -q python/godynamo
 
-demo: build ## a toy example: graphs, guards, 100 calls, hits and misses
+demo: build ## run a toy example: graphs, guards, 100 calls, hits and misses
 	@echo "running the demo: it imports torch first, a few seconds"
 	@$(PY) scripts/demo.py
 
-demo-breaks: build ## graphs before, inside and after what cannot be captured, beside torch.compile's counts
+demo-breaks: build ## show the graphs before, inside and after code that cannot be captured, beside torch.compile's counts
 	@$(PY) scripts/demo_breaks.py
 
-test: build ## Go tests, Go tests that embed CPython, pytest
+test: build ## run all tests: Go, Go with an embedded CPython, pytest
 	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/test.sh
 
-test-go: ## Go tests of the packages that need no CPython
+test-go: ## run the Go tests of the packages that need no CPython
 	CGO_ENABLED=0 go test $(PURE)
 
-test-embed: venv ## Go tests that embed CPython
+test-embed: venv ## run the Go tests that embed CPython
 	$(GO_ENV) --embed go test -tags pyembed $(CGO_PACKAGES)
 
-test-python: build ## pytest on the built extension, on all cores: PYTEST_ARGS="-k word"
+test-python: build ## run pytest on the built extension, on all cores: PYTEST_ARGS="-k word"
 	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/pytest.sh
 
-test-heavy: build ## the tests that take minutes: memory over tens of thousands of functions and modules
+test-heavy: build ## run the tests that take minutes: memory over tens of thousands of functions and modules
 	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes -k "many_more" $(PYTEST_ARGS)
 
-bench: build ## eager, torch.compile and godynamo side by side: bench/results/latest.json
+bench: build ## measure eager, torch.compile and godynamo side by side; writes bench/results/latest.json
 	@$(PY) bench/run.py $(BENCH_ARGS)
 
-lint: lint-go lint-c lint-python ## gofmt, go vet, staticcheck, clang-format, ruff, mypy, stubtest
+lint: lint-go lint-c lint-python ## run gofmt, go vet, staticcheck, clang-format, ruff, mypy and stubtest
 
 lint-go: venv
 	@unformatted="$$(gofmt -l $(GO_FILES))"; if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted"; exit 1; fi
@@ -86,63 +86,63 @@ generate: venv ## rewrite the generated files
 	$(PY) scripts/api_page.py
 	$(PY) scripts/notices.py
 
-# Of the packages, those whose tests know the flag: another's would refuse it.
+# The flag -update is passed only to packages whose tests define it. Other tests would reject it.
 golden: build ## rewrite the golden files, the shapes' examples and docs/cli.md; read the diff
 	CGO_ENABLED=0 go test $(addprefix ./,$(sort $(dir $(shell git grep -l '"update"' -- '*_test.go')))) -update
 	$(PY) scripts/shape_examples.py
 	PYTHONPATH=python:python/tests $(PY) python/tests/golden/golden_files.py
 
-old-torch: build ## the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in an environment of its own
+old-torch: build ## test the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in a separate environment
 	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/processes/old_torch_smoke.py $(OLD_TORCH)
 
 SEED ?= $(shell date +%s)
-fuzz-language: build ## random programs against CPython, what differs shrunk: SEED=first N=how many
+fuzz-language: build ## compare random programs with CPython and shrink those that differ: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/language/fuzz_run.py --seed $(SEED) --count $(or $(N),10000)
 
-fuzz-torch: build ## random programs of tensors, modules and autograd against eager: SEED=first N=how many ARGS=--sizes
+fuzz-torch: build ## compare random programs of tensors, modules and autograd with eager: SEED=first N=how many ARGS=--sizes
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
-fuzz-sizes: build ## random programs that compute with sizes, at other sizes each call, against eager: SEED=first N=how many ARGS="--captures | --conditions"
+fuzz-sizes: build ## compare random programs that compute with sizes, at other sizes in each call, with eager: SEED=first N=how many ARGS="--captures | --conditions"
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/sizes/fuzz_sizes_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
-fuzz-signals: build ## signals and other threads' exceptions at random points of random programs: SEED=first N=arrivals ARGS="--nomemory --malloc-debug"
+fuzz-signals: build ## send signals and other threads' exceptions at random points of random programs: SEED=first N=arrivals ARGS="--nomemory --malloc-debug"
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),20000) $(ARGS)
 
-fuzz-signals-sanitized: venv ## the same with AddressSanitizer in both libraries
+fuzz-signals-sanitized: venv ## run fuzz-signals with AddressSanitizer in both libraries
 	@scripts/sanitized.sh $(PY) python/tests/fuzz/signals/fuzz_signals_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
 
-fuzz-mutation: build ## random classes and containers changed between two calls, against CPython: SEED=first N=how many
+fuzz-mutation: build ## compare random classes and containers, changed between two calls, with CPython: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz/mutation/mutation_run.py --seed $(SEED) --count $(or $(N),50000)
 
-roundtrip: venv ## bytecode: lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
+roundtrip: venv ## check lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh
 
 identity: roundtrip ## the older name of roundtrip
 
-cpython: build ## CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
+cpython: build ## run CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
 	@$(PY) python/tests/cpython/cpython_run.py $(CPYTHON_ARGS) $(FILES)
 
-opinfo: build ## torch's op_db, each operator's samples against eager, forward and backward: OPS="nn.* add" N=samples a dtype OPINFO_ARGS=--sizes
+opinfo: build ## compare the samples of each operator of torch's op_db with eager, forward and backward: OPS="nn.* add" N=samples per dtype OPINFO_ARGS=--sizes
 	@$(PY) python/tests/torch_library/library_run.py ops --only "$(OPS)" $(if $(N),--samples $(N)) --json build/opinfo.json $(OPINFO_ARGS)
 
-modules: build ## every module of torch.nn against eager, in training and evaluation: MODULES="RNN Conv*" N=inputs a mode
+modules: build ## compare every module of torch.nn with eager, in training and evaluation: MODULES="RNN Conv*" N=inputs per mode
 	@$(PY) python/tests/torch_library/library_run.py modules --only "$(MODULES)" $(if $(N),--samples $(N)) --json build/modules.json
 
-paritybench: build ## modules of hundreds of projects, from a checkout of pytorch-jit-paritybench: DIR=... ONLY="facebook*" N=modules a file
+paritybench: build ## compare modules of hundreds of projects with eager, from a checkout of pytorch-jit-paritybench: DIR=... ONLY="facebook*" N=modules per file
 	@venv=$$(scripts/venv_models.sh) && GODYNAMO_PARITYBENCH_DIR="$(DIR)" "$$venv/bin/python" python/tests/torch_library/library_run.py paritybench --only "$(ONLY)" \
 		--samples $(or $(N),100) --timeout 600 --json build/paritybench.json
 
-models: build ## the model zoo: right, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
+models: build ## run the model zoo: correctness, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)
 
-sizes: build ## sizes that change from call to call, beside torch.compile: SIZES_ARGS="--only mlp --engines godynamo,inline"
+sizes: build ## measure sizes that change from call to call, beside torch.compile: SIZES_ARGS="--only mlp --engines godynamo,inline"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/sizes/sizes_run.py $(SIZES_ARGS)
 
-conformance: venv ## pass, fail, no test per row of docs/conformance.md; ROWS=S002 or ROWS=S002-07,S002-08
+conformance: venv ## print pass, fail or no test for each row of docs/conformance.md: ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)
 
-check: format lint generate ## format, lint, generate and a clean diff
+check: format lint generate ## run format, lint and generate, and require a clean diff
 	@git diff --exit-code --stat || { echo "make check: the tree changed; commit what format and generate wrote"; exit 1; }
 
-clean: ## remove what was built in the checkout
+clean: ## remove all build results from the checkout
 	rm -rf build python/godynamo/*.so *.egg-info python/*.egg-info

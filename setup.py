@@ -28,7 +28,10 @@ class Wheel(bdist_wheel):
 
 
 class BuildPython(build_py):
-    """Copies the Python files into an empty folder. Else the wheel would contain deleted files of earlier builds."""
+    """Copies the Python files into an empty folder.
+
+    Otherwise the wheel would contain deleted files of earlier builds.
+    """
 
     def run(self) -> None:
         """Empty the target folder, then copy the files."""
@@ -45,7 +48,7 @@ class BuildNative(build_ext):
         """Build both libraries. A missing compiler or Go ends the build with an error that names it."""
         try:
             native.check_python()
-            # Python's own -L and -rpath name folders of the build machine, from which nothing is linked.
+            # Python's own -L and -rpath name folders of the machine that built it. Nothing is linked from there.
             self.compiler.linker_so = [
                 flag for flag in self.compiler.linker_so if not flag.startswith(("-L", "-Wl,-rpath"))
             ]
@@ -77,7 +80,7 @@ class BuildNative(build_ext):
         return [*super().get_outputs(), *built]
 
 
-class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' own: setuptools has none to import
+class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils' class: setuptools has none to import
     """Compiles the command line tool into the folder of scripts. pip installs it beside the environment's python."""
 
     def run(self) -> None:

@@ -2,9 +2,9 @@
 
     bench/instructions.py [--calls N] [--workload relu|identity] [--rows N]
 
-Valgrind cannot run Go's runtime. So this script makes the cache entry itself with _C.make_entry, with the guards and
-the code that a translation of the workload would have: a hit runs the same instructions. Both kinds of calls run one
-after the other in one process under callgrind. The output lists the C functions whose counts differ, with the
+Valgrind cannot run Go's runtime. So this script makes the cache entry itself with _C.make_entry, from the guards and
+the code that a translation of the workload would have. A hit then runs the same instructions. Eager calls and hits run
+one after the other in one process under callgrind. The output lists the C functions whose counts differ, with the
 difference per call.
 """
 

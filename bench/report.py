@@ -50,7 +50,7 @@ def lookup(result: Mapping[str, Any], path: tuple[str, ...]) -> float | None:
 
 
 def judged(result: Mapping[str, Any]) -> list[tuple[Goal, float | None, bool | None]]:
-    """Return (goal, figure, whether it is met) for each goal; the last two are None if the result lacks the figure."""
+    """Return (goal, figure, whether it is met) for each goal; the last two are None if there is no figure."""
     rows: list[tuple[Goal, float | None, bool | None]] = []
     for goal in GOALS:
         value = lookup(result, goal.path)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))
 
-# torch warns at its import if NumPy is not installed; nothing here needs NumPy.
+# torch warns at its import if NumPy is not installed. Nothing here needs NumPy.
 warnings.filterwarnings("ignore", message="Failed to initialize NumPy")
 
 import torch  # noqa: E402

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Prints the path of a CPython 3.11: $PYTHON, python3.11, one of pyenv's, or python3 when it is 3.11.
-# Exits with 1 and says what to install when there is none.
+# Prints the path of a CPython 3.11: $PYTHON, python3.11, one of pyenv's, or python3 if it is 3.11.
+# Exits with 1 and says what to install if there is none.
 set -u
 
 is_311() {
@@ -11,7 +11,8 @@ is_311() {
 for candidate in "${PYTHON:-}" python3.11 "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.11.*/bin/python3.11 python3; do
     [ -n "$candidate" ] || continue
     if is_311 "$candidate"; then
-        # The interpreter itself, not a shim of pyenv's: what is linked and recorded must not depend on a directory.
+        # Prints the interpreter itself, not pyenv's shim: linked and recorded paths must not depend on the current
+        # directory.
         "$candidate" -c 'import sys; print(sys.executable)'
         exit 0
     fi

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Lists the module's Go packages of one kind:
-#   pure   need nothing of CPython, nor does anything they import: build and test with CGO_ENABLED=0
-#   cgo    are or import a package below pyhook/
+#   pure   packages that do not need CPython, and import none that does; built and tested with CGO_ENABLED=0
+#   cgo    packages below pyhook/, and those that import one
 set -eu
 cd "$(dirname "$0")/.."
 module=github.com/godynamo/godynamo

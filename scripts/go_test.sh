@@ -1,7 +1,7 @@
 #!/bin/bash
-# Runs Go tests with their outcomes recorded for make conformance:
+# Runs Go tests and records their outcomes for make conformance:
 #   go_test.sh [go test's flags] [packages]
-# Pure packages run without cgo, the others in a binary that embeds CPython (-tags pyembed). Without packages: all.
+# Pure packages run without cgo, the others in a binary that embeds CPython (-tags pyembed). Without packages, all run.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -27,7 +27,8 @@ if [ ${#pure[@]} -gt 0 ]; then
     CGO_ENABLED=0 go test -json "${flags[@]}" "${pure[@]}" | "$venv/bin/python" scripts/go_report.py || status=1
 fi
 if [ ${#cgo[@]} -gt 0 ]; then
-    # Without -vet: cgo packages are vetted by make lint, and a second time under pyembed costs a compilation each.
+    # Without -vet: make lint vets the cgo packages, and vetting them again under pyembed would compile each one more
+    # time.
     PYTHON=$venv/bin/python scripts/go_env.sh --embed go test -json -vet=off -tags pyembed "${flags[@]}" "${cgo[@]}" |
         "$venv/bin/python" scripts/go_report.py || status=1
 fi

@@ -20,7 +20,7 @@ PROGRAMS = ("./cmd/godynamo", "./cmd/godynamo-ext")
 LICENCE_FILES = re.compile(r"(LICEN[CS]E|COPYING|NOTICE|PATENTS)([-._].*)?", re.IGNORECASE)
 ECHARTS = ROOT / "internal" / "page" / "echarts" / "echarts.common.min.js"
 
-# module -> files of the licence that we choose, if they are not in the module's root
+# module → files of the licence that we choose, if they are not in the module's root
 CHOSEN = {"github.com/golang/freetype": ("licenses/ftl.txt",)}
 
 ECHARTS_NOTICE = """Apache ECharts
@@ -57,7 +57,7 @@ def licence(folder: Path, more: tuple[str, ...] = ()) -> str:
 
 
 def plain(path: Path) -> str:
-    """Return the contents of a text file. It is in UTF-8, or in Latin-1 if it is one of the oldest."""
+    """Return the contents of a text file. It is in UTF-8; some of the oldest files are in Latin-1."""
     content = path.read_bytes()
     try:
         return content.decode()

@@ -1,13 +1,14 @@
 #!/bin/bash
-# A virtual environment with an older torch, for the smoke test of one binary on several versions (`make old-torch`).
+# Makes a virtual environment with an older torch, for the smoke test of one binary on several versions of torch
+# (`make old-torch`).
 #
-#   old_torch.sh          makes the environment when it is not there yet, prints its path
-#   old_torch.sh --path   prints the path only
+#   old_torch.sh          makes the environment if it does not exist yet; prints its path
+#   old_torch.sh --path   only prints the path
 #
-# $GODYNAMO_OLD_TORCH is the version, 2.6.0 by default; $GODYNAMO_OLD_TORCH_VENV says where, else
-# <user cache directory>/godynamo/torch-<version>-py3.11. torch is installed without its dependencies: the wheel on the package
-# index is the CUDA one, whose libraries are 2.5 GB more and of no use without a device. scripts/stub_libraries.py makes
-# stand-ins for them, and torch runs on the CPU. Takes about 1.7 GB of disk.
+# $GODYNAMO_OLD_TORCH is the version, 2.6.0 by default. $GODYNAMO_OLD_TORCH_VENV is the path, by default
+# <user cache directory>/godynamo/torch-<version>-py3.11. torch is installed without its dependencies: the wheel on the
+# package index is the CUDA one, and its libraries are another 2.5 GB that are useless without a device. torch runs on
+# the CPU with the stand-ins that scripts/stub_libraries.py makes for them. The environment takes about 1.7 GB of disk.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -19,7 +20,7 @@ if [ "${1:-}" = "--path" ]; then
     exit 0
 fi
 
-# What `import torch` needs, and numpy, without which it warns.
+# The dependencies of `import torch`, and numpy, since torch warns without it.
 dependencies=(typing_extensions sympy networkx jinja2 filelock fsspec numpy)
 stamp=$venv/.godynamo-old-torch
 want="$version $(cat scripts/old_torch.sh scripts/stub_libraries.py | sha256sum | cut -d' ' -f1)"
@@ -28,14 +29,14 @@ if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then
     mkdir -p "$(dirname "$venv")"
     exec 9>"$venv.lock"
     flock 9
-    if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then # another clone may have done it while this one waited
+    if [ "$(cat "$stamp" 2>/dev/null)" != "$want" ]; then # another clone may have made it while this one waited
         "$(scripts/find_python.sh)" -m venv --clear "$venv" >&2
         pip=("$venv/bin/python" -m pip install --disable-pip-version-check --quiet)
         "${pip[@]}" "${dependencies[@]}" >&2
         "${pip[@]}" --no-deps --no-cache-dir "torch==$version" >&2
         lib=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')/torch/lib
         "$venv/bin/python" scripts/stub_libraries.py "$lib"
-        # Half of the wheel is code for devices that are not there; it stays, since libtorch_python links to it.
+        # Half of the wheel is code for absent devices. It stays, since libtorch_python links to it.
         "$venv/bin/python" -c 'import torch; torch.ones(2).add_(1)' >&2
         echo "$want" >"$stamp"
     fi

@@ -1,6 +1,7 @@
 #!/bin/bash
-# make roundtrip: lower(decode(f)) == f for every code object of the standard library, of torch, and of 2,000 generated programs.
-# Sources are compiled, never imported. The dumps go to build/ (100 MB) and are made again when missing, or when what makes them changed.
+# make roundtrip: checks lower(decode(f)) == f for every code object of the standard library, of torch, and of 2,000
+# generated programs. Sources are compiled, never imported. The dumps go to build/ (100 MB). They are made again if they
+# are missing, or if the programs that make them have changed.
 #   roundtrip.sh [stdlib|torch|generated[:COUNT]|PATH ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."

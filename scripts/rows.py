@@ -34,7 +34,7 @@ class Row:
 
 @dataclass
 class RowTest:
-    """A test that names rows. It is a pytest node id, or `package.TestName` of Go."""
+    """A test that names rows: a pytest node id, or `package.TestName` of Go."""
 
     name: str
     rows: list[str]
@@ -140,9 +140,9 @@ def go_tests_below(root: Path) -> list[RowTest]:
 def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tuple[bool | None, str]]) -> list[Verdict]:
     """Return a verdict per row.
 
-    A row passes if at least one of its tests passed and none failed; a skipped test alone proves nothing.
-    timed: rows that a recorded benchmark must prove too, with (whether the bound is met, or None without a record; the
-    figure as text).
+    A row passes if at least one of its tests passed and none failed; a skipped test alone proves nothing. timed: rows
+    that a recorded benchmark must also prove, with (whether the bound is met, or None without a record; the figure as
+    text).
     """
     by_row: dict[str, list[RowTest]] = {}
     for test in tests:
@@ -168,7 +168,7 @@ def judge(rows: Iterable[Row], tests: Iterable[RowTest], timed: Mapping[str, tup
 
 
 def unknown_rows(rows: Iterable[Row], tests: Iterable[RowTest]) -> list[str]:
-    """Return texts about tests that name an unknown row, a typo that would hide the test."""
+    """Return texts about tests that name an unknown row. Such a typo would hide the test."""
     known = {row.id for row in rows}
     return [f"{test.name} names {row}" for test in tests for row in test.rows if row not in known]
 
@@ -187,7 +187,7 @@ def totals(verdicts: Iterable[Verdict]) -> dict[str, dict[str, int]]:
 TIMED_ROWS: dict[str, tuple[str, str, float]] = {
     "S002-12": ("sequential", "ratio", 1.0),
     "S002-13": ("pure_python", "ratio", 1.05),
-    # A call of a skipped frame only costs the callable's early exit, so the goal of the identity call applies.
+    # A call of a skipped frame costs only the callable's early exit, so the goal of the identity call applies.
     "S002-119": ("skipped", "over_eager_us", 0.06),
 }
 

@@ -1,10 +1,10 @@
 #!/bin/bash
-# Builds the package with AddressSanitizer in both libraries, into build/sanitized, and runs a command with it:
+# Builds the package into build/sanitized, with AddressSanitizer in both libraries, and runs a command with it:
 #
 #   sanitized.sh COMMAND...
 #
-# The command sees build/sanitized first on PYTHONPATH and gets libasan as GODYNAMO_ASAN_PRELOAD. Leaks are not looked for:
-# CPython and torch keep much until the end.
+# The command has build/sanitized first on PYTHONPATH, and libasan in GODYNAMO_ASAN_PRELOAD. Leaks are not checked:
+# CPython and torch keep much memory until the end.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 root=$PWD
@@ -25,7 +25,7 @@ eval "$(PYTHON=$PY scripts/go_env.sh)"
 CGO_CFLAGS="$CGO_CFLAGS $flags" CGO_LDFLAGS="$CGO_LDFLAGS -fsanitize=address" \
     go build -asan -buildmode=c-shared -trimpath -o "$out/godynamo/libgodynamo.so" ./cmd/godynamo-ext
 rm -f "$out/godynamo/libgodynamo.h"
-# libstdc++ beside it: AddressSanitizer looks for the real __cxa_throw when it begins.
+# libstdc++ is preloaded as well: AddressSanitizer looks for the real __cxa_throw when it starts.
 GODYNAMO_ASAN_PRELOAD="$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libstdc++.so)"
 export GODYNAMO_ASAN_PRELOAD PYTHONPATH="$out${PYTHONPATH:+:$PYTHONPATH}"
 exec "$@"

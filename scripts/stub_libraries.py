@@ -3,10 +3,10 @@
     python scripts/stub_libraries.py TORCH_LIB_DIR [--cc gcc]
 
 Reads every shared library in TORCH_LIB_DIR with readelf, and finds the needed libraries that are neither there nor on
-the system. Writes a replacement of each of these into TORCH_LIB_DIR, where torch's own libraries look: ``$ORIGIN`` is
-on their run path. A replacement defines every symbol that torch leaves undefined, with the soname and symbol versions
-that torch expects. Each function returns 100, which means "no device" for the CUDA runtime and driver, and an error for
-the other libraries. Existing files are not changed, so a second run changes nothing.
+the system. Writes a replacement of each into TORCH_LIB_DIR: torch's own libraries look there, since ``$ORIGIN`` is on
+their run path. A replacement defines every symbol that torch leaves undefined, with the soname and symbol versions that
+torch expects. Each function returns 100, which means "no device" for the CUDA runtime and driver, and an error for the
+other libraries. Existing files are not changed, so a second run changes nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NO_DEVICE = 100
 RETURNS_TEXT = re.compile(r"(String|Name)$|^ncclGetLastError$")
 #: libraries of the C and C++ runtime, which are always present
 SYSTEM = re.compile(r"^(lib(c|m|dl|rt|pthread|gcc_s|stdc\+\+|util)\.so|ld-linux)")
-#: symbols that the interpreter provides, and that are not replaced
+#: symbols that the interpreter provides; they are not replaced
 INTERPRETER = re.compile(r"^_?Py")
 
 

@@ -1,6 +1,6 @@
 #!/bin/bash
-# All tests: Go, Go with an embedded CPython, pytest. Goes on after a failure, exits with 1 when anything failed.
-# The runners' own summary lines are the last thing printed.
+# Runs all tests: Go, Go with an embedded CPython, pytest. Goes on after a failure; exits with 1 if anything failed.
+# The last lines of the output are the runners' own summaries.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 status=0

@@ -1,11 +1,11 @@
 #!/bin/bash
-# The virtual environment of the project: one for all clones, outside of them.
+# Makes the virtual environment of the project: one for all clones, outside of them.
 #
-#   venv.sh          makes or updates it when requirements-dev.txt has changed, prints its path
-#   venv.sh --path   prints the path only
+#   venv.sh          makes it, or updates it if requirements-dev.txt has changed; prints its path
+#   venv.sh --path   only prints the path
 #
-# $GODYNAMO_VENV says where, else <user cache directory>/godynamo/venv-py3.11. A stamp in it names the requirements it
-# was made for; a lock beside it keeps two clones from installing at once.
+# $GODYNAMO_VENV is the path, by default <user cache directory>/godynamo/venv-py3.11. A stamp in it names the
+# requirements that it was made for. A lock beside it keeps two clones from installing at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,10 +24,11 @@ if ! current; then
     mkdir -p "$(dirname "$venv")"
     exec 9>"$venv.lock"
     flock 9
-    if ! current; then # another clone may have done it while this one waited
+    if ! current; then # another clone may have made it while this one waited
         echo "making the virtual environment $venv: about 6 GB, 2 to 10 minutes by the network" >&2
         [ -x "$venv/bin/python" ] || "$(scripts/find_python.sh)" -m venv "$venv" >&2
-        # What pip says of each package it fetches is the progress; what was there already is left out.
+        # pip's line about each package that it fetches shows the progress. Packages that are already installed are left
+        # out.
         "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -r requirements-dev.txt |
             { grep --line-buffered -v "^Requirement already satisfied" || true; } >&2
         echo "$want" >"$stamp"

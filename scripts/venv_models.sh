@@ -1,9 +1,10 @@
 #!/bin/bash
-# The virtual environment of `make models`: model libraries on top of the project's environment, whose torch it sees through a .pth file.
+# Makes the virtual environment of `make models`: model libraries on top of the project's environment. A .pth file makes
+# the project's torch visible in it.
 #
-#   venv_models.sh          makes or updates it when requirements-models.txt has changed, prints its path
+#   venv_models.sh   makes it, or updates it if requirements-models.txt has changed; prints its path
 #
-# $GODYNAMO_MODELS_VENV says where, else <user cache directory>/godynamo/models-py3.11.
+# $GODYNAMO_MODELS_VENV is the path, by default <user cache directory>/godynamo/models-py3.11.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,7 +19,7 @@ if ! current; then
     mkdir -p "$(dirname "$venv")"
     exec 9>"$venv.lock"
     flock 9
-    if ! current; then # another clone may have done it while this one waited
+    if ! current; then # another clone may have made it while this one waited
         "$base/bin/python" -m venv --clear "$venv" >&2
         site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
         "$base/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))' >"$site/godynamo-base.pth"

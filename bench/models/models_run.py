@@ -104,7 +104,7 @@ def backend_verdict(r: dict[str, Any]) -> str:
 
 
 def mean(values: list[float]) -> float:
-    """Return the geometric mean; NaN for no values."""
+    """Return the geometric mean; NaN if there are no values."""
     return math.exp(sum(map(math.log, values)) / len(values)) if values else math.nan
 
 

@@ -38,17 +38,17 @@ from sizes_child import Engine  # noqa: E402
 Call = tuple[tuple[Any, ...], dict[str, Any]]
 Model = tuple[torch.nn.Module, list[Call]]
 
-#: (batch, whether the length is the second one) of each call
+#: (batch size, whether the call has the second length) of each call
 CALLS = ((2, False), (3, True), (4, False), (2, True), (3, False), (4, True))
 ENGINES = ("torch", "godynamo", "inline")
-CLOSE = 1e-6  #: the difference of a model that computes differently under torch.compiler.is_compiling()
+CLOSE = 1e-6  #: maximum difference of a model that computes differently under torch.compiler.is_compiling()
 
 
 # ---- models ----------------------------------------------------------------------------------------------------------
 
 
 def with_sizes(call: Call, batch: int, longer: bool) -> Call:
-    """Return a call of another batch size, and of a length or image size half as large again if ``longer`` is set."""
+    """Return a call of another batch size. If ``longer`` is set, its length or image size is half as large again."""
     args, kwargs = call
     made: dict[int, Any] = {}  # an input that is passed twice stays one tensor
 
@@ -58,7 +58,7 @@ def with_sizes(call: Call, batch: int, longer: bool) -> Call:
             shape = [batch, *(n * 3 // 2 if longer and i in lengths else n for i, n in enumerate(t.shape[1:], 1))]
             if t.is_floating_point():
                 made[id(t)] = torch.randn(shape)
-            else:  # a mask of ones, or words
+            else:  # a mask of ones, or token ids
                 made[id(t)] = torch.ones(shape, dtype=t.dtype) if t.max() == 1 else torch.randint(3, 99, shape)
         return made.get(id(t), t)
 
@@ -73,7 +73,7 @@ def of_zoo(name: str) -> Model:
     try:
         with torch.no_grad():
             module(*calls[1][0], **calls[1][1])
-    except Exception:  # its sizes are parameters
+    except Exception:  # the model's sizes are parameters
         calls = [with_sizes((args, kwargs), batch, False) for batch, _ in CALLS[:3]]
     return module, calls
 
@@ -128,7 +128,7 @@ def _pna(nn: Any) -> torch.nn.Module:
     return made
 
 
-#: models that only `--sizes` runs; the part of a name before the point is the library that it needs
+#: models that only `--sizes` runs; the part of a name before the dot is the library that it needs
 OTHERS: dict[str, Callable[[], Model]] = {
     "torch_geometric.gcn": _graphs(lambda nn: nn.GCN(16, 32, 2, 4)),
     "torch_geometric.sage": _graphs(lambda nn: nn.GraphSAGE(16, 32, 2, 4)),
@@ -245,7 +245,7 @@ HEAD = f"{'model':34} {'calls':>5} " + " ".join(f"{e:>16}" for e in ("torch.comp
 
 
 def short(r: dict[str, Any]) -> str:
-    """Return what is not as it must be: "", "more than torch.compile", "no single capture", or a wrong result."""
+    """Return what is wrong: "", "more than torch.compile", "no single capture", or the text of a wrong result."""
     ours = {e: r[e] for e in ENGINES[1:] if e in r}
     if wrong := [str(f.get("error") or f["verdict"]) for f in ours.values() if not right(f)]:
         return wrong[0][:60]

@@ -1,7 +1,7 @@
 """The cases of `make sizes`: functions and models whose inputs change their sizes from call to call.
 
-A case returns the function or module to optimize, and a function that calls it with every input in turn and yields the
-results. The process that runs the case seeds torch first, so that two calls of `make` return the same case.
+A case's ``make`` returns the function or module to optimize, and a function that calls it with every input in turn and
+yields the results. The process that runs the case seeds torch first, so that two calls of ``make`` return equal cases.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Case:
     about: str
     make: Callable[[], Made]
     warm: bool = False  # whether the calls are timed again once everything is translated
-    capture: bool = False  # whether the first call is timed beside one with constant sizes
+    capture: bool = False  # whether the first call is also timed against a first call with constant sizes
     needs: str = ""  # a library outside the project's environment
     flag: str = ""  # the option that includes the case
     grad: bool = False  # whether the calls record gradients

@@ -2,9 +2,9 @@
 
     sizes_child.py CASE ENGINE ROUNDS
 
-Eager mode runs all calls first; its results are the expected ones. Then the engine runs them on a second, equal case.
-The times are of the calling thread: translating, compiling and running, with what is loaded for it. Importing the
-engine itself (godynamo, torch._dynamo) is not counted.
+Eager mode runs all calls first; its results are the expected ones. Then the engine runs the calls of a second, equal
+case. Times are those of the calling thread: translating, compiling and running, and the imports that these need. The
+import of the engine itself (godynamo, torch._dynamo) is not counted.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from godynamo._tools.bench import same, timing  # noqa: E402
 from sizes_cases import CASES, Case, Steps  # noqa: E402
 
 SEED = 3
-#: first calls of which the fastest counts
+#: number of first calls that are timed; the fastest counts
 CAPTURES = 5
-#: modules whose import costs about a second; a backend that runs graphs unchanged should need neither
+#: modules whose import costs about a second; a backend that runs graphs unchanged should not import them
 HEAVY = ("sympy", "torch._dynamo")
 
 
@@ -142,7 +142,7 @@ def timed(steps: Iterator[Any]) -> Iterator[tuple[Any, float, float]]:
 
 
 def bits_equal(got: Any, want: Any) -> bool:
-    """Return whether two results are equal bit by bit: NaNs and the signs of zeros included."""
+    """Return whether two results are equal bit by bit, including NaNs and the signs of zeros."""
     if isinstance(want, torch.Tensor):
         if not isinstance(got, torch.Tensor) or (got.shape, got.dtype, got.stride()) != (
             want.shape,
@@ -162,7 +162,7 @@ def bits_equal(got: Any, want: Any) -> bool:
 
 
 def wrong(got: Any, want: Any, limit: float) -> str:
-    """Return "" if a result is right, else what differs. limit is the allowed difference; 0 means none."""
+    """Return "" if a result is right, or else what differs. limit is the allowed difference; 0 means none."""
     if limit == 0.0:
         return "" if bits_equal(got, want) else f"not eager's bits, by {same.difference(got, want):.2g}"
     by = same.difference(got, want)
@@ -170,7 +170,7 @@ def wrong(got: Any, want: Any, limit: float) -> str:
 
 
 def warm_inductor(optimize: Callable[[Any], Any]) -> None:
-    """Compile another function, so that the compiler's headers are built and everything is imported."""
+    """Compile another function first: this builds the compiler's headers and imports everything."""
     with torch.no_grad():
         optimize(lambda x: x.sin() + x.cos())(torch.randn(37))
 
@@ -212,7 +212,7 @@ def measure(name: str, engine_name: str, rounds: int) -> dict[str, Any]:
 
 
 def calls(engine: Engine, steps: Iterator[Any], expected: list[Any], case: Case, limit: float) -> dict[str, Any]:
-    """Make all calls; compare each result with eager's as soon as it is there."""
+    """Make all calls. Compare each result with eager mode's before the next call."""
     result: dict[str, Any] = {"graphs": 0, "by_call": [], "right": True}
     cpu_ms: list[float] = []
     wall_s = 0.0
@@ -244,8 +244,8 @@ def first(steps: Steps) -> Steps:
 def warm(case: Case, sides: dict[str, tuple[Any, Steps]], rounds: int, number: int) -> dict[str, Any]:
     """Time all calls once more, the sides in turn; return figures per call.
 
-    The sides eager and engine make ``number`` calls, symbolic and static the first of them only, with the entry that
-    serves several sizes and with one whose sizes are constants.
+    The sides "eager" and "engine" make ``number`` calls. The sides "symbolic" and "static" make only the first call:
+    with the entry that serves several sizes, and with an entry for constant sizes.
     """
 
     def run(target: Any, steps: Steps) -> Callable[[int], float]:
@@ -270,7 +270,7 @@ def warm(case: Case, sides: dict[str, tuple[Any, Steps]], rounds: int, number: i
 
 
 def over_static_capture(case: Case, engine: Engine, target: Any, steps: Steps) -> float:
-    """Return the processor time of a first call as a share of that of one whose sizes are constants."""
+    """Return the processor time of a first call as a share of that of a first call with constant sizes."""
     best = {False: math.inf, True: math.inf}
     with mode(case):
         for _ in range(CAPTURES):

@@ -20,7 +20,7 @@ ENGINES = {
     "inline": "inline",
 }
 OURS = ("godynamo", "godynamo-dynamic", "inline")
-#: a callable may take this much longer than inline
+#: maximum time of a callable, as a multiple of inline's time
 CALLABLE = 1.4
 
 Results = Mapping[tuple[str, str], Mapping[str, Any]]  # (case, engine) → figures of the child
@@ -49,7 +49,7 @@ BOUNDS: dict[str, tuple[tuple[int, int], tuple[int, int], float]] = {
     "llama": ((1, 0), (2, 0), 160),
     "decoding": ((2, 0), (3, 0), 150),
 }
-#: cases whose graphs are never more than torch.compile's in the same mode
+#: cases that must have no more graphs than torch.compile in the same mode
 SMALL = ("equal", "turns", "slice", "arange", "branch", "counter")
 OTHERS = [
     *(Goal(case, "godynamo-dynamic", "graphs", 1) for case in ("view", "ints")),
@@ -64,10 +64,10 @@ OTHERS = [
     Goal("rcnn", "inline", "cpu_ms", 1800),
     Goal("inductor", "godynamo", "graphs", 2),
     Goal("inductor", "godynamo-dynamic", "graphs", 1),
-    # 0.3 of the 7.5 s that constant sizes take on two shared cores, with the compiler's headers built.
+    # 0.3 times the 7.5 s that constant sizes take on two shared cores, with the compiler's headers built.
     Goal("inductor", "godynamo-dynamic", "wall_s", 2.2),
 ]
-#: figure → its column in the table of bounds; the others share a column
+#: figure → its column in the table of bounds; the figures that are not listed share a column
 COLUMNS = {"graphs": "graphs", "breaks": "breaks", "cpu_ms": "CPU ms", "imports": "slow imports"}
 NAMES = {
     "ratio": "warm ×",
@@ -119,7 +119,7 @@ def judged(results: Results) -> Iterator[tuple[Goal, float, float, bool]]:
 
 
 def failed(result: Mapping[str, Any]) -> bool:
-    """Return whether an engine of ours crashed, raised or returned something else than eager mode."""
+    """Return whether an engine of ours crashed, raised or returned a result that differs from eager mode's."""
     return result["engine"] in OURS and "missing" not in result and ("error" in result or not result["right"])
 
 
@@ -150,7 +150,7 @@ def number(value: float) -> str:
 def bounds(checked: list[tuple[Goal, float, float, bool]]) -> list[list[str]]:
     """Return the table of bounds: a row for each case and engine, a column for each figure.
 
-    Of two bounds on a figure the lower one is shown.
+    If a figure has two bounds, the lower one is shown.
     """
     shown: dict[tuple[str, str], dict[str, tuple[float, str]]] = {}
     for goal, bound, measured, met in checked:

@@ -2,13 +2,13 @@
 
     bench/sizes/sizes_run.py [--only PATTERN ...] [--engines E,E] [--heavy] [--inductor] [--rounds N] [--json FILE]
 
-Each case runs under each engine in a separate process: torch and torch-dynamic (torch.compile, and with dynamic=True),
-godynamo and godynamo-dynamic (the same with godynamo), each with a backend that counts graphs and runs them unchanged,
-and inline (godynamo's backend "eager"). The tables show the graphs and graph breaks, the processor time of the calling
-thread for all calls, whether every result has eager mode's bits, and the bounds of sizes_report.py.
+Each case runs under each engine in a separate process. The engines torch and godynamo have the default ``dynamic``;
+torch-dynamic and godynamo-dynamic have dynamic=True. These four use a backend that counts graphs and runs them
+unchanged. The engine inline is godynamo's backend "eager". The tables show the graphs and graph breaks, the processor
+time of the calling thread for all calls, whether every result has eager mode's bits, and the bounds of sizes_report.py.
 
-Exits with 1 if an engine of godynamo crashes, raises or returns something else than eager mode. A bound that is not
-met is shown but is no failure.
+Exits with 1 if an engine of godynamo crashes, raises or returns a result that differs from eager mode's. A bound that
+is not met is shown but is no failure.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def main() -> int:
     for i, case in enumerate(cases, 1):
         for engine in engines:
             if case == "inductor" and engine == "inline":
-                continue  # it has no other backend
+                continue  # inline has no other backend
             began = time.monotonic()
             print(f"sizes: {i}/{len(cases)} {case}, {engine}", end=" ", file=sys.stderr, flush=True)
             results[case, engine] = result = one(case, engine, options)

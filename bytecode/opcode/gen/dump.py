@@ -1,10 +1,10 @@
-"""Writes what this CPython itself says about its bytecode as JSON: the input of bytecode/opcode/gen.
+"""Writes CPython's own data about its bytecode as JSON: the input of bytecode/opcode/gen.
 
 Run with the Python to be supported:  python3.11 dump.py py311.json
 
-Everything comes from the `opcode` and `dis` modules and, for the kinds of localsplus slots, from CPython's own header
-(internal/pycore_code.h); nothing is typed in by hand. The stack effects are samples for the tests of bytecode, which
-has its own table: they let a wrong row there fail.
+The data comes from the `opcode` and `dis` modules. Only the kinds of localsplus slots come from CPython's own header
+(internal/pycore_code.h). Nothing is typed in by hand. The stack effects are samples for the tests of package bytecode:
+it has its own table, and a wrong row of the table differs from a sample.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SAMPLE_ARGS = [*range(17), 31, 255, 256, 257, 515, 1000]
 
 
 def arg_kinds() -> dict[str, list[str]]:
-    """The opcodes by what their argument names, under the names the generator knows."""
+    """Return the opcodes by what their argument refers to, under the words that the generator uses for it."""
     groups = {
         "const": opcode.hasconst,
         "name": opcode.hasname,
@@ -39,26 +39,26 @@ def arg_kinds() -> dict[str, list[str]]:
 
 
 def fast_local_kinds() -> dict[str, int]:
-    """CO_FAST_LOCAL, CO_FAST_CELL, CO_FAST_FREE from the installed header."""
+    """Return CO_FAST_LOCAL, CO_FAST_CELL and CO_FAST_FREE from the installed header."""
     header = Path(sysconfig.get_paths()["include"]) / "internal" / "pycore_code.h"
     found = re.findall(r"#define\s+(CO_FAST_\w+)\s+(0x[0-9a-fA-F]+)", header.read_text())
     return {name: int(value, 16) for name, value in found}
 
 
 def stack_effects(name: str, op: int) -> list[list[int | None]]:
-    """Rows [arg, effect when it goes on, effect when it jumps]; arg is None for an opcode that takes none."""
+    """Return rows [arg, effect without a jump, effect with a jump]; arg is None if the opcode takes no argument."""
     rows: list[list[int | None]] = []
     args: list[int | None] = [None] if op < opcode.HAVE_ARGUMENT else list(SAMPLE_ARGS)
     for arg in args:
         try:
             rows.append([arg, dis.stack_effect(op, arg, jump=False), dis.stack_effect(op, arg, jump=True)])
-        except ValueError:  # an opcode the compiler itself never emits (CACHE)
+        except ValueError:  # CPython's compiler never emits this opcode (CACHE)
             continue
     return rows
 
 
 def dump() -> dict[str, Any]:
-    """Everything the generator reads."""
+    """Return everything that the generator reads."""
     caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
     return {
         "version": list(sys.version_info[:2]),
@@ -76,9 +76,9 @@ def dump() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Writes the dump to the file named on the command line."""
+    """Write the dump to the file named on the command line."""
     text = json.dumps(dump(), indent=1)
-    # One row per line where a list is flat: the file is read in reviews.
+    # A flat list is one line, since the file is read in reviews.
     text = re.sub(r"\[[^\[\]]*\]", lambda m: re.sub(r"\s+", " ", m.group(0)), text)
     Path(sys.argv[1]).write_text(text + "\n")
 

@@ -45,8 +45,8 @@ var compareNames = map[string]string{
 	"<": "CMP_LT", "<=": "CMP_LE", "==": "CMP_EQ", "!=": "CMP_NE", ">": "CMP_GT", ">=": "CMP_GE",
 }
 
-// dialectForm returns the opcode of the dialect to which a real opcode is decoded. Jumps that exist once for each
-// direction become one opcode, because the direction of a jump is known only when code is laid out.
+// dialectForm returns the opcode of the dialect to which a real opcode is decoded. Two opcodes that are one jump in
+// both directions become one opcode: the direction is known only when code is laid out.
 func dialectForm(name string) (op string, backward, noInterrupt bool) {
 	switch {
 	case name == "JUMP_FORWARD":
