@@ -99,7 +99,7 @@ class Keys(tuple):  # type: ignore[type-arg]
 
 
 def dict_keys(d: dict[Any, Any]) -> Keys:
-    """Return the dict's keys in order. The order of an OrderedDict is its own, which move_to_end() may change."""
+    """Return the dict's keys in order. An OrderedDict has its own order, which move_to_end() may change."""
     return Keys(_C.dict_keys(d))
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 Wrapper = functools._lru_cache_wrapper
 
-#: The last objects that the wrapper's tp_traverse visits are the cache, the function and four others (3.11's
-#: _functoolsmodule.c). This is their number.
+#: The number of objects that the wrapper's tp_traverse visits last: the cache, the function and four others (3.11's
+#: _functoolsmodule.c).
 _TAIL = 6
 
 

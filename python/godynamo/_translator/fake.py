@@ -79,7 +79,7 @@ class Session:
         self._values: dict[int, Any] = {}
         self._examples: dict[int, torch.Tensor] = {}  # the real inputs
         self._stuck = -1  # index of the operation whose unknown result has prevented a node from running, see root()
-        self._state: torch_state.State | None = None  # the modes under which nodes run, once a node has switched modes
+        self._state: torch_state.State | None = None  # modes for the next nodes; None until modes switch
 
     def set_state(self, state: torch_state.State) -> None:
         """Run the following nodes under these modes of torch. If a node switches modes, later nodes see the switch."""

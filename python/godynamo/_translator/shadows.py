@@ -1,4 +1,4 @@
-"""Makes shadows: copies of mutable C objects that contain only plain data, on which CPython computes while translating.
+"""Makes shadows of mutable C objects with plain data: copies on which CPython computes while translating.
 
 See variables/container_shadow.go. Nothing here changes the program's own object.
 """

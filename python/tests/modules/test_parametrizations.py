@@ -37,7 +37,7 @@ KINDS = {
     "randomly pruned": lambda m: prune.random_structured(m, "weight", amount=0.5, dim=0),
     "pruned twice": lambda m: prune.ln_structured(prune.l1_unstructured(m, "weight", 0.2), "weight", 0.5, n=2, dim=0),
 }
-#: a hook stores a tensor in the module, then changes its buffers by ``out=``
+#: cases that break the graph: a hook stores a tensor in the module, then changes the module's buffers by ``out=``
 SPLIT = {("old spectral_norm", True)}
 
 

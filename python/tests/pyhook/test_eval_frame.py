@@ -147,7 +147,7 @@ class TestExtents:
                     Cycle()
                     gc.set_threshold(
                         1 + n % 5
-                    )  # creating a tuple of *args starts a collection, including the frame's own tuple
+                    )  # so that creating a tuple of *args starts a collection, also if it is the frame's own tuple
                     result = w(5, *range(30))  # larger than the tuples that CPython keeps for reuse
                     gc.set_threshold(*threshold)
                     assert result == ("middle", ("replaced", 5))

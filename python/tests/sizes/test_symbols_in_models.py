@@ -101,7 +101,7 @@ def test_a_scan_serves_lengths_with_equal_steps():
     def f(x):
         return associative_scan(lambda a, b: a + b * 2, x, 0, combine_mode="generic")
 
-    # The steps halve the length; 9 and 11 differ in the parity of a half.
+    # Each step halves the length. An entry serves lengths whose halves have equal parities; 9 and 11 differ in one.
     assert_serves(f, [(torch.randn(n, k),) for n, k in ((8, 3), (8, 5), (9, 2), (9, 3), (8, 2))], 2)
 
 

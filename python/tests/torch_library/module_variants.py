@@ -1,5 +1,4 @@
-"""More variants of torch's modules than its own table has: every mode, padding, reduction and direction that a class
-offers."""
+"""Variants of modules that torch's own table lacks: every mode, padding, reduction and direction of each class."""
 
 from __future__ import annotations
 
