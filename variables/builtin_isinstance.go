@@ -110,7 +110,7 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
 		return BoolConst(w.TensorTypeIs(s, typ, cls)), nil
 	}
-	m, err := t.Meta(tx)
+	m, err := t.Sizes(tx)
 	if err != nil {
 		return nil, err
 	}

@@ -262,32 +262,19 @@ func numel(tx Translator, sizes []sym.Size) (VariableTracker, error) {
 
 // metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
-	ask := t.Sizes
 	switch name {
 	case "shape", "ndim", "dtype", "device", "layout":
 	case "requires_grad":
-		if ask = t.Meta; !t.exemplified() && tx.Output().ChangesTensors() {
-			t.meta = nil // an in-place operation on a view or its base may have changed requires_grad since
-		}
+		v, err := t.gradFlag(tx)
+		return v, true, err
 	default:
 		return nil, false, nil
 	}
-	m, err := ask(tx)
+	m, err := t.Sizes(tx)
 	if err != nil {
 		return nil, true, err
 	}
 	t.Need(tx, name)
-	if name == "requires_grad" {
-		tx.World().Asked.Changes++
-		if differs, err := tx.Output().GradFlagMayDiffer(t, m.RequiresGrad); differs || err != nil {
-			if err == nil {
-				err = unsupported(exc.TensorMetadata,
-					"requires_grad of %s, after an in-place operation on a tensor that may share its memory",
-					t.describe())
-			}
-			return nil, true, err
-		}
-	}
 	switch name {
 	case "shape":
 		return sizeTuple(tx, m.Shape, tx.World().SizeType), true, nil
@@ -297,10 +284,40 @@ func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, 
 		return NewConstant(m.Dtype, nil), true, nil
 	case "device":
 		return NewConstant(m.Device, nil), true, nil
-	case "layout":
-		return NewConstant(m.Layout, nil), true, nil
 	}
-	return BoolConst(m.RequiresGrad), true, nil
+	return NewConstant(m.Layout, nil), true, nil
+}
+
+// gradFlag returns requires_grad. The flag of a computed tensor is computed on each read, since an in-place operation
+// on a view or its base may have changed it.
+func (t *TensorVariable) gradFlag(tx Translator) (VariableTracker, error) {
+	flag, err := t.requiresGrad(tx)
+	if err != nil {
+		return nil, err
+	}
+	t.Need(tx, "requires_grad")
+	tx.World().Asked.Changes++
+	differs, err := tx.Output().GradFlagMayDiffer(t, flag)
+	if err == nil && differs {
+		err = unsupported(exc.TensorMetadata,
+			"requires_grad of %s, after an in-place operation on a tensor that may share its memory", t.describe())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return BoolConst(flag), nil
+}
+
+func (t *TensorVariable) requiresGrad(tx Translator) (bool, error) {
+	if t.exemplified() {
+		m, err := t.Meta(tx)
+		return m != nil && m.RequiresGrad, err
+	}
+	if tx.World().Calls > 0 {
+		return false, unsupported(exc.TensorMetadata, "%s, which a Python call may have changed", t.describe())
+	}
+	tx.World().Asked.Flags++
+	return tx.Output().RequiresGrad(tx, t)
 }
 
 // neededFields maps an attribute or method to the fields of gd_tensor_spec that its result depends on.

@@ -10,13 +10,15 @@ import (
 )
 
 // Asked counts a translation's queries about computed tensors. Sizes counts queries about sizes, answered by a shape
-// rule if there is one. Meta counts queries about all metadata. Origin counts queries about the operation that made
-// the tensor. Changes counts queries whose answer depends on earlier in-place changes.
-type Asked struct{ Sizes, Meta, Origin, Changes int }
+// rule if there is one. Flags counts queries about requires_grad. Meta counts queries about all metadata. Origin counts
+// queries about the operation that made the tensor. Changes counts queries whose answer depends on earlier in-place
+// changes.
+type Asked struct{ Sizes, Flags, Meta, Origin, Changes int }
 
 // Since returns the counts of the queries made since `before` was copied.
 func (a Asked) Since(before Asked) Asked {
-	return Asked{a.Sizes - before.Sizes, a.Meta - before.Meta, a.Origin - before.Origin, a.Changes - before.Changes}
+	return Asked{a.Sizes - before.Sizes, a.Flags - before.Flags, a.Meta - before.Meta, a.Origin - before.Origin,
+		a.Changes - before.Changes}
 }
 
 // Above adds `by` to Base.above of each value: 1 when the capture of a module starts, -1 when it ends. The counter is
@@ -211,9 +213,9 @@ func (p *Pairing) nodes(a, b *fxgraph.Node) bool {
 }
 
 // SameMetadata reports whether paired tensors have equal metadata. It compares sizes, dtypes, devices and layouts, and
-// all other metadata if `asked` counts a query for all of them.
+// what else `asked` counts queries for.
 func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
-	if asked.Sizes == 0 && asked.Meta == 0 {
+	if asked.Sizes == 0 && asked.Flags == 0 && asked.Meta == 0 {
 		return true
 	}
 	for _, pair := range p.Tensors {
@@ -221,6 +223,7 @@ func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 			continue
 		}
 		var metas [2]*TensorMeta
+		var flags [2]bool
 		for i, t := range pair {
 			ask := t.Sizes
 			if asked.Meta > 0 {
@@ -230,14 +233,19 @@ func (p *Pairing) SameMetadata(tx Translator, asked Asked) bool {
 			if err != nil {
 				return false
 			}
+			if asked.Flags > 0 {
+				if flags[i], err = t.requiresGrad(tx); err != nil {
+					return false
+				}
+			}
 			metas[i] = m
 			t.Need(tx, "shape")
 			t.Need(tx, "dtype")
-			if asked.Meta > 0 {
+			if asked.Meta > 0 || asked.Flags > 0 {
 				t.Need(tx, "requires_grad")
 			}
 		}
-		if !metas[0].equal(tx, metas[1], asked.Meta > 0) {
+		if flags[0] != flags[1] || !metas[0].equal(tx, metas[1], asked.Meta > 0) {
 			return false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 
 // typeName returns x.type(): the name of torch's legacy class for the dtype and device, such as "torch.FloatTensor".
 func (t *TensorVariable) typeName(tx Translator) (VariableTracker, error) {
-	m, err := t.Meta(tx)
+	m, err := t.Sizes(tx)
 	if err != nil {
 		return nil, err
 	}

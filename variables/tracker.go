@@ -302,6 +302,8 @@ type Output interface {
 	// Meta returns a tensor's metadata. It reads the metadata of an input from its example, and computes that of other
 	// tensors with FakeTensor.
 	Meta(tx Translator, v *TensorVariable) (*TensorMeta, error)
+	// RequiresGrad returns the flag of a computed tensor. Unlike Meta it makes no size a constant.
+	RequiresGrad(tx Translator, v *TensorVariable) (bool, error)
 	// Foresee precomputes a value that torch's own code reads from a tensor ("bool", "int", "float", "item", "index").
 	// The value must follow from a tensor passed to the frame: a guard computes it again. Otherwise Foresee returns
 	// false, and the graph must break.

@@ -15,6 +15,9 @@ import (
 type metaSession struct {
 	object py.Object
 	rows   int // number of graph nodes that the session has received
+	// hinted has the sizes that were passed to the session with their values in this call, without the condition that
+	// they have these values.
+	hinted []*variables.SymNodeVariable
 }
 
 // Meta implements variables.Output.
@@ -38,6 +41,24 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 		m.Shape, err = o.shapeOf(t, m.Shape)
 	}
 	return m, err
+}
+
+// RequiresGrad implements variables.Output.
+func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
+	o.needOfAll(fieldsOfGrad)
+	err := o.runWithHints()
+	if err == nil {
+		var v, flag py.Object
+		if v, err = o.fakeOf(t.Node); err == nil {
+			flag, err = o.scope.GetAttr(v, "requires_grad")
+			return flag == py.True(), err
+		}
+	}
+	m, err := o.Meta(tx, t)
+	if err != nil {
+		return false, err
+	}
+	return m.RequiresGrad, nil
 }
 
 // SameTensor implements variables.Output.
@@ -187,6 +208,10 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 	if err := o.runFakes(nil); err != nil {
 		return py.Object{}, err
 	}
+	return o.fakeOf(n)
+}
+
+func (o *OutputGraph) fakeOf(n *fxgraph.Node) (py.Object, error) {
 	s := o.scope
 	v, err := s.CallMethod(o.meta.object, "value", s.Int(int64(n.Index)))
 	if err != nil {
@@ -196,8 +221,41 @@ func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
 }
 
 // runFakes runs, on fake tensors, the nodes that precede `stop` and have not run yet. If stop is nil, it runs all such
-// nodes.
+// nodes. Sizes among their operands become constants.
 func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
+	if o.meta != nil {
+		for _, v := range o.meta.hinted {
+			if _, err := v.Fixed(o.current); err != nil {
+				return err
+			}
+		}
+		o.meta.hinted = nil
+	}
+	return o.runNodes(stop, func(v *variables.SymNodeVariable) (py.Object, error) {
+		c, err := v.Fixed(o.current)
+		if err != nil {
+			return py.Object{}, err
+		}
+		return c.Value, nil
+	})
+}
+
+// runWithHints runs, on fake tensors, all nodes that have not run yet. The sizes of their results hold in this call
+// only.
+func (o *OutputGraph) runWithHints() error {
+	return o.runNodes(nil, func(v *variables.SymNodeVariable) (py.Object, error) {
+		n, ok := o.world.Env().Hint(v.Size)
+		if !ok {
+			return py.Object{}, variables.DataDependent(o.world.Env().Text(v.Size))
+		}
+		o.meta.hinted = append(o.meta.hinted, v)
+		return o.scope.Int(n), nil
+	})
+}
+
+// runNodes runs, on fake tensors, the nodes that precede `stop`. valueOf returns the value of a size.
+func (o *OutputGraph) runNodes(stop *fxgraph.Node,
+	valueOf func(*variables.SymNodeVariable) (py.Object, error)) error {
 	s := o.scope
 	if o.meta == nil {
 		m, err := s.Import("godynamo._translator.fake")
@@ -225,9 +283,9 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 			continue
 		}
 		if v, ok := o.symbols.values[node]; ok {
-			c, err := v.Fixed(o.current)
+			value, err := valueOf(v)
 			if err == nil {
-				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), c.Value)
+				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), value)
 			}
 			if err != nil {
 				return exc.Break(exc.TensorMetadata, "%v", err)

@@ -287,6 +287,9 @@ const (
 
 	// fieldsOfSizes has the fields on which the rules for sizes depend.
 	fieldsOfSizes = fieldAll &^ (fieldStride | fieldGrad)
+	// fieldsOfGrad has the fields on which requires_grad of a computed tensor depends. Strides are not among them, and
+	// neither are sizes that are symbols: which operations run is fixed, and autograd asks for no size.
+	fieldsOfGrad = fieldsOfSizes | fieldGrad
 )
 
 // NeedField implements variables.Output. The field of a computed tensor depends on the metadata of all inputs.
@@ -300,6 +303,10 @@ func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 			o.needOfAll(fieldsOfSizes)
 			return
 		}
+	}
+	if field == fieldGrad {
+		o.needOfAll(fieldsOfGrad)
+		return
 	}
 	o.needOfAll(fieldAll)
 }
