@@ -187,16 +187,6 @@ func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	return v, !v.IsNull()
 }
 
-// Mro returns typ.__mro__ as CPython stores it; the metaclass is not involved. It is empty while the
-// class is being made.
-func (s *Scope) Mro(typ Object) []Object {
-	mro := s.take(C.gdpy_mro(typ.c()))
-	if mro.IsNull() {
-		return nil
-	}
-	return s.Items(mro)
-}
-
 // MadeOfObject reports whether object is the only class written in C in typ's MRO.
 func (s *Scope) MadeOfObject(typ Object) bool {
 	mro := s.Mro(typ)
@@ -212,26 +202,6 @@ func (s *Scope) MadeOfObject(typ Object) bool {
 func (s *Scope) MroIndex(typ Object, name string) int {
 	return int(C.gdpy_mro_index(typ.c(), s.Name(name).c()))
 }
-
-// Items returns the items of a list or tuple, or of an instance of a subclass, read from storage.
-func (s *Scope) Items(o Object) []Object {
-	n := int(C.gdpy_seq_size(o.c()))
-	if n == 0 {
-		return nil
-	}
-	out := make([]Object, n)
-	C.gdpy_seq_items(o.c(), cArray(out))
-	for _, v := range out {
-		s.Adopt(v)
-	}
-	return out
-}
-
-// SeqLen returns the length of a list or tuple.
-func SeqLen(o Object) int { return int(C.gdpy_seq_size(o.c())) }
-
-// DictLen returns the length of a dict.
-func DictLen(o Object) int { return int(C.PyDict_Size(o.c())) }
 
 // DictItems returns keys and values in order, read from storage.
 func (s *Scope) DictItems(d Object) (keys, values []Object) {
@@ -251,12 +221,8 @@ func (s *Scope) DictItems(d Object) (keys, values []Object) {
 
 // DictGet looks up a key in the dict's storage; the key's hash and equality must run no user code.
 func (s *Scope) DictGet(d, key Object) (Object, bool) {
-	p := C.PyDict_GetItemWithError(d.c(), key.c())
-	if p == nil {
-		C.gdpy_forget_error()
-		return Object{}, false
-	}
-	return s.Hold(wrapC(p)), true
+	v := s.take(C.gdpy_dict_get(d.c(), key.c()))
+	return v, !v.IsNull()
 }
 
 // DictGetName looks up a str key.
@@ -332,11 +298,6 @@ func (s *Scope) IsSubclass(o, cls Object) (bool, error) {
 		return false, s.Err()
 	}
 	return r == 1, nil
-}
-
-// IsSubtype reports whether a's MRO contains b, without calling anything.
-func IsSubtype(a, b Object) bool {
-	return C.PyType_IsSubtype((*C.PyTypeObject)(unsafe.Pointer(a.p)), (*C.PyTypeObject)(unsafe.Pointer(b.p))) != 0
 }
 
 // ReprFailed is the result of Repr if repr() raises.

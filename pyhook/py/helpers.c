@@ -2,93 +2,64 @@
 
 #include "structmember.h"
 
-int
-gdpy_kind(PyObject *o)
-{
-    static struct {
-        PyTypeObject *type;
-        int kind;
-    } rows[] = {
-        {&PyBool_Type, GDK_BOOL},
-        {&PyLong_Type, GDK_INT},
-        {&PyFloat_Type, GDK_FLOAT},
-        {&PyUnicode_Type, GDK_STR},
-        {&PyTuple_Type, GDK_TUPLE},
-        {&PyList_Type, GDK_LIST},
-        {&PyDict_Type, GDK_DICT},
-        {&PyFunction_Type, GDK_FUNCTION},
-        {&PyMethod_Type, GDK_METHOD},
-        {&PyCFunction_Type, GDK_BUILTIN},
-        {&PyCMethod_Type, GDK_BUILTIN},
-        {&PyType_Type, GDK_TYPE},
-        {&PyModule_Type, GDK_MODULE},
-        {&PySet_Type, GDK_SET},
-        {&PyFrozenSet_Type, GDK_FROZENSET},
-        {&PySlice_Type, GDK_SLICE},
-        {&PyRange_Type, GDK_RANGE},
-        {&PyComplex_Type, GDK_COMPLEX},
-        {&PyBytes_Type, GDK_BYTES},
-        {&PyMethodDescr_Type, GDK_METHOD_DESCR},
-        {&PyWrapperDescr_Type, GDK_WRAPPER_DESCR},
-        {&PyGetSetDescr_Type, GDK_GETSET},
-        {&PyMemberDescr_Type, GDK_MEMBER},
-        {&PyCode_Type, GDK_CODE},
-        {&PyCell_Type, GDK_CELL},
-        {&PyProperty_Type, GDK_PROPERTY},
-        {&PyStaticMethod_Type, GDK_STATICMETHOD},
-        {&PyClassMethod_Type, GDK_CLASSMETHOD},
-        {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
-        {&PyDictProxy_Type, GDK_MAPPINGPROXY},
-        {&PyByteArray_Type, GDK_BYTEARRAY},
-        {&PyListIter_Type, GDK_LIST_ITER},
-        {&PyTupleIter_Type, GDK_TUPLE_ITER},
-        {&PyRangeIter_Type, GDK_RANGE_ITER},
-        {&PySuper_Type, GDK_SUPER},
-        {&PyClassMethodDescr_Type, GDK_CLASSMETHOD_DESCR},
-    };
-    if (o == NULL) {
-        return GDK_NULL;
-    }
-    if (o == Py_None) {
-        return GDK_NONE;
-    }
-    PyTypeObject *t = Py_TYPE(o);
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        if (rows[i].type == t) {
-            return rows[i].kind;
-        }
-    }
-    if (o == Py_Ellipsis) {
-        return GDK_ELLIPSIS;
-    }
-    if (o == Py_NotImplemented) {
-        return GDK_NOTIMPLEMENTED;
-    }
-    if (PyType_Check(o)) {
-        return GDK_TYPE_SUB;
-    }
-    if (PyTuple_Check(o)) {
-        return GDK_TUPLE_SUB;
-    }
-    if (PyList_Check(o)) {
-        return GDK_LIST_SUB;
-    }
-    if (PyDict_Check(o)) {
-        return GDK_DICT_SUB;
-    }
-    if (PyModule_Check(o)) {
-        return GDK_MODULE;
-    }
-    if (PyExceptionInstance_Check(o)) {
-        return GDK_EXCEPTION;
-    }
-    return GDK_OTHER;
-}
+static const gdpy_kind_row kind_rows[] = {
+    {&PyBool_Type, GDK_BOOL},
+    {&PyLong_Type, GDK_INT},
+    {&PyFloat_Type, GDK_FLOAT},
+    {&PyUnicode_Type, GDK_STR},
+    {&PyTuple_Type, GDK_TUPLE},
+    {&PyList_Type, GDK_LIST},
+    {&PyDict_Type, GDK_DICT},
+    {&PyFunction_Type, GDK_FUNCTION},
+    {&PyMethod_Type, GDK_METHOD},
+    {&PyCFunction_Type, GDK_BUILTIN},
+    {&PyCMethod_Type, GDK_BUILTIN},
+    {&PyType_Type, GDK_TYPE},
+    {&PyModule_Type, GDK_MODULE},
+    {&PySet_Type, GDK_SET},
+    {&PyFrozenSet_Type, GDK_FROZENSET},
+    {&PySlice_Type, GDK_SLICE},
+    {&PyRange_Type, GDK_RANGE},
+    {&PyComplex_Type, GDK_COMPLEX},
+    {&PyBytes_Type, GDK_BYTES},
+    {&PyMethodDescr_Type, GDK_METHOD_DESCR},
+    {&PyWrapperDescr_Type, GDK_WRAPPER_DESCR},
+    {&PyGetSetDescr_Type, GDK_GETSET},
+    {&PyMemberDescr_Type, GDK_MEMBER},
+    {&PyCode_Type, GDK_CODE},
+    {&PyCell_Type, GDK_CELL},
+    {&PyProperty_Type, GDK_PROPERTY},
+    {&PyStaticMethod_Type, GDK_STATICMETHOD},
+    {&PyClassMethod_Type, GDK_CLASSMETHOD},
+    {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
+    {&PyDictProxy_Type, GDK_MAPPINGPROXY},
+    {&PyByteArray_Type, GDK_BYTEARRAY},
+    {&PyListIter_Type, GDK_LIST_ITER},
+    {&PyTupleIter_Type, GDK_TUPLE_ITER},
+    {&PyRangeIter_Type, GDK_RANGE_ITER},
+    {&PySuper_Type, GDK_SUPER},
+    {&PyClassMethodDescr_Type, GDK_CLASSMETHOD_DESCR},
+    {NULL, GDK_NULL},
+};
 
-PyObject *
-gdpy_type(PyObject *o)
+const gdpy_known_objects *
+gdpy_known(void)
 {
-    return (PyObject *)Py_TYPE(o);
+    static gdpy_known_objects known;
+    known.none = Py_None;
+    known.true_object = Py_True;
+    known.false_object = Py_False;
+    known.ellipsis = Py_Ellipsis;
+    known.not_implemented = Py_NotImplemented;
+    known.cell_type = &PyCell_Type;
+    known.module_type = &PyModule_Type;
+    known.object_type = &PyBaseObject_Type;
+    known.type_type = &PyType_Type;
+    known.generic_getattr = (void *)PyObject_GenericGetAttr;
+    known.generic_setattr = (void *)PyObject_GenericSetAttr;
+    known.next_not_implemented = (void *)_PyObject_NextNotImplemented;
+    known.kinds = kind_rows;
+    return &known;
 }
 
 PyObject *
@@ -97,13 +68,6 @@ gdpy_type_lookup(PyObject *type, PyObject *name)
     PyObject *v = _PyType_Lookup((PyTypeObject *)type, name);
     Py_XINCREF(v);
     return v;
-}
-
-PyObject *
-gdpy_mro(PyObject *type)
-{
-    PyObject *mro = ((PyTypeObject *)type)->tp_mro;
-    return mro != NULL && PyTuple_Check(mro) ? Py_NewRef(mro) : NULL;
 }
 
 int
@@ -123,20 +87,14 @@ gdpy_mro_index(PyObject *type, PyObject *name)
     return -1;
 }
 
-Py_ssize_t
-gdpy_seq_size(PyObject *o)
+PyObject *
+gdpy_dict_get(PyObject *d, PyObject *key)
 {
-    return PyList_Check(o) ? PyList_GET_SIZE(o) : PyTuple_GET_SIZE(o);
-}
-
-void
-gdpy_seq_items(PyObject *o, PyObject **out)
-{
-    Py_ssize_t n = gdpy_seq_size(o);
-    for (Py_ssize_t i = 0; i < n; i++) {
-        out[i] = PyList_Check(o) ? PyList_GET_ITEM(o, i) : PyTuple_GET_ITEM(o, i);
-        Py_INCREF(out[i]);
+    PyObject *v = PyDict_GetItemWithError(d, key);
+    if (v == NULL) {
+        gdpy_forget_error();
     }
+    return Py_XNewRef(v);
 }
 
 Py_ssize_t
@@ -256,39 +214,6 @@ gdpy_cell(PyObject *value)
 {
     return PyCell_New(value);
 }
-PyObject *
-gdpy_cell_get(PyObject *cell)
-{
-    PyObject *v = PyCell_GET(cell);
-    Py_XINCREF(v);
-    return v;
-}
-
-PyObject *
-gdpy_function_field(PyObject *f, int field)
-{
-    PyFunctionObject *fn = (PyFunctionObject *)f;
-    PyObject *fields[] = {
-        [GDPY_FUNC_CODE] = fn->func_code,
-        [GDPY_FUNC_GLOBALS] = fn->func_globals,
-        [GDPY_FUNC_CLOSURE] = fn->func_closure,
-        [GDPY_FUNC_DEFAULTS] = fn->func_defaults,
-        [GDPY_FUNC_KWDEFAULTS] = fn->func_kwdefaults,
-        [GDPY_FUNC_MODULE] = fn->func_module,
-        [GDPY_FUNC_QUALNAME] = fn->func_qualname,
-        [GDPY_FUNC_NAME] = fn->func_name,
-    };
-    Py_XINCREF(fields[field]);
-    return fields[field];
-}
-
-PyObject *
-gdpy_method_field(PyObject *m, int field)
-{
-    PyObject *v = field == GDPY_METHOD_FUNC ? PyMethod_GET_FUNCTION(m) : PyMethod_GET_SELF(m);
-    Py_INCREF(v);
-    return v;
-}
 
 long long
 gdpy_int(PyObject *o, int *overflow)
@@ -326,13 +251,6 @@ gdpy_member_is_slot(PyObject *descr)
 {
     PyMemberDef *m = ((PyMemberDescrObject *)descr)->d_member;
     return m->type == T_OBJECT_EX && !(m->flags & READONLY);
-}
-
-int
-gdpy_is_descriptor(PyObject *o)
-{
-    PyTypeObject *t = Py_TYPE(o);
-    return (t->tp_descr_get != NULL ? 1 : 0) | (t->tp_descr_set != NULL ? 2 : 0);
 }
 
 /* Reports whether a C descriptor found in a type under a name was defined there by the type itself or by
@@ -381,43 +299,12 @@ gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *desc
            && is_own(type, name, n, descr);
 }
 
-int
-gdpy_is_coroutine_code(PyObject *code)
-{
-    return (((PyCodeObject *)code)->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR)) != 0;
-}
-
-PyObject *
-gdpy_true(void)
-{
-    return Py_True;
-}
-PyObject *
-gdpy_false(void)
-{
-    return Py_False;
-}
-PyObject *
-gdpy_none(void)
-{
-    return Py_None;
-}
-PyObject *
-gdpy_ellipsis(void)
-{
-    return Py_Ellipsis;
-}
-PyObject *
-gdpy_cell_type(void)
-{
-    return (PyObject *)&PyCell_Type;
-}
-
 /* Reports whether the type's __getattribute__ is a wrapper of PyObject_GenericGetAttr:
  * object.__getattribute__, or the wrapper of a C type that uses the same function. */
-static int
-reads_generically(PyTypeObject *t)
+int
+gdpy_reads_generically(PyObject *type)
 {
+    PyTypeObject *t = (PyTypeObject *)type;
     PyObject *mro = t->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
         PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
@@ -428,48 +315,4 @@ reads_generically(PyTypeObject *t)
         }
     }
     return 0;
-}
-
-int
-gdpy_type_is(PyObject *type, int fact)
-{
-    PyTypeObject *t = (PyTypeObject *)type;
-    switch (fact) {
-    case GDPY_TYPE_GENERIC_GETATTR:
-        return t->tp_getattro == PyObject_GenericGetAttr;
-    case GDPY_TYPE_GENERIC_SETATTR:
-        return t->tp_setattro == PyObject_GenericSetAttr;
-    case GDPY_TYPE_HEAP:
-        return (t->tp_flags & Py_TPFLAGS_HEAPTYPE) != 0;
-    case GDPY_TYPE_HAS_ITERNEXT:
-        return t->tp_iternext != NULL && t->tp_iternext != _PyObject_NextNotImplemented;
-    case GDPY_TYPE_HAS_CALL:
-        return t->tp_call != NULL;
-    case GDPY_TYPE_IDENTITY_HASH:
-        return t->tp_hash == PyBaseObject_Type.tp_hash;
-    case GDPY_TYPE_IDENTITY_COMPARE:
-        return t->tp_richcompare == PyBaseObject_Type.tp_richcompare;
-    case GDPY_TYPE_PLAIN_META_GETATTR:
-        return Py_TYPE(t)->tp_getattro == PyType_Type.tp_getattro;
-    case GDPY_TYPE_MATCHES_SEQUENCE:
-        return (t->tp_flags & Py_TPFLAGS_SEQUENCE) != 0;
-    case GDPY_TYPE_MATCHES_MAPPING:
-        return (t->tp_flags & Py_TPFLAGS_MAPPING) != 0;
-    case GDPY_TYPE_MATCHES_SELF:
-        return (t->tp_flags & _Py_TPFLAGS_MATCH_SELF) != 0;
-    case GDPY_TYPE_HAS_ITER:
-        return t->tp_iter != NULL;
-    case GDPY_TYPE_OBJECT_NEW:
-        return t->tp_new == PyBaseObject_Type.tp_new;
-    case GDPY_TYPE_OBJECT_INIT:
-        return t->tp_init == PyBaseObject_Type.tp_init;
-    case GDPY_TYPE_IS_ABSTRACT:
-        return (t->tp_flags & Py_TPFLAGS_IS_ABSTRACT) != 0;
-    case GDPY_TYPE_HAS_SUBSCRIPT:
-        return t->tp_as_mapping != NULL && t->tp_as_mapping->mp_subscript != NULL;
-    case GDPY_TYPE_WRAPS_GENERIC_GETATTR:
-        return reads_generically(t);
-    default:
-        return 0;
-    }
 }

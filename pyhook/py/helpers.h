@@ -6,42 +6,7 @@
 #include <Python.h>
 #include <stdint.h>
 
-/* Numbers of the fields of a function and of a method. */
-enum {
-    GDPY_FUNC_CODE,
-    GDPY_FUNC_GLOBALS,
-    GDPY_FUNC_CLOSURE,
-    GDPY_FUNC_DEFAULTS,
-    GDPY_FUNC_KWDEFAULTS,
-    GDPY_FUNC_MODULE,
-    GDPY_FUNC_QUALNAME,
-    GDPY_FUNC_NAME,
-    GDPY_METHOD_FUNC = 0,
-    GDPY_METHOD_SELF,
-};
-
-/* Facts about a type, for gdpy_type_is. */
-enum {
-    GDPY_TYPE_GENERIC_GETATTR,
-    GDPY_TYPE_GENERIC_SETATTR,
-    GDPY_TYPE_HEAP,
-    GDPY_TYPE_HAS_ITERNEXT,
-    GDPY_TYPE_HAS_CALL,
-    GDPY_TYPE_IDENTITY_HASH,
-    GDPY_TYPE_IDENTITY_COMPARE,
-    GDPY_TYPE_PLAIN_META_GETATTR,
-    GDPY_TYPE_MATCHES_SEQUENCE,
-    GDPY_TYPE_MATCHES_MAPPING,
-    GDPY_TYPE_MATCHES_SELF,
-    GDPY_TYPE_HAS_ITER,
-    GDPY_TYPE_OBJECT_NEW,
-    GDPY_TYPE_OBJECT_INIT,
-    GDPY_TYPE_WRAPS_GENERIC_GETATTR,
-    GDPY_TYPE_IS_ABSTRACT,
-    GDPY_TYPE_HAS_SUBSCRIPT,
-};
-
-/* Kinds that one call of gdpy_kind distinguishes, by exact type. An instance of a subclass has the kind
+/* Kinds that py.Object.Kind distinguishes, by exact type. An instance of a subclass has the kind
  * GDK_OTHER or the nearest *_SUB. kind.go has Go's names for the kinds. */
 enum {
     GDK_NULL,
@@ -91,8 +56,30 @@ enum {
     GDK_CLASSMETHOD_DESCR
 };
 
-int gdpy_kind(PyObject *o);
-PyObject *gdpy_type(PyObject *o);                         /* returns a borrowed reference */
+typedef struct {
+    PyTypeObject *type;
+    int kind; /* of an instance of exactly that type */
+} gdpy_kind_row;
+
+/* Objects and functions of CPython whose addresses Go compares; all of them are immortal. */
+typedef struct {
+    PyObject *none, *true_object, *false_object, *ellipsis, *not_implemented;
+    PyTypeObject *cell_type, *module_type, *object_type, *type_type;
+    void *generic_getattr, *generic_setattr, *next_not_implemented;
+    const gdpy_kind_row *kinds; /* ends with a row without a type */
+} gdpy_known_objects;
+
+const gdpy_known_objects *gdpy_known(void);
+
+/* Constants of the version that Go compiles in (fields.go). */
+enum {
+    GDPY_IMMORTALS = PY_VERSION_HEX >= 0x030C0000, /* some objects' counts of references never change */
+    GDPY_MATCH_SELF = _Py_TPFLAGS_MATCH_SELF,
+};
+#ifdef Py_GIL_DISABLED
+#    error "fields.go counts references as a build with the GIL does"
+#endif
+
 /* Returns an instance attribute read from storage (inline values or dict) as a new reference, or NULL.
  * Runs no user code, creates no dict, raises nothing. */
 PyObject *gdpy_instance_attr(PyObject *o, PyObject *name);
@@ -103,11 +90,10 @@ PyObject *gdpy_made_dict(PyObject *o);
 int gdpy_has_instance_storage(PyObject *o); /* 1 if instances of the type have attributes */
 /* calls _PyType_Lookup; returns a new reference or NULL, never raises */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name);
-PyObject *gdpy_mro(PyObject *type); /* returns a new reference or NULL */
 /* Returns the index in type.__mro__ of the first class whose __dict__ has the name, or -1. */
 int gdpy_mro_index(PyObject *type, PyObject *name);
-Py_ssize_t gdpy_seq_size(PyObject *o); /* the length of a list or tuple */
-void gdpy_seq_items(PyObject *o, PyObject **out); /* stores new references to all items of a list or tuple */
+/* returns a new reference, or NULL; an error of the key's comparison is dropped */
+PyObject *gdpy_dict_get(PyObject *d, PyObject *key);
 /* Stores new references to at most `room` keys and values, in order, and returns how many. */
 Py_ssize_t gdpy_dict_items(PyObject *d, PyObject **keys, PyObject **values, Py_ssize_t room);
 PyObject *gdpy_tuple(PyObject **items, Py_ssize_t n); /* returns a new tuple; the items are borrowed */
@@ -119,30 +105,18 @@ const char *gdpy_utf8(PyObject *s, Py_ssize_t *len); /* borrowed; NULL if s cann
 PyObject *gdpy_function(PyObject *code, PyObject *globals, PyObject *builtins, PyObject *closure, const char *name,
                         const char *qualname, PyObject *module); /* returns a new reference */
 PyObject *gdpy_cell(PyObject *value); /* returns a new cell that holds value (borrowed) */
-PyObject *gdpy_cell_get(PyObject *cell); /* returns a new reference, or NULL if the cell is empty */
-/* field: a GDPY_FUNC_ number; returns a new reference, or NULL if the field is NULL */
-PyObject *gdpy_function_field(PyObject *f, int field);
-PyObject *gdpy_method_field(PyObject *m, int field); /* field: a GDPY_METHOD_ number; returns a new reference */
 long long gdpy_int(PyObject *o, int *overflow); /* returns the value of an int */
 /* returns the value of an object member as a new reference, or NULL */
 PyObject *gdpy_member_value(PyObject *descr, PyObject *o, Py_ssize_t *offset);
 int gdpy_member_is_slot(PyObject *descr); /* returns 1 for a member made by __slots__, 0 for a member defined in C */
-int gdpy_is_descriptor(PyObject *o); /* returns bits: 1 if o has __get__, 2 if it has __set__ or __delete__ */
 /* Report whether descr is the type's own C method or slot (gdpy_is_native), or the type's own member or
  * computed field (gdpy_is_own_field), under that name. descr: borrowed. */
 int gdpy_is_native(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
 int gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr);
-int gdpy_is_coroutine_code(PyObject *code);
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);
 int gdpy_odd_keys(PyObject *dict);
-/* Return immortal objects. */
-PyObject *gdpy_true(void);
-PyObject *gdpy_false(void);
-PyObject *gdpy_none(void);
-PyObject *gdpy_ellipsis(void);
-PyObject *gdpy_cell_type(void);
-int gdpy_type_is(PyObject *type, int fact); /* fact: a GDPY_TYPE_ number; function.go explains them */
+int gdpy_reads_generically(PyObject *type);
 
 /* ---- may run the user's Python (run.c); return new references, or NULL or -1 with an exception set ---- */
 

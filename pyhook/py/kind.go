@@ -3,6 +3,8 @@ package py
 // #include "helpers.h"
 import "C"
 
+import "unsafe"
+
 // Kind is the exact kind of an object.
 type Kind int
 
@@ -54,3 +56,62 @@ const (
 	Super            Kind = C.GDK_SUPER
 	ClassMethodDescr Kind = C.GDK_CLASSMETHOD_DESCR
 )
+
+// kindsOfTypes maps the address of a type to the kind of its instances: a hash table with free places.
+var kindsOfTypes = func() (table [256]struct {
+	typ  *C.PyTypeObject
+	kind Kind
+}) {
+	add := func(t *C.PyTypeObject, kind Kind) {
+		at := kindPlace(t)
+		for ; table[at].typ != nil; at++ {
+		}
+		table[at].typ, table[at].kind = t, kind
+	}
+	for _, o := range []struct {
+		object Object
+		kind   Kind
+	}{{None(), NoneKind}, {Ellipsis(), EllipsisKind}, {wrapC(known.not_implemented), NotImplemented}} {
+		add(o.object.typ(), o.kind)
+	}
+	for i := 0; ; i++ {
+		row := (*C.gdpy_kind_row)(unsafe.Add(unsafe.Pointer(known.kinds), i*C.sizeof_gdpy_kind_row))
+		if row._type == nil {
+			return table
+		}
+		add(row._type, Kind(row.kind))
+	}
+}()
+
+// kindPlace returns where a type is first looked for.
+func kindPlace(t *C.PyTypeObject) uint8 {
+	return uint8(uint64(uintptr(unsafe.Pointer(t))) * 0x9E3779B97F4A7C15 >> 56)
+}
+
+// Kind classifies the object by its exact type.
+func (o Object) Kind() Kind {
+	if o.p == nil {
+		return Null
+	}
+	t := o.typ()
+	for at := kindPlace(t); kindsOfTypes[at].typ != nil; at++ {
+		if kindsOfTypes[at].typ == t {
+			return kindsOfTypes[at].kind
+		}
+	}
+	switch flags := t.tp_flags; {
+	case flags&C.Py_TPFLAGS_TYPE_SUBCLASS != 0:
+		return TypeSub
+	case flags&C.Py_TPFLAGS_TUPLE_SUBCLASS != 0:
+		return TupleSub
+	case flags&C.Py_TPFLAGS_LIST_SUBCLASS != 0:
+		return ListSub
+	case flags&C.Py_TPFLAGS_DICT_SUBCLASS != 0:
+		return DictSub
+	case flags&C.Py_TPFLAGS_BASE_EXC_SUBCLASS != 0:
+		return Exception
+	case IsSubtype(ofType(t), ofType(known.module_type)):
+		return Module
+	}
+	return Other
+}

@@ -37,20 +37,7 @@ func (o Object) IsNull() bool { return o.p == nil }
 // ID returns the object's address, as id() does.
 func (o Object) ID() uint64 { return uint64(uintptr(unsafe.Pointer(o.p))) }
 
-// Kind classifies the object by its exact type in one C call.
-func (o Object) Kind() Kind { return Kind(C.gdpy_kind(o.c())) }
-
-// Type returns type(o). The handle is valid as long as o is alive.
-func (o Object) Type() Object { return wrapC(C.gdpy_type(o.c())) }
-
 func wrapC(p *C.PyObject) Object { return Object{(*python3.PyObject)(unsafe.Pointer(p))} }
-
-// Singletons.
-func None() Object     { return wrapC(C.gdpy_none()) }
-func True() Object     { return wrapC(C.gdpy_true()) }
-func False() Object    { return wrapC(C.gdpy_false()) }
-func Ellipsis() Object { return wrapC(C.gdpy_ellipsis()) }
-func CellType() Object { return wrapC(C.gdpy_cell_type()) }
 
 // Bool returns True or False.
 func Bool(b bool) Object {

@@ -73,7 +73,7 @@ func (s *Scope) Adopt(o Object) Object {
 // Hold takes another reference to o, which the scope does not own yet (a slot, a borrowed field), and returns o.
 func (s *Scope) Hold(o Object) Object {
 	if o.p != nil {
-		o.p.IncRef()
+		incref(o)
 		s.owned = append(s.owned, o.p)
 	}
 	return o
@@ -81,7 +81,7 @@ func (s *Scope) Hold(o Object) Object {
 
 // Keep returns a reference that outlives the scope; the caller must release it.
 func (s *Scope) Keep(o Object) Owned {
-	o.p.IncRef()
+	incref(o)
 	return Owned{o}
 }
 
