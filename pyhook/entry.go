@@ -47,10 +47,10 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	return 0
 }
 
-// collectAt is the value of GOGC that lets Go's heap grow to 16 MB before the first collection (Go's minimum
+// collectAt is the value of GOGC that lets Go's heap grow to 32 MB before the first collection (Go's minimum
 // is 4 MB at 100 %). Almost everything that a translation allocates is garbage at its end, so collecting
 // early wastes time: `make bench BENCH_ARGS="--only capture"` under GOGC=100 shows the difference.
-const collectAt = 400
+const collectAt = 800
 
 // gdTranslate translates one frame; see gd_request and gd_reply.
 //
