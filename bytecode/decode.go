@@ -2,6 +2,7 @@ package bytecode
 
 import (
 	"math"
+	"slices"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
@@ -147,6 +148,10 @@ func (d *decoder) instructions() error {
 		d.block = append(d.block, Instruction{Op: form.Op, Arg: arg, Offset: unit, Pos: d.pos,
 			NoInterrupt: form.NoInterrupt})
 		inst := &d.block[len(d.block)-1]
+		if err := d.choose(form, inst); err != nil {
+			return err
+		}
+		arg = inst.Arg
 		switch {
 		case form.Jump:
 			target := next + arg
@@ -156,7 +161,7 @@ func (d *decoder) instructions() error {
 			if target < 0 || target >= len(d.starts) {
 				return malformed("jump at %d to %d", unit, target)
 			}
-			inst.Arg, inst.index = 0, int32(target)
+			inst.Arg, inst.index, inst.extended = 0, int32(target), uint8(extended)
 		case int(d.raw.Code[2*unit]) < d.table.HaveArgument:
 			inst.Arg = 0
 		default:
@@ -169,6 +174,28 @@ func (d *decoder) instructions() error {
 	}
 	if start >= 0 || !endsFlow(d.block[len(d.block)-1].Op) {
 		return malformed("code runs off its end")
+	}
+	return nil
+}
+
+// choose sets the opcode of an instruction whose argument chooses it, and converts its argument to the dialect's.
+func (d *decoder) choose(form *opcode.Form, inst *Instruction) error {
+	switch {
+	case form.LowBits > 0:
+		low := inst.Arg & (1<<form.LowBits - 1)
+		if low >= len(form.Choices) || form.Choices[low] == opcode.INVALID {
+			return malformed("%v %d at %d", form.Real, inst.Arg, inst.Offset)
+		}
+		inst.Op, inst.Arg = form.Choices[low], inst.Arg>>form.LowBits
+		if inst.Op.ArgKind() == opcode.ArgNone && inst.Arg != 0 {
+			return malformed("%v at %d takes no argument", inst.Op, inst.Offset)
+		}
+	case form.Real == opcode.COMPARE_OP:
+		op := slices.Index(d.table.CompareArgs[:], uint8(inst.Arg))
+		if op < 0 || inst.Arg > math.MaxUint8 {
+			return malformed("COMPARE_OP %d at %d", inst.Arg, inst.Offset)
+		}
+		inst.Arg = op
 	}
 	return nil
 }
@@ -223,8 +250,16 @@ func (d *decoder) jumps() error {
 		if !inst.IsJump() {
 			continue
 		}
-		if inst.Target = d.at(int(inst.index)); inst.Target == nil {
-			return malformed("jump at %d to %d, which starts no instruction", inst.Offset, inst.index)
+		target := int(inst.index)
+		if inst.Op == opcode.FOR_ITER && d.table.HasEndFor() {
+			// CPython skips the END_FOR at which the jump points.
+			if end := d.at(target); end == nil || end.Op != opcode.END_FOR {
+				return malformed("FOR_ITER at %d to %d, where no END_FOR is", inst.Offset, target)
+			}
+			target++
+		}
+		if inst.Target = d.at(target); inst.Target == nil {
+			return malformed("jump at %d to %d, which starts no instruction", inst.Offset, target)
 		}
 	}
 	return nil
@@ -260,9 +295,7 @@ func (c *Code) checkArg(op opcode.Op, arg int) error {
 		limit = c.NumConsts
 	case opcode.ArgName:
 		limit = len(c.Names)
-		if op == opcode.LOAD_GLOBAL {
-			index = arg >> 1
-		}
+		index = arg >> nameShift(op)
 	case opcode.ArgLocal, opcode.ArgFree:
 		limit = len(c.Locals)
 	case opcode.ArgCompare:
@@ -274,6 +307,17 @@ func (c *Code) checkArg(op opcode.Op, arg int) error {
 		return malformed("%v %d: out of range (%d)", op, arg, limit)
 	}
 	return nil
+}
+
+// nameShift returns by how many bits the index of a name is shifted in an opcode's argument. The bits below are flags.
+func nameShift(op opcode.Op) int {
+	switch op {
+	case opcode.LOAD_GLOBAL:
+		return 1
+	case opcode.LOAD_SUPER_ATTR:
+		return 2
+	}
+	return 0
 }
 
 // checkNumber checks arguments that are operators, counts or flags. The interpreter trusts these arguments: it

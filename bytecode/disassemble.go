@@ -53,11 +53,9 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 			extended = arg
 		}
 		if form.Jump {
-			// dis counts from the end of the jump's own code unit. In 3.11 no jump has caches, so this is the end of
-			// the instruction.
-			target := unit + 1 + arg
+			target := unit + 1 + int(form.Caches) + arg
 			if form.Backward {
-				target = unit + 1 - arg
+				target = unit + 1 + int(form.Caches) - arg
 			}
 			row.Target = 2 * target
 			if target >= 0 && target < units {

@@ -13,18 +13,22 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// py311 is the Python version of the dumps.
-var py311 = Version{3, 11}
+// py311 is the Python version of the tests that write code by hand.
+var py311, py312 = Version{3, 11}, Version{3, 12}
 
-const dumpMagic = "godynamo code dump 1\n"
+const dumpMagic = "godynamo code dump 2\n"
 
-// sampleFile is the committed dump; testdata/dump_code.py --sample makes it.
-const sampleFile = "../testdata/code_py311.bin.gz"
+// sampleFiles are the committed dumps; testdata/dump_code.py --sample makes one with each Python.
+var sampleFiles = map[Version]string{
+	py311: "../testdata/code_py311.bin.gz",
+	py312: "../testdata/code_py312.bin.gz",
+}
 
 // dumped is one code object of a dump, with the results of CPython's dis if the dump has them.
 type dumped struct {
 	Raw
-	Dis []DisInstruction
+	Version Version
+	Dis     []DisInstruction
 }
 
 // String returns the name of the code object for failure messages.
@@ -32,8 +36,9 @@ func (d *dumped) String() string { return d.Filename + ":" + d.QualName }
 
 // dumpReader reads a file that testdata/dump_code.py wrote. All strings and slices point into data.
 type dumpReader struct {
-	t    testing.TB
-	data []byte
+	t       testing.TB
+	data    []byte
+	version Version
 }
 
 func openDump(t testing.TB, path string) *dumpReader {
@@ -46,7 +51,9 @@ func openDump(t testing.TB, path string) *dumpReader {
 		require.NoError(t, err)
 	}
 	require.True(t, bytes.HasPrefix(data, []byte(dumpMagic)), "%s is no code dump", path)
-	return &dumpReader{t, data[len(dumpMagic):]}
+	r := &dumpReader{t: t, data: data[len(dumpMagic):]}
+	r.version = Version{r.int(), r.int()}
+	return r
 }
 
 func (r *dumpReader) int() int {
@@ -86,7 +93,7 @@ func (r *dumpReader) next() *dumped {
 	if len(r.data) == 0 {
 		return nil
 	}
-	d := &dumped{}
+	d := &dumped{Version: r.version}
 	d.Name, d.QualName, d.Filename = r.string(), r.string(), r.string()
 	d.Code, d.LineTable, d.ExceptionTable = r.bytes(), r.bytes(), r.bytes()
 	for _, field := range []*int{
@@ -123,14 +130,24 @@ func readDump(t testing.TB, path string) []*dumped {
 	return list
 }
 
-// sample returns the committed sample.
-func sample(t testing.TB) []*dumped { return readDump(t, filepath.FromSlash(sampleFile)) }
+// sample returns the committed sample of 3.11.
+func sample(t testing.TB) []*dumped { return sampleOf(t, py311) }
 
-// sampleCode returns the decoded code object with this qualified name from sample_constructs.py.
-func sampleCode(t testing.TB, qualName string) *Code {
-	for _, d := range sample(t) {
+// sampleOf returns the committed sample of a version.
+func sampleOf(t testing.TB, v Version) []*dumped {
+	return readDump(t, filepath.FromSlash(sampleFiles[v]))
+}
+
+// samples returns the committed samples of all versions, in one list.
+func samples(t testing.TB) []*dumped { return append(sampleOf(t, py311), sampleOf(t, py312)...) }
+
+// sampleCode returns the decoded code object of 3.11 with this qualified name from sample_constructs.py.
+func sampleCode(t testing.TB, qualName string) *Code { return sampleCodeOf(t, py311, qualName) }
+
+func sampleCodeOf(t testing.TB, v Version, qualName string) *Code {
+	for _, d := range sampleOf(t, v) {
 		if d.QualName == qualName && d.Filename == "sample_constructs.py" {
-			code, err := Decode(&d.Raw, py311)
+			code, err := Decode(&d.Raw, v)
 			require.NoError(t, err)
 			return code
 		}

@@ -48,8 +48,8 @@ func TestAddNameSharesNothing(t *testing.T) {
 func TestEditedCodeDisassembles(t *testing.T) {
 	// Before every sample function, a prologue of 300 instructions is inserted. It shifts all tables and lengthens
 	// arguments.
-	for _, d := range sample(t) {
-		code, err := Decode(&d.Raw, py311)
+	for _, d := range samples(t) {
+		code, err := Decode(&d.Raw, d.Version)
 		require.NoError(t, err)
 		slot, index := code.AddLocal("__compiled_fn_0"), code.NumConsts
 		code.NumConsts++
@@ -58,9 +58,9 @@ func TestEditedCodeDisassembles(t *testing.T) {
 			list = append(list, New(opcode.LOAD_CONST, index), New(opcode.STORE_FAST, slot))
 		}
 		code.Instructions = append(list, code.Instructions...)
-		raw, err := Lower(code, py311)
+		raw, err := Lower(code, d.Version)
 		require.NoError(t, err, "%v", d)
-		rows, err := Disassemble(raw, py311)
+		rows, err := Disassemble(raw, d.Version)
 		require.NoError(t, err, "%v", d)
 		real := 0
 		for _, row := range rows {
@@ -70,21 +70,29 @@ func TestEditedCodeDisassembles(t *testing.T) {
 			}
 		}
 		require.Len(t, code.Instructions, real, "%v", d)
-		again, err := Decode(raw, py311)
+		again, err := Decode(raw, d.Version)
 		require.NoError(t, err, "%v", d)
 		requireSameCode(t, code, again)
 	}
 }
 
-// The sample must contain every opcode of the version, except opcodes that no compiled module contains.
+// The samples must contain every opcode of their version, except opcodes that no compiled module contains.
 func TestSampleHasEveryOpcode(t *testing.T) {
-	seen := map[opcode.Op]bool{
-		opcode.CACHE:      true, // listings leave it out
-		opcode.PRINT_EXPR: true, // used only by the interactive interpreter
+	for version := range sampleFiles {
+		t.Run(version.String(), func(t *testing.T) { checkSampleHasEveryOpcode(t, version) })
 	}
-	table := opcode.For(3, 11)
-	for _, d := range sample(t) {
-		rows, err := Disassemble(&d.Raw, py311)
+}
+
+func checkSampleHasEveryOpcode(t *testing.T, version Version) {
+	seen := map[opcode.Op]bool{
+		opcode.CACHE:            true, // listings leave it out
+		opcode.PRINT_EXPR:       true, // used only by the interactive interpreter
+		opcode.INTERPRETER_EXIT: true, // in no code object
+		opcode.RESERVED:         true,
+	}
+	table := opcode.For(version.Major, version.Minor)
+	for _, d := range sampleOf(t, version) {
+		rows, err := Disassemble(&d.Raw, version)
 		require.NoError(t, err)
 		for _, row := range rows {
 			seen[table.Forms[row.Opcode].Real] = true

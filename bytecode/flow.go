@@ -9,7 +9,7 @@ import (
 // endsFlow reports whether control never falls through from op to the next instruction.
 func endsFlow(op opcode.Op) bool {
 	switch op {
-	case opcode.RETURN_VALUE, opcode.RAISE_VARARGS, opcode.RERAISE, opcode.JUMP:
+	case opcode.RETURN_VALUE, opcode.RETURN_CONST, opcode.RAISE_VARARGS, opcode.RERAISE, opcode.JUMP:
 		return true
 	}
 	return false
@@ -271,12 +271,12 @@ type slotUse struct {
 func slotUseOf(inst *Instruction, numLocals int) slotUse {
 	one := slotUse{first: inst.Arg, last: inst.Arg + 1}
 	switch inst.Op {
-	case opcode.LOAD_FAST, opcode.LOAD_CLOSURE, opcode.LOAD_DEREF, opcode.LOAD_CLASSDEREF, opcode.STORE_DEREF,
-		opcode.DELETE_DEREF:
+	case opcode.LOAD_FAST, opcode.LOAD_FAST_CHECK, opcode.LOAD_CLOSURE, opcode.LOAD_DEREF, opcode.LOAD_CLASSDEREF,
+		opcode.LOAD_FROM_DICT_OR_DEREF, opcode.STORE_DEREF, opcode.DELETE_DEREF:
 		one.reads = true
 	case opcode.STORE_FAST:
 		one.write = true
-	case opcode.DELETE_FAST, opcode.MAKE_CELL:
+	case opcode.DELETE_FAST, opcode.LOAD_FAST_AND_CLEAR, opcode.MAKE_CELL:
 		one.reads, one.write = true, true
 	case opcode.COPY_FREE_VARS: // the free variables are the last slots
 		return slotUse{first: numLocals - inst.Arg, last: numLocals, write: true}

@@ -14,7 +14,7 @@ const dumpEnv = "GODYNAMO_CODE_DUMP"
 
 // checkIdentity decodes and lowers one code object and compares the result with the original.
 func checkIdentity(t testing.TB, d *dumped) bool {
-	code, err := Decode(&d.Raw, py311)
+	code, err := Decode(&d.Raw, d.Version)
 	if !assert.NoError(t, err, "%v: decode", d) {
 		return false
 	}
@@ -22,7 +22,7 @@ func checkIdentity(t testing.TB, d *dumped) bool {
 	for i, inst := range code.Instructions {
 		offsets[i] = inst.Offset
 	}
-	raw, err := Lower(code, py311)
+	raw, err := Lower(code, d.Version)
 	if !assert.NoError(t, err, "%v: lower", d) {
 		return false
 	}
@@ -58,7 +58,7 @@ func checkStackSize(t testing.TB, d *dumped, code *Code, size int) bool {
 // Row: S002-39
 // Row: S002-41
 func TestIdentitySample(t *testing.T) {
-	for _, d := range sample(t) {
+	for _, d := range samples(t) {
 		checkIdentity(t, d)
 	}
 }

@@ -2,12 +2,17 @@
 // analyzes and edits them, and lowers them for a given Python version. It holds no Python object and needs no
 // CPython.
 //
-// The dialect is CPython 3.11's instruction set without the parts that exist only for the interpreter's layout:
+// The dialect is the instruction set of CPython 3.11, with what later versions add, and without the parts that exist
+// only for the interpreter's layout:
 //
 //	EXTENDED_ARG, CACHE   removed; Arg is the whole argument, and lowering writes both again
-//	PRECALL               removed; lowering writes one before each CALL
+//	PRECALL               removed; lowering writes one before each CALL of 3.11
 //	jumps                 have a Target instead of a distance, and one opcode instead of one per direction:
 //	                      JUMP, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE
+//	LOAD_ATTR             LOAD_METHOD, where a flag of 3.12's LOAD_ATTR asks for a method
+//	COMPARE_OP            has the comparison as its Arg, without 3.12's bits for the specialized forms
+//	CALL_INTRINSIC_1, _2  replaced by an opcode for each intrinsic
+//	FOR_ITER              jumps behind 3.12's END_FOR, which no path reaches; lowering adds one where it is missing
 //	exception table       replaced by a Handler at each instruction
 //	line table            replaced by a Pos at each instruction
 //
@@ -86,7 +91,9 @@ type Raw struct {
 type Instruction struct {
 	Op opcode.Op
 	// Arg depends on the opcode. It is the index of a constant, the index of a name, a slot, or a count. For
-	// LOAD_GLOBAL the index is shifted left by one, and bit 0 pushes NULL. For jumps Arg is 0.
+	// LOAD_GLOBAL the index is shifted left by one, and bit 0 pushes NULL. For
+	// LOAD_SUPER_ATTR it is shifted by two; bit 0 pushes a method, bit 1 says that the call had arguments. For jumps
+	// Arg is 0.
 	Arg int
 
 	Target *Instruction // target of a jump; nil for other instructions
@@ -99,7 +106,10 @@ type Instruction struct {
 	NoInterrupt bool
 	Handler     *ExceptionRegion // innermost exception-table region that covers the instruction, or nil
 
-	index int32 // for temporary use: each analysis sets it to the position in Code.Instructions
+	// extended is the number of EXTENDED_ARGs that a jump had in the decoded code. Lower writes at least that many: two
+	// jumps over each other may each be long only because the other is, and CPython's compiler leaves them so.
+	extended uint8
+	index    int32 // for temporary use: each analysis sets it to the position in Code.Instructions
 }
 
 // New returns an instruction that is in no Code yet and has no place in the source.
@@ -123,7 +133,7 @@ func (inst *Instruction) String() string {
 	switch {
 	case inst.Target != nil:
 		return fmt.Sprintf("%v to %d", inst.Op, inst.Target.Offset)
-	case inst.Op.ArgKind() == opcode.ArgNone:
+	case !inst.showsArg():
 		return inst.Op.String()
 	}
 	return fmt.Sprintf("%v %d", inst.Op, inst.Arg)

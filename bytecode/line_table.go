@@ -159,15 +159,42 @@ func EncodeLineTable(entries []LineEntry, firstLine int) []byte {
 type lineWriter struct {
 	table []byte
 	line  int32
+	// If merges is set, neighbours with the same position share entries, as 3.12 writes them. The last position is
+	// then held back until finish.
+	merges bool
+	units  int // held back
+	pos    Position
 }
 
 // newLineWriter returns a writer with room for about n entries. Most entries take three bytes.
 func newLineWriter(firstLine, n int) lineWriter {
-	return lineWriter{make([]byte, 0, 3*n), int32(firstLine)}
+	return lineWriter{table: make([]byte, 0, 3*n), line: int32(firstLine)}
 }
 
-// add writes the position of the next `units` code units.
+// add sets the position of the next `units` code units.
 func (w *lineWriter) add(units int, pos Position) {
+	if !w.merges {
+		w.write(units, pos)
+		return
+	}
+	if !pos.Known() {
+		pos = NoPosition
+	}
+	if pos != w.pos {
+		w.finish()
+		w.pos = pos
+	}
+	w.units += units
+}
+
+// finish writes what add has held back.
+func (w *lineWriter) finish() {
+	w.write(w.units, w.pos)
+	w.units = 0
+}
+
+// write writes the position of the next `units` code units.
+func (w *lineWriter) write(units int, pos Position) {
 	for ; units > maxEntryUnits; units -= maxEntryUnits {
 		w.entry(maxEntryUnits, pos)
 	}

@@ -22,6 +22,11 @@ func Lower(code *Code, v Version) (*Raw, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err
 	}
+	if table.HasEndFor() {
+		with := *code
+		with.Instructions = endLoops(code.Instructions)
+		code = &with
+	}
 	flow, err := followStack(code.Instructions)
 	if err != nil {
 		return nil, err
@@ -75,6 +80,9 @@ func (l *layout) units() int32 {
 // with the opcode table.
 const precallCaches = 1
 
+// endForUnits is the size of END_FOR, at which FOR_ITER points instead of the instruction behind it.
+const endForUnits = 1
+
 // lowering is the state of one call of Lower.
 type lowering struct {
 	table  *opcode.Table
@@ -97,7 +105,7 @@ func (w *lowering) choose() error {
 		encoding := &w.table.Encodings[inst.Op]
 		form := encoding.Forward
 		if inst.Target != nil {
-			l.jump, l.backward = true, inst.Target.index <= int32(i)
+			l.jump, l.backward, l.extended = true, inst.Target.index <= int32(i), inst.extended
 			switch {
 			case l.backward && inst.NoInterrupt && encoding.NoInterrupt >= 0:
 				form = encoding.NoInterrupt
@@ -108,7 +116,7 @@ func (w *lowering) choose() error {
 			if err := w.checkArg(i, inst); err != nil {
 				return err
 			}
-			l.arg = int32(inst.Arg)
+			l.arg = w.realArg(inst, encoding)
 			l.extended = extendedFor(l.arg)
 		}
 		if form < 0 {
@@ -128,7 +136,20 @@ func (w *lowering) checkArg(i int, inst *Instruction) error {
 		}
 		return nil
 	}
+	if encoding := &w.table.Encodings[inst.Op]; inst.Arg>>(31-encoding.LowBits) != 0 ||
+		inst.Arg != 0 && int(encoding.Forward) < w.table.HaveArgument {
+		return malformed("instruction %d: %v %d: no such argument in %d.%d", i, inst.Op, inst.Arg, w.table.Major,
+			w.table.Minor)
+	}
 	return w.code.checkArg(inst.Op, inst.Arg)
+}
+
+// realArg returns the argument as the version writes it.
+func (w *lowering) realArg(inst *Instruction, encoding *opcode.Encoding) int32 {
+	if inst.Op == opcode.COMPARE_OP {
+		return int32(w.table.CompareArgs[inst.Arg])
+	}
+	return int32(inst.Arg)<<encoding.LowBits | int32(encoding.Low)
 }
 
 // extendedFor returns the number of EXTENDED_ARGs that an argument needs.
@@ -144,9 +165,9 @@ func extendedFor(arg int32) uint8 {
 	return 3
 }
 
-// relax places the instructions. At first, jumps have no EXTENDED_ARG. Jumps that do not reach their target are
-// lengthened until every jump reaches it. Lengths only grow, so this ends. The result is the shortest code with this
-// order.
+// relax places the instructions. At first, jumps have only the EXTENDED_ARGs of the decoded code. Jumps that do not
+// reach their target are lengthened until every jump reaches it. Lengths only grow, so this ends. New jumps are as
+// short as this order allows.
 func (w *lowering) relax() error {
 	for grown := true; grown; {
 		grown = false
@@ -164,7 +185,11 @@ func (w *lowering) relax() error {
 			if !l.jump {
 				continue
 			}
-			l.arg = w.layout[w.code.Instructions[i].Target.index].start - (l.start + l.units())
+			inst := w.code.Instructions[i]
+			l.arg = w.layout[inst.Target.index].start - (l.start + l.units())
+			if inst.Op == opcode.FOR_ITER && w.table.HasEndFor() {
+				l.arg -= endForUnits
+			}
 			if l.backward {
 				l.arg = -l.arg
 			}
@@ -181,6 +206,7 @@ func (w *lowering) write(raw *Raw) {
 	precall := w.table.Encodings[opcode.PRECALL].Forward
 	out := make([]byte, 0, 2*w.units)
 	lines := newLineWriter(w.code.FirstLine, len(w.layout))
+	lines.merges = w.table.MergesLines
 	entries := make([]ExceptionEntry, 0, 8)
 	var region *ExceptionRegion
 	for i, inst := range w.code.Instructions {
@@ -204,6 +230,7 @@ func (w *lowering) write(raw *Raw) {
 		out = w.appendUnit(out, l, l.opcode, l.caches)
 		lines.add(int(l.extended)+1+int(l.caches), inst.Pos)
 	}
+	lines.finish()
 	raw.Code, raw.LineTable, raw.ExceptionTable = out, lines.table, EncodeExceptionTable(entries)
 }
 

@@ -282,3 +282,75 @@ func TestCloneIsIndependent(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
 }
+
+// codes returns the names of the opcodes of written code.
+func codes(t *testing.T, raw *Raw, v Version) (names []string) {
+	rows, err := Disassemble(raw, v)
+	require.NoError(t, err)
+	for _, row := range rows {
+		names = append(names, row.OpName)
+	}
+	return names
+}
+
+func TestLowerChoosesTheFormsOfTheVersion(t *testing.T) {
+	code := assemble(New(opcode.LOAD_FAST, 0), New(opcode.LOAD_METHOD, 1), New(opcode.CALL, 0),
+		New(opcode.UNARY_POSITIVE, 0), New(opcode.LOAD_CONST, 0), New(opcode.COMPARE_OP, int(opcode.CMP_EQ)),
+		New(opcode.RETURN_VALUE, 0))
+	raw, err := Lower(code, py311)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"LOAD_FAST", "LOAD_METHOD", "PRECALL", "CALL", "UNARY_POSITIVE", "LOAD_CONST",
+		"COMPARE_OP", "RETURN_VALUE"}, codes(t, raw, py311))
+	raw, err = Lower(code, py312)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"LOAD_FAST", "LOAD_ATTR", "CALL", "CALL_INTRINSIC_1", "LOAD_CONST", "COMPARE_OP",
+		"RETURN_VALUE"}, codes(t, raw, py312))
+	again, err := Decode(raw, py312)
+	require.NoError(t, err)
+	for i, inst := range code.Instructions {
+		assert.Equal(t, inst.Op, again.Instructions[i].Op)
+		assert.Equal(t, inst.Arg, again.Instructions[i].Arg)
+	}
+}
+
+func TestLowerEndsLoopsWhereTheVersionWantsIt(t *testing.T) {
+	for name, before := range map[string][]*Instruction{
+		"after a return":          {New(opcode.RETURN_VALUE, 0)},
+		"after code that goes on": {New(opcode.POP_TOP, 0), New(opcode.POP_TOP, 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			end, loop := New(opcode.LOAD_CONST, 0), NewJump(opcode.FOR_ITER, nil)
+			loop.Target = end
+			list := append([]*Instruction{New(opcode.LOAD_FAST, 0), loop}, before...)
+			want := []string{"LOAD_FAST", "FOR_ITER"}
+			for _, inst := range before {
+				want = append(want, inst.Op.String())
+			}
+			if len(before) == 2 {
+				want = append(want, "JUMP_FORWARD")
+			}
+			want = append(want, "END_FOR", "LOAD_CONST", "RETURN_VALUE")
+			code := assemble(append(list, end, New(opcode.RETURN_VALUE, 0))...)
+			raw, err := Lower(code, py312)
+			require.NoError(t, err)
+			assert.Equal(t, want, codes(t, raw, py312))
+			again, err := Decode(raw, py312)
+			require.NoError(t, err)
+			assert.Equal(t, opcode.LOAD_CONST, again.Instructions[1].Target.Op)
+			twice, err := Lower(again, py312)
+			require.NoError(t, err)
+			assert.Equal(t, raw.Code, twice.Code)
+			_, err = Lower(code, py311)
+			require.NoError(t, err, "3.11 needs none")
+		})
+	}
+}
+
+func TestLowerRefusesWhatTheVersionLacks(t *testing.T) {
+	for version, op := range map[Version]opcode.Op{py311: opcode.LOAD_FAST_CHECK, py312: opcode.LOAD_CLASSDEREF} {
+		_, err := Lower(assemble(New(op, 0), New(opcode.RETURN_VALUE, 0)), version)
+		assert.ErrorIs(t, err, ErrMalformed, "%v", op)
+	}
+	_, err := Lower(assemble(New(opcode.LOAD_CONST, 0), New(opcode.YIELD_VALUE, 1), New(opcode.RETURN_VALUE, 0)), py311)
+	assert.ErrorIs(t, err, ErrMalformed, "3.11's YIELD_VALUE has no argument")
+}

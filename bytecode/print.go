@@ -39,7 +39,7 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 		if marked[inst] {
 			mark = ">>"
 		}
-		if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
+		if inst.showsArg() {
 			arg = fmt.Sprint(inst.Arg)
 		}
 		row := fmt.Sprintf("%5s %2s %4d %-22v %5s %s", lineText, mark, i, inst.Op, arg, argText(code, inst, consts))
@@ -53,13 +53,18 @@ func Print(w io.Writer, code *Code, consts func(int) string) {
 // Text returns one instruction as Print shows it, but without line and index: "LOAD_FAST 0 (x)".
 func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	text := inst.Op.String()
-	if inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil {
+	if inst.showsArg() {
 		text += " " + fmt.Sprint(inst.Arg)
 	}
 	if arg := argText(code, inst, consts); arg != "" {
 		text += " " + arg
 	}
 	return text
+}
+
+// showsArg reports whether texts show the argument. YIELD_VALUE has one from 3.12 on only, which is never 0.
+func (inst *Instruction) showsArg() bool {
+	return inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil && (inst.Op != opcode.YIELD_VALUE || inst.Arg != 0)
 }
 
 // targetText returns the index of an instruction as text.
@@ -113,12 +118,9 @@ func argText(code *Code, inst *Instruction, consts func(int) string) string {
 }
 
 func nameText(code *Code, inst *Instruction) string {
-	index, prefix := inst.Arg, ""
-	if inst.Op == opcode.LOAD_GLOBAL {
-		index >>= 1
-		if inst.Arg&1 != 0 {
-			prefix = "NULL + "
-		}
+	index, prefix := inst.Arg>>nameShift(inst.Op), ""
+	if nameShift(inst.Op) > 0 && inst.Arg&1 != 0 {
+		prefix = "NULL + "
 	}
 	if index < 0 || index >= len(code.Names) {
 		return ""

@@ -5,9 +5,9 @@
 Each PATH is a file or a directory of Python sources; the words `stdlib` and `torch` stand for those two libraries. The
 sources are compiled, never imported, and every code object in them is written: functions, classes, modules. With --dis
 each one carries what `dis` and `co_positions` say of it. The small committed sample
-(testdata/code_py311.bin.gz) is made by `--sample`.
+(testdata/code_py3XX.bin.gz, one a Python) is made by `--sample`.
 
-The format is a magic line and records of LEB128 numbers and length-prefixed bytes, in the order of `write_code`.
+The format is a magic line, the Python version (two numbers) and records of LEB128 numbers and length-prefixed bytes, in the order of `write_code`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-MAGIC = b"godynamo code dump 1\n"
+MAGIC = b"godynamo code dump 2\n"
 CO_FAST_LOCAL, CO_FAST_CELL, CO_FAST_FREE = 0x20, 0x40, 0x80  # internal/pycore_code.h
 
 # What the committed sample holds besides sample_constructs.py: library files that differ in style.
@@ -54,7 +54,7 @@ def put_optional(out: BinaryIO, value: int | None) -> None:
 
 
 def localsplus(code: types.CodeType) -> list[tuple[str, int]]:
-    """Names and kinds of the frame's slots, in CPython 3.11's order: locals, other cells, free variables."""
+    """Names and kinds of the frame's slots, in CPython's order since 3.11: locals, other cells, free variables."""
     cells = set(code.co_cellvars)
     slots = [(name, CO_FAST_LOCAL | (CO_FAST_CELL if name in cells else 0)) for name in code.co_varnames]
     slots += [(name, CO_FAST_CELL) for name in code.co_cellvars if name not in code.co_varnames]
@@ -123,6 +123,8 @@ def sources(path: str) -> Iterator[tuple[Path, str]]:
 def sample_sources() -> Iterator[tuple[Path, str]]:
     here = Path(__file__).parent
     yield here / "sample_constructs.py", "sample_constructs.py"
+    if sys.version_info >= (3, 12):
+        yield here / "sample_constructs_312.py", "sample_constructs_312.py"
     for name in SAMPLE_FILES:
         yield Path(sysconfig.get_paths()["stdlib"]) / name, name
 
@@ -130,6 +132,8 @@ def sample_sources() -> Iterator[tuple[Path, str]]:
 def dump(out: BinaryIO, files: Iterator[tuple[Path, str]], with_dis: bool) -> tuple[int, int, list[str]]:
     """Writes all code of the files; returns the numbers of files and code objects, and the files that do not compile."""
     out.write(MAGIC)
+    for number in sys.version_info[:2]:
+        put_int(out, number)
     nfiles = ncodes = 0
     failed = []
     for path, name in files:

@@ -9,6 +9,7 @@ const (
 	BEFORE_ASYNC_WITH
 	BEFORE_WITH
 	BINARY_OP
+	BINARY_SLICE
 	BINARY_SUBSCR
 	BUILD_CONST_KEY_MAP
 	BUILD_LIST
@@ -20,8 +21,11 @@ const (
 	CACHE
 	CALL
 	CALL_FUNCTION_EX
+	CALL_INTRINSIC_1
+	CALL_INTRINSIC_2
 	CHECK_EG_MATCH
 	CHECK_EXC_MATCH
+	CLEANUP_THROW
 	COMPARE_OP
 	CONTAINS_OP
 	COPY
@@ -35,6 +39,8 @@ const (
 	DICT_MERGE
 	DICT_UPDATE
 	END_ASYNC_FOR
+	END_FOR
+	END_SEND
 	EXTENDED_ARG
 	FORMAT_VALUE
 	FOR_ITER
@@ -47,6 +53,18 @@ const (
 	IMPORT_FROM
 	IMPORT_NAME
 	IMPORT_STAR
+	INTERPRETER_EXIT
+	INTRINSIC_IMPORT_STAR
+	INTRINSIC_PARAMSPEC
+	INTRINSIC_PRINT
+	INTRINSIC_SET_FUNCTION_TYPE_PARAMS
+	INTRINSIC_STOPITERATION_ERROR
+	INTRINSIC_SUBSCRIPT_GENERIC
+	INTRINSIC_TYPEALIAS
+	INTRINSIC_TYPEVAR
+	INTRINSIC_TYPEVARTUPLE
+	INTRINSIC_TYPEVAR_WITH_BOUND
+	INTRINSIC_TYPEVAR_WITH_CONSTRAINTS
 	IS_OP
 	JUMP
 	JUMP_BACKWARD
@@ -66,9 +84,15 @@ const (
 	LOAD_CONST
 	LOAD_DEREF
 	LOAD_FAST
+	LOAD_FAST_AND_CLEAR
+	LOAD_FAST_CHECK
+	LOAD_FROM_DICT_OR_DEREF
+	LOAD_FROM_DICT_OR_GLOBALS
 	LOAD_GLOBAL
+	LOAD_LOCALS
 	LOAD_METHOD
 	LOAD_NAME
+	LOAD_SUPER_ATTR
 	MAKE_CELL
 	MAKE_FUNCTION
 	MAP_ADD
@@ -98,10 +122,13 @@ const (
 	PUSH_NULL
 	RAISE_VARARGS
 	RERAISE
+	RESERVED
 	RESUME
+	RETURN_CONST
 	RETURN_GENERATOR
 	RETURN_VALUE
 	SEND
+	SEND_KEEP
 	SETUP_ANNOTATIONS
 	SET_ADD
 	SET_UPDATE
@@ -110,6 +137,7 @@ const (
 	STORE_FAST
 	STORE_GLOBAL
 	STORE_NAME
+	STORE_SLICE
 	STORE_SUBSCR
 	SWAP
 	UNARY_INVERT
@@ -126,122 +154,150 @@ const (
 )
 
 var opNames = [NumOps]string{
-	INVALID:                       "INVALID",
-	ASYNC_GEN_WRAP:                "ASYNC_GEN_WRAP",
-	BEFORE_ASYNC_WITH:             "BEFORE_ASYNC_WITH",
-	BEFORE_WITH:                   "BEFORE_WITH",
-	BINARY_OP:                     "BINARY_OP",
-	BINARY_SUBSCR:                 "BINARY_SUBSCR",
-	BUILD_CONST_KEY_MAP:           "BUILD_CONST_KEY_MAP",
-	BUILD_LIST:                    "BUILD_LIST",
-	BUILD_MAP:                     "BUILD_MAP",
-	BUILD_SET:                     "BUILD_SET",
-	BUILD_SLICE:                   "BUILD_SLICE",
-	BUILD_STRING:                  "BUILD_STRING",
-	BUILD_TUPLE:                   "BUILD_TUPLE",
-	CACHE:                         "CACHE",
-	CALL:                          "CALL",
-	CALL_FUNCTION_EX:              "CALL_FUNCTION_EX",
-	CHECK_EG_MATCH:                "CHECK_EG_MATCH",
-	CHECK_EXC_MATCH:               "CHECK_EXC_MATCH",
-	COMPARE_OP:                    "COMPARE_OP",
-	CONTAINS_OP:                   "CONTAINS_OP",
-	COPY:                          "COPY",
-	COPY_FREE_VARS:                "COPY_FREE_VARS",
-	DELETE_ATTR:                   "DELETE_ATTR",
-	DELETE_DEREF:                  "DELETE_DEREF",
-	DELETE_FAST:                   "DELETE_FAST",
-	DELETE_GLOBAL:                 "DELETE_GLOBAL",
-	DELETE_NAME:                   "DELETE_NAME",
-	DELETE_SUBSCR:                 "DELETE_SUBSCR",
-	DICT_MERGE:                    "DICT_MERGE",
-	DICT_UPDATE:                   "DICT_UPDATE",
-	END_ASYNC_FOR:                 "END_ASYNC_FOR",
-	EXTENDED_ARG:                  "EXTENDED_ARG",
-	FORMAT_VALUE:                  "FORMAT_VALUE",
-	FOR_ITER:                      "FOR_ITER",
-	GET_AITER:                     "GET_AITER",
-	GET_ANEXT:                     "GET_ANEXT",
-	GET_AWAITABLE:                 "GET_AWAITABLE",
-	GET_ITER:                      "GET_ITER",
-	GET_LEN:                       "GET_LEN",
-	GET_YIELD_FROM_ITER:           "GET_YIELD_FROM_ITER",
-	IMPORT_FROM:                   "IMPORT_FROM",
-	IMPORT_NAME:                   "IMPORT_NAME",
-	IMPORT_STAR:                   "IMPORT_STAR",
-	IS_OP:                         "IS_OP",
-	JUMP:                          "JUMP",
-	JUMP_BACKWARD:                 "JUMP_BACKWARD",
-	JUMP_BACKWARD_NO_INTERRUPT:    "JUMP_BACKWARD_NO_INTERRUPT",
-	JUMP_FORWARD:                  "JUMP_FORWARD",
-	JUMP_IF_FALSE_OR_POP:          "JUMP_IF_FALSE_OR_POP",
-	JUMP_IF_TRUE_OR_POP:           "JUMP_IF_TRUE_OR_POP",
-	KW_NAMES:                      "KW_NAMES",
-	LIST_APPEND:                   "LIST_APPEND",
-	LIST_EXTEND:                   "LIST_EXTEND",
-	LIST_TO_TUPLE:                 "LIST_TO_TUPLE",
-	LOAD_ASSERTION_ERROR:          "LOAD_ASSERTION_ERROR",
-	LOAD_ATTR:                     "LOAD_ATTR",
-	LOAD_BUILD_CLASS:              "LOAD_BUILD_CLASS",
-	LOAD_CLASSDEREF:               "LOAD_CLASSDEREF",
-	LOAD_CLOSURE:                  "LOAD_CLOSURE",
-	LOAD_CONST:                    "LOAD_CONST",
-	LOAD_DEREF:                    "LOAD_DEREF",
-	LOAD_FAST:                     "LOAD_FAST",
-	LOAD_GLOBAL:                   "LOAD_GLOBAL",
-	LOAD_METHOD:                   "LOAD_METHOD",
-	LOAD_NAME:                     "LOAD_NAME",
-	MAKE_CELL:                     "MAKE_CELL",
-	MAKE_FUNCTION:                 "MAKE_FUNCTION",
-	MAP_ADD:                       "MAP_ADD",
-	MATCH_CLASS:                   "MATCH_CLASS",
-	MATCH_KEYS:                    "MATCH_KEYS",
-	MATCH_MAPPING:                 "MATCH_MAPPING",
-	MATCH_SEQUENCE:                "MATCH_SEQUENCE",
-	NOP:                           "NOP",
-	POP_EXCEPT:                    "POP_EXCEPT",
-	POP_JUMP_BACKWARD_IF_FALSE:    "POP_JUMP_BACKWARD_IF_FALSE",
-	POP_JUMP_BACKWARD_IF_NONE:     "POP_JUMP_BACKWARD_IF_NONE",
-	POP_JUMP_BACKWARD_IF_NOT_NONE: "POP_JUMP_BACKWARD_IF_NOT_NONE",
-	POP_JUMP_BACKWARD_IF_TRUE:     "POP_JUMP_BACKWARD_IF_TRUE",
-	POP_JUMP_FORWARD_IF_FALSE:     "POP_JUMP_FORWARD_IF_FALSE",
-	POP_JUMP_FORWARD_IF_NONE:      "POP_JUMP_FORWARD_IF_NONE",
-	POP_JUMP_FORWARD_IF_NOT_NONE:  "POP_JUMP_FORWARD_IF_NOT_NONE",
-	POP_JUMP_FORWARD_IF_TRUE:      "POP_JUMP_FORWARD_IF_TRUE",
-	POP_JUMP_IF_FALSE:             "POP_JUMP_IF_FALSE",
-	POP_JUMP_IF_NONE:              "POP_JUMP_IF_NONE",
-	POP_JUMP_IF_NOT_NONE:          "POP_JUMP_IF_NOT_NONE",
-	POP_JUMP_IF_TRUE:              "POP_JUMP_IF_TRUE",
-	POP_TOP:                       "POP_TOP",
-	PRECALL:                       "PRECALL",
-	PREP_RERAISE_STAR:             "PREP_RERAISE_STAR",
-	PRINT_EXPR:                    "PRINT_EXPR",
-	PUSH_EXC_INFO:                 "PUSH_EXC_INFO",
-	PUSH_NULL:                     "PUSH_NULL",
-	RAISE_VARARGS:                 "RAISE_VARARGS",
-	RERAISE:                       "RERAISE",
-	RESUME:                        "RESUME",
-	RETURN_GENERATOR:              "RETURN_GENERATOR",
-	RETURN_VALUE:                  "RETURN_VALUE",
-	SEND:                          "SEND",
-	SETUP_ANNOTATIONS:             "SETUP_ANNOTATIONS",
-	SET_ADD:                       "SET_ADD",
-	SET_UPDATE:                    "SET_UPDATE",
-	STORE_ATTR:                    "STORE_ATTR",
-	STORE_DEREF:                   "STORE_DEREF",
-	STORE_FAST:                    "STORE_FAST",
-	STORE_GLOBAL:                  "STORE_GLOBAL",
-	STORE_NAME:                    "STORE_NAME",
-	STORE_SUBSCR:                  "STORE_SUBSCR",
-	SWAP:                          "SWAP",
-	UNARY_INVERT:                  "UNARY_INVERT",
-	UNARY_NEGATIVE:                "UNARY_NEGATIVE",
-	UNARY_NOT:                     "UNARY_NOT",
-	UNARY_POSITIVE:                "UNARY_POSITIVE",
-	UNPACK_EX:                     "UNPACK_EX",
-	UNPACK_SEQUENCE:               "UNPACK_SEQUENCE",
-	WITH_EXCEPT_START:             "WITH_EXCEPT_START",
-	YIELD_VALUE:                   "YIELD_VALUE",
+	INVALID:                            "INVALID",
+	ASYNC_GEN_WRAP:                     "ASYNC_GEN_WRAP",
+	BEFORE_ASYNC_WITH:                  "BEFORE_ASYNC_WITH",
+	BEFORE_WITH:                        "BEFORE_WITH",
+	BINARY_OP:                          "BINARY_OP",
+	BINARY_SLICE:                       "BINARY_SLICE",
+	BINARY_SUBSCR:                      "BINARY_SUBSCR",
+	BUILD_CONST_KEY_MAP:                "BUILD_CONST_KEY_MAP",
+	BUILD_LIST:                         "BUILD_LIST",
+	BUILD_MAP:                          "BUILD_MAP",
+	BUILD_SET:                          "BUILD_SET",
+	BUILD_SLICE:                        "BUILD_SLICE",
+	BUILD_STRING:                       "BUILD_STRING",
+	BUILD_TUPLE:                        "BUILD_TUPLE",
+	CACHE:                              "CACHE",
+	CALL:                               "CALL",
+	CALL_FUNCTION_EX:                   "CALL_FUNCTION_EX",
+	CALL_INTRINSIC_1:                   "CALL_INTRINSIC_1",
+	CALL_INTRINSIC_2:                   "CALL_INTRINSIC_2",
+	CHECK_EG_MATCH:                     "CHECK_EG_MATCH",
+	CHECK_EXC_MATCH:                    "CHECK_EXC_MATCH",
+	CLEANUP_THROW:                      "CLEANUP_THROW",
+	COMPARE_OP:                         "COMPARE_OP",
+	CONTAINS_OP:                        "CONTAINS_OP",
+	COPY:                               "COPY",
+	COPY_FREE_VARS:                     "COPY_FREE_VARS",
+	DELETE_ATTR:                        "DELETE_ATTR",
+	DELETE_DEREF:                       "DELETE_DEREF",
+	DELETE_FAST:                        "DELETE_FAST",
+	DELETE_GLOBAL:                      "DELETE_GLOBAL",
+	DELETE_NAME:                        "DELETE_NAME",
+	DELETE_SUBSCR:                      "DELETE_SUBSCR",
+	DICT_MERGE:                         "DICT_MERGE",
+	DICT_UPDATE:                        "DICT_UPDATE",
+	END_ASYNC_FOR:                      "END_ASYNC_FOR",
+	END_FOR:                            "END_FOR",
+	END_SEND:                           "END_SEND",
+	EXTENDED_ARG:                       "EXTENDED_ARG",
+	FORMAT_VALUE:                       "FORMAT_VALUE",
+	FOR_ITER:                           "FOR_ITER",
+	GET_AITER:                          "GET_AITER",
+	GET_ANEXT:                          "GET_ANEXT",
+	GET_AWAITABLE:                      "GET_AWAITABLE",
+	GET_ITER:                           "GET_ITER",
+	GET_LEN:                            "GET_LEN",
+	GET_YIELD_FROM_ITER:                "GET_YIELD_FROM_ITER",
+	IMPORT_FROM:                        "IMPORT_FROM",
+	IMPORT_NAME:                        "IMPORT_NAME",
+	IMPORT_STAR:                        "IMPORT_STAR",
+	INTERPRETER_EXIT:                   "INTERPRETER_EXIT",
+	INTRINSIC_IMPORT_STAR:              "INTRINSIC_IMPORT_STAR",
+	INTRINSIC_PARAMSPEC:                "INTRINSIC_PARAMSPEC",
+	INTRINSIC_PRINT:                    "INTRINSIC_PRINT",
+	INTRINSIC_SET_FUNCTION_TYPE_PARAMS: "INTRINSIC_SET_FUNCTION_TYPE_PARAMS",
+	INTRINSIC_STOPITERATION_ERROR:      "INTRINSIC_STOPITERATION_ERROR",
+	INTRINSIC_SUBSCRIPT_GENERIC:        "INTRINSIC_SUBSCRIPT_GENERIC",
+	INTRINSIC_TYPEALIAS:                "INTRINSIC_TYPEALIAS",
+	INTRINSIC_TYPEVAR:                  "INTRINSIC_TYPEVAR",
+	INTRINSIC_TYPEVARTUPLE:             "INTRINSIC_TYPEVARTUPLE",
+	INTRINSIC_TYPEVAR_WITH_BOUND:       "INTRINSIC_TYPEVAR_WITH_BOUND",
+	INTRINSIC_TYPEVAR_WITH_CONSTRAINTS: "INTRINSIC_TYPEVAR_WITH_CONSTRAINTS",
+	IS_OP:                              "IS_OP",
+	JUMP:                               "JUMP",
+	JUMP_BACKWARD:                      "JUMP_BACKWARD",
+	JUMP_BACKWARD_NO_INTERRUPT:         "JUMP_BACKWARD_NO_INTERRUPT",
+	JUMP_FORWARD:                       "JUMP_FORWARD",
+	JUMP_IF_FALSE_OR_POP:               "JUMP_IF_FALSE_OR_POP",
+	JUMP_IF_TRUE_OR_POP:                "JUMP_IF_TRUE_OR_POP",
+	KW_NAMES:                           "KW_NAMES",
+	LIST_APPEND:                        "LIST_APPEND",
+	LIST_EXTEND:                        "LIST_EXTEND",
+	LIST_TO_TUPLE:                      "LIST_TO_TUPLE",
+	LOAD_ASSERTION_ERROR:               "LOAD_ASSERTION_ERROR",
+	LOAD_ATTR:                          "LOAD_ATTR",
+	LOAD_BUILD_CLASS:                   "LOAD_BUILD_CLASS",
+	LOAD_CLASSDEREF:                    "LOAD_CLASSDEREF",
+	LOAD_CLOSURE:                       "LOAD_CLOSURE",
+	LOAD_CONST:                         "LOAD_CONST",
+	LOAD_DEREF:                         "LOAD_DEREF",
+	LOAD_FAST:                          "LOAD_FAST",
+	LOAD_FAST_AND_CLEAR:                "LOAD_FAST_AND_CLEAR",
+	LOAD_FAST_CHECK:                    "LOAD_FAST_CHECK",
+	LOAD_FROM_DICT_OR_DEREF:            "LOAD_FROM_DICT_OR_DEREF",
+	LOAD_FROM_DICT_OR_GLOBALS:          "LOAD_FROM_DICT_OR_GLOBALS",
+	LOAD_GLOBAL:                        "LOAD_GLOBAL",
+	LOAD_LOCALS:                        "LOAD_LOCALS",
+	LOAD_METHOD:                        "LOAD_METHOD",
+	LOAD_NAME:                          "LOAD_NAME",
+	LOAD_SUPER_ATTR:                    "LOAD_SUPER_ATTR",
+	MAKE_CELL:                          "MAKE_CELL",
+	MAKE_FUNCTION:                      "MAKE_FUNCTION",
+	MAP_ADD:                            "MAP_ADD",
+	MATCH_CLASS:                        "MATCH_CLASS",
+	MATCH_KEYS:                         "MATCH_KEYS",
+	MATCH_MAPPING:                      "MATCH_MAPPING",
+	MATCH_SEQUENCE:                     "MATCH_SEQUENCE",
+	NOP:                                "NOP",
+	POP_EXCEPT:                         "POP_EXCEPT",
+	POP_JUMP_BACKWARD_IF_FALSE:         "POP_JUMP_BACKWARD_IF_FALSE",
+	POP_JUMP_BACKWARD_IF_NONE:          "POP_JUMP_BACKWARD_IF_NONE",
+	POP_JUMP_BACKWARD_IF_NOT_NONE:      "POP_JUMP_BACKWARD_IF_NOT_NONE",
+	POP_JUMP_BACKWARD_IF_TRUE:          "POP_JUMP_BACKWARD_IF_TRUE",
+	POP_JUMP_FORWARD_IF_FALSE:          "POP_JUMP_FORWARD_IF_FALSE",
+	POP_JUMP_FORWARD_IF_NONE:           "POP_JUMP_FORWARD_IF_NONE",
+	POP_JUMP_FORWARD_IF_NOT_NONE:       "POP_JUMP_FORWARD_IF_NOT_NONE",
+	POP_JUMP_FORWARD_IF_TRUE:           "POP_JUMP_FORWARD_IF_TRUE",
+	POP_JUMP_IF_FALSE:                  "POP_JUMP_IF_FALSE",
+	POP_JUMP_IF_NONE:                   "POP_JUMP_IF_NONE",
+	POP_JUMP_IF_NOT_NONE:               "POP_JUMP_IF_NOT_NONE",
+	POP_JUMP_IF_TRUE:                   "POP_JUMP_IF_TRUE",
+	POP_TOP:                            "POP_TOP",
+	PRECALL:                            "PRECALL",
+	PREP_RERAISE_STAR:                  "PREP_RERAISE_STAR",
+	PRINT_EXPR:                         "PRINT_EXPR",
+	PUSH_EXC_INFO:                      "PUSH_EXC_INFO",
+	PUSH_NULL:                          "PUSH_NULL",
+	RAISE_VARARGS:                      "RAISE_VARARGS",
+	RERAISE:                            "RERAISE",
+	RESERVED:                           "RESERVED",
+	RESUME:                             "RESUME",
+	RETURN_CONST:                       "RETURN_CONST",
+	RETURN_GENERATOR:                   "RETURN_GENERATOR",
+	RETURN_VALUE:                       "RETURN_VALUE",
+	SEND:                               "SEND",
+	SEND_KEEP:                          "SEND_KEEP",
+	SETUP_ANNOTATIONS:                  "SETUP_ANNOTATIONS",
+	SET_ADD:                            "SET_ADD",
+	SET_UPDATE:                         "SET_UPDATE",
+	STORE_ATTR:                         "STORE_ATTR",
+	STORE_DEREF:                        "STORE_DEREF",
+	STORE_FAST:                         "STORE_FAST",
+	STORE_GLOBAL:                       "STORE_GLOBAL",
+	STORE_NAME:                         "STORE_NAME",
+	STORE_SLICE:                        "STORE_SLICE",
+	STORE_SUBSCR:                       "STORE_SUBSCR",
+	SWAP:                               "SWAP",
+	UNARY_INVERT:                       "UNARY_INVERT",
+	UNARY_NEGATIVE:                     "UNARY_NEGATIVE",
+	UNARY_NOT:                          "UNARY_NOT",
+	UNARY_POSITIVE:                     "UNARY_POSITIVE",
+	UNPACK_EX:                          "UNPACK_EX",
+	UNPACK_SEQUENCE:                    "UNPACK_SEQUENCE",
+	WITH_EXCEPT_START:                  "WITH_EXCEPT_START",
+	YIELD_VALUE:                        "YIELD_VALUE",
 }
 
 var argKinds = [NumOps]ArgKind{
@@ -255,6 +311,8 @@ var argKinds = [NumOps]ArgKind{
 	BUILD_TUPLE:                   ArgNumber,
 	CALL:                          ArgNumber,
 	CALL_FUNCTION_EX:              ArgNumber,
+	CALL_INTRINSIC_1:              ArgNumber,
+	CALL_INTRINSIC_2:              ArgNumber,
 	COMPARE_OP:                    ArgCompare,
 	CONTAINS_OP:                   ArgNumber,
 	COPY:                          ArgNumber,
@@ -288,9 +346,14 @@ var argKinds = [NumOps]ArgKind{
 	LOAD_CONST:                    ArgConst,
 	LOAD_DEREF:                    ArgFree,
 	LOAD_FAST:                     ArgLocal,
+	LOAD_FAST_AND_CLEAR:           ArgLocal,
+	LOAD_FAST_CHECK:               ArgLocal,
+	LOAD_FROM_DICT_OR_DEREF:       ArgFree,
+	LOAD_FROM_DICT_OR_GLOBALS:     ArgName,
 	LOAD_GLOBAL:                   ArgName,
 	LOAD_METHOD:                   ArgName,
 	LOAD_NAME:                     ArgName,
+	LOAD_SUPER_ATTR:               ArgName,
 	MAKE_CELL:                     ArgFree,
 	MAKE_FUNCTION:                 ArgNumber,
 	MAP_ADD:                       ArgNumber,
@@ -311,7 +374,9 @@ var argKinds = [NumOps]ArgKind{
 	RAISE_VARARGS:                 ArgNumber,
 	RERAISE:                       ArgNumber,
 	RESUME:                        ArgNumber,
+	RETURN_CONST:                  ArgConst,
 	SEND:                          ArgJump,
+	SEND_KEEP:                     ArgJump,
 	SET_ADD:                       ArgNumber,
 	SET_UPDATE:                    ArgNumber,
 	STORE_ATTR:                    ArgName,
@@ -322,6 +387,7 @@ var argKinds = [NumOps]ArgKind{
 	SWAP:                          ArgNumber,
 	UNPACK_EX:                     ArgNumber,
 	UNPACK_SEQUENCE:               ArgNumber,
+	YIELD_VALUE:                   ArgNumber,
 }
 
 // The operators of BINARY_OP.
@@ -447,7 +513,10 @@ const (
 
 // Kinds of a localsplus slot. A parameter that is a cell has two kinds.
 const (
-	CO_FAST_LOCAL = 0x20
-	CO_FAST_CELL  = 0x40
-	CO_FAST_FREE  = 0x80
+	CO_FAST_HIDDEN = 0x10
+	CO_FAST_LOCAL  = 0x20
+	CO_FAST_CELL   = 0x40
+	CO_FAST_FREE   = 0x80
 )
+
+var tables = []*Table{&py311, &py312}

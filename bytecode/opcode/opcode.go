@@ -2,9 +2,10 @@
 // caches, jumps and operators. The tables are generated from dumps of CPython's modules `opcode` and `dis`
 // (gen/dump.py, gen/main.go).
 //
-// Op is one enumeration for all versions. It has the real opcodes under CPython's names. It also has JUMP and
-// POP_JUMP_IF_* of the dialect to which package bytecode decodes. Each of these represents both the forward and the
-// backward form. Code outside package bytecode sees only the dialect. A Table is for decoding and lowering.
+// Op is one enumeration for all versions. It has the real opcodes under CPython's names. It also has opcodes of the
+// dialect to which package bytecode decodes: JUMP and POP_JUMP_IF_*, each for both directions; the intrinsics of
+// CALL_INTRINSIC_*, each under its own name; and SEND_KEEP, the SEND that leaves the receiver to END_SEND. Code outside
+// package bytecode sees only the dialect. A Table is for decoding and lowering.
 package opcode
 
 import "fmt"
@@ -103,6 +104,10 @@ type Form struct {
 	Jump        bool  // the argument is a distance from the end of the instruction
 	Backward    bool  // the distance is counted backward
 	NoInterrupt bool  // the jump goes backward and does not check the eval breaker
+	// If LowBits is not 0, that many lowest bits of the argument choose the opcode of the dialect among Choices. The
+	// bits above are its argument.
+	LowBits uint8
+	Choices []Op
 }
 
 // Encoding is one opcode of the dialect, for lowering. It has CPython's number for each form, or -1 if the form does
@@ -111,13 +116,17 @@ type Encoding struct {
 	Known bool
 	// Forward is also the number of an opcode that does not jump.
 	Forward, Backward, NoInterrupt int16
+	// The argument is shifted left by LowBits, and has the value Low below.
+	LowBits, Low uint8
 }
 
 // Table describes the bytecode of one Python version.
 type Table struct {
 	Major, Minor int
-	Magic        string // magic number of the version's .pyc files, hexadecimal
-	HaveArgument int    // opcodes with lower numbers take no argument
+	Magic        string   // magic number of the version's .pyc files, hexadecimal
+	HaveArgument int      // opcodes with lower numbers take no argument
+	CompareArgs  [6]uint8 // argument of COMPARE_OP for each CompareOp
+	MergesLines  bool     // neighbours with the same position share entries of the line table
 	Forms        [256]Form
 	Encodings    [NumOps]Encoding
 }
@@ -132,4 +141,5 @@ func For(major, minor int) *Table {
 	return nil
 }
 
-var tables = []*Table{&py311}
+// HasEndFor reports whether each FOR_ITER of the version points at an END_FOR, which it skips when it jumps.
+func (t *Table) HasEndFor() bool { return t.Encodings[END_FOR].Known }

@@ -6,6 +6,8 @@ var py311 = Table{
 	Major: 3, Minor: 11,
 	Magic:        "a70d0d0a",
 	HaveArgument: 90,
+	CompareArgs:  [6]uint8{0, 1, 2, 3, 4, 5},
+	MergesLines:  false,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

@@ -23,9 +23,18 @@ from typing import Any
 # and values with a high byte (UNPACK_EX splits its argument at bit 8).
 SAMPLE_ARGS = [*range(17), 31, 255, 256, 257, 515, 1000]
 
+# An opcode of a code object is one byte. From 3.12 on the module also lists the compiler's own, from 256 on.
+NUMBERS = 256
+
+
+def real_opcodes() -> dict[str, int]:
+    """Return the opcodes of co_code: none of the compiler's own, none that sys.monitoring puts in their place."""
+    return {name: op for name, op in opcode.opmap.items() if op < NUMBERS and not name.startswith("INSTRUMENTED_")}
+
 
 def arg_kinds() -> dict[str, list[str]]:
     """Return the opcodes by what their argument refers to, under the words that the generator uses for it."""
+    real = real_opcodes()
     groups = {
         "const": opcode.hasconst,
         "name": opcode.hasname,
@@ -35,7 +44,16 @@ def arg_kinds() -> dict[str, list[str]]:
         "jump_relative": opcode.hasjrel,
         "jump_absolute": opcode.hasjabs,
     }
-    return {kind: sorted(opcode.opname[op] for op in ops) for kind, ops in groups.items()}
+    return {kind: sorted(name for name in real if real[name] in ops) for kind, ops in groups.items()}
+
+
+def compare_args() -> list[int]:
+    """Return the arguments of COMPARE_OP that the compiler writes, in the order of opcode.cmp_op."""
+    found = []
+    for symbol in opcode.cmp_op:
+        code = compile(f"a {symbol} b", "", "eval")
+        found += [row.arg for row in dis.get_instructions(code) if row.opname == "COMPARE_OP" and row.arg is not None]
+    return found
 
 
 def fast_local_kinds() -> dict[str, int]:
@@ -57,21 +75,35 @@ def stack_effects(name: str, op: int) -> list[list[int | None]]:
     return rows
 
 
+def merges_lines() -> bool:
+    """Return whether neighbours with the same position share entries of the line table, as those of a call do."""
+    code = compile("f()", "", "eval")
+    units = [(byte & 7) + 1 for byte in code.co_linetable if byte & 0x80]
+    caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    widths = [1 + caches[op] for op in code.co_code[::2]]
+    return max(units) > max(widths)
+
+
 def dump() -> dict[str, Any]:
     """Return everything that the generator reads."""
     caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    opmap = real_opcodes()
     return {
         "version": list(sys.version_info[:2]),
         "magic": importlib.util.MAGIC_NUMBER.hex(),
         "have_argument": opcode.HAVE_ARGUMENT,
-        "opmap": dict(sorted(opcode.opmap.items(), key=lambda item: item[1])),
-        "caches": {name: caches[op] for name, op in opcode.opmap.items() if caches[op]},
+        "opmap": dict(sorted(opmap.items(), key=lambda item: item[1])),
+        "caches": {name: caches[op] for name, op in opmap.items() if caches[op]},
         "arg_kinds": arg_kinds(),
         "nb_ops": [list(pair) for pair in opcode._nb_ops],  # type: ignore[attr-defined]
         "cmp_op": list(opcode.cmp_op),
+        "compare_args": compare_args(),
+        "merges_lines": merges_lines(),
+        "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),
+        "intrinsics_2": list(getattr(opcode, "_intrinsic_2_descs", [])),
         "code_flags": {name: value for value, name in dis.COMPILER_FLAG_NAMES.items()},
         "fast_local_kinds": fast_local_kinds(),
-        "stack_effects": {name: stack_effects(name, op) for name, op in opcode.opmap.items()},
+        "stack_effects": {name: stack_effects(name, op) for name, op in opmap.items()},
     }
 
 

@@ -28,6 +28,10 @@ type dump struct {
 	ArgKinds       map[string][]string `json:"arg_kinds"`
 	NbOps          [][2]string         `json:"nb_ops"`
 	CmpOp          []string            `json:"cmp_op"`
+	CompareArgs    []int               `json:"compare_args"`
+	MergesLines    bool                `json:"merges_lines"`
+	Intrinsics1    []string            `json:"intrinsics_1"`
+	Intrinsics2    []string            `json:"intrinsics_2"`
 	CodeFlags      map[string]int      `json:"code_flags"`
 	FastLocalKinds map[string]int      `json:"fast_local_kinds"`
 
@@ -45,9 +49,51 @@ var compareNames = map[string]string{
 	"<": "CMP_LT", "<=": "CMP_LE", "==": "CMP_EQ", "!=": "CMP_NE", ">": "CMP_GT", ">=": "CMP_GE",
 }
 
+// intrinsicForms maps the intrinsics of 3.12 that were opcodes of 3.11 to those opcodes. The others keep their names.
+var intrinsicForms = map[string]string{
+	"INTRINSIC_ASYNC_GEN_WRAP":    "ASYNC_GEN_WRAP",
+	"INTRINSIC_UNARY_POSITIVE":    "UNARY_POSITIVE",
+	"INTRINSIC_LIST_TO_TUPLE":     "LIST_TO_TUPLE",
+	"INTRINSIC_PREP_RERAISE_STAR": "PREP_RERAISE_STAR",
+}
+
+// lowBits returns the opcodes of the dialect among which the lowest `bits` bits of a real opcode's argument choose, or
+// nil if they choose nothing. An empty name stands for a value that does not exist.
+func (d *dump) lowBits(name string) (ops []string, bits int) {
+	switch name {
+	case "CALL_INTRINSIC_1":
+		return intrinsicOps(d.Intrinsics1), 8
+	case "CALL_INTRINSIC_2":
+		return intrinsicOps(d.Intrinsics2), 8
+	case "LOAD_ATTR":
+		if _, separate := d.Opmap["LOAD_METHOD"]; !separate {
+			return []string{"LOAD_ATTR", "LOAD_METHOD"}, 1
+		}
+	}
+	return nil, 0
+}
+
+func intrinsicOps(names []string) []string {
+	ops := make([]string, len(names))
+	for i, name := range names {
+		form, known := intrinsicForms[name]
+		switch {
+		case known:
+			ops[i] = form
+		case !strings.HasSuffix(name, "_INVALID"):
+			ops[i] = name
+		}
+	}
+	return ops
+}
+
 // dialectForm returns the opcode of the dialect to which a real opcode is decoded. Two opcodes that are one jump in
-// both directions become one opcode: the direction is known only when code is laid out.
-func dialectForm(name string) (op string, backward, noInterrupt bool) {
+// both directions become one opcode: the direction is known only when code is laid out. A SEND that leaves the receiver
+// on the stack for END_SEND has a name of its own.
+func (d *dump) dialectForm(name string) (op string, backward, noInterrupt bool) {
+	if _, ends := d.Opmap["END_SEND"]; ends && name == "SEND" {
+		return "SEND_KEEP", false, false
+	}
 	switch {
 	case name == "JUMP_FORWARD":
 		return "JUMP", false, false
@@ -117,10 +163,15 @@ func allOps(dumps []*dump) []string {
 	set := map[string]bool{}
 	for _, d := range dumps {
 		for name := range d.Opmap {
-			form, _, _ := dialectForm(name)
+			form, _, _ := d.dialectForm(name)
 			set[name], set[form] = true, true
+			ops, _ := d.lowBits(name)
+			for _, op := range ops {
+				set[op] = true
+			}
 		}
 	}
+	delete(set, "")
 	return slices.Sorted(maps.Keys(set))
 }
 
@@ -171,7 +222,11 @@ func opFile(dumps []*dump, ops []string) string {
 	writeInts(&b, "CO_", latest.CodeFlags)
 	b.WriteString(")\n\n// Kinds of a localsplus slot. A parameter that is a cell has two kinds.\nconst (\n")
 	writeInts(&b, "", latest.FastLocalKinds)
-	b.WriteString(")\n")
+	b.WriteString(")\n\nvar tables = []*Table{")
+	for _, d := range dumps {
+		fmt.Fprintf(&b, "&%s,", d.base)
+	}
+	b.WriteString("}\n")
 	return b.String()
 }
 
@@ -187,7 +242,7 @@ func opArgKinds(dumps []*dump) map[string]string {
 		for kind, names := range d.ArgKinds {
 			for _, name := range names {
 				kinds[name] = argKinds[kind]
-				form, _, _ := dialectForm(name)
+				form, _, _ := d.dialectForm(name)
 				kinds[form] = argKinds[kind]
 			}
 		}
@@ -207,17 +262,18 @@ func versionFile(d *dump) (string, error) {
 	var b strings.Builder
 	header(&b, d.base+".json")
 	names := slices.SortedFunc(maps.Keys(d.Opmap), func(x, y string) int { return d.Opmap[x] - d.Opmap[y] })
-	type encoding struct{ forward, backward, noInterrupt int }
+	type encoding struct{ forward, backward, noInterrupt, lowBits, low int }
 	encodings := map[string]*encoding{}
 	fmt.Fprintf(&b,
-		"var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tForms: [256]Form{\n",
-		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument)
+		"var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tCompareArgs: %s,\n"+
+			"\tMergesLines: %t,\n\tForms: [256]Form{\n",
+		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument, compareArgs(d), d.MergesLines)
 	for _, name := range names {
 		code := d.Opmap[name]
 		if code < 0 || code > 255 {
 			return "", fmt.Errorf("%s: opcode %s is %d", d.base, name, code)
 		}
-		op, backward, noInterrupt := dialectForm(name)
+		op, backward, noInterrupt := d.dialectForm(name)
 		fmt.Fprintf(&b, "\t\t%d: {Real: %s, Op: %s", code, name, op)
 		if n := d.Caches[name]; n > 0 {
 			fmt.Fprintf(&b, ", Caches: %d", n)
@@ -231,10 +287,19 @@ func versionFile(d *dump) (string, error) {
 		if noInterrupt {
 			b.WriteString(", NoInterrupt: true")
 		}
+		if ops, bits := d.lowBits(name); ops != nil {
+			fmt.Fprintf(&b, ", LowBits: %d, Choices: []Op{%s}},\n", bits, choices(ops))
+			for low, op := range ops {
+				if op != "" {
+					encodings[op] = &encoding{forward: code, backward: -1, noInterrupt: -1, lowBits: bits, low: low}
+				}
+			}
+			continue
+		}
 		b.WriteString("},\n")
 		e := encodings[op]
 		if e == nil {
-			e = &encoding{-1, -1, -1}
+			e = &encoding{forward: -1, backward: -1, noInterrupt: -1}
 			encodings[op] = e
 		}
 		switch {
@@ -249,11 +314,31 @@ func versionFile(d *dump) (string, error) {
 	b.WriteString("\t},\n\tEncodings: [NumOps]Encoding{\n")
 	for _, op := range slices.Sorted(maps.Keys(encodings)) {
 		e := encodings[op]
-		fmt.Fprintf(&b, "\t\t%s: {Known: true, Forward: %d, Backward: %d, NoInterrupt: %d},\n", op, e.forward,
+		fmt.Fprintf(&b, "\t\t%s: {Known: true, Forward: %d, Backward: %d, NoInterrupt: %d", op, e.forward,
 			e.backward, e.noInterrupt)
+		if e.lowBits > 0 {
+			fmt.Fprintf(&b, ", LowBits: %d, Low: %d", e.lowBits, e.low)
+		}
+		b.WriteString("},\n")
 	}
 	b.WriteString("\t},\n}\n")
 	return b.String(), nil
+}
+
+// choices returns opcode names as the items of a Go list.
+func choices(ops []string) string {
+	items := make([]string, len(ops))
+	for i, op := range ops {
+		if items[i] = op; op == "" {
+			items[i] = "INVALID"
+		}
+	}
+	return strings.Join(items, ", ")
+}
+
+// compareArgs returns the arguments of COMPARE_OP as a Go array.
+func compareArgs(d *dump) string {
+	return strings.ReplaceAll(fmt.Sprintf("[6]uint8{%s}", strings.Trim(fmt.Sprint(d.CompareArgs), "[]")), " ", ", ")
 }
 
 func header(b *strings.Builder, from string) {

@@ -40,8 +40,22 @@ func TestDialectForms(t *testing.T) {
 		"POP_JUMP_BACKWARD_IF_NOT_NONE": {"POP_JUMP_IF_NOT_NONE", true, false},
 		"FOR_ITER":                      {"FOR_ITER", false, false},
 	} {
-		op, backward, noInterrupt := dialectForm(name)
+		op, backward, noInterrupt := (&dump{}).dialectForm(name)
 		assert.Equal(t, want.op, op, name)
 		assert.Equal(t, [2]bool{want.backward, want.noInterrupt}, [2]bool{backward, noInterrupt}, name)
 	}
+}
+
+func TestWhatArgumentsChoose(t *testing.T) {
+	joined := &dump{Opmap: map[string]int{"LOAD_ATTR": 1, "END_SEND": 2}}
+	ops, bits := joined.lowBits("LOAD_ATTR")
+	assert.Equal(t, []string{"LOAD_ATTR", "LOAD_METHOD"}, ops)
+	assert.Equal(t, 1, bits)
+	op, _, _ := joined.dialectForm("SEND")
+	assert.Equal(t, "SEND_KEEP", op)
+	separate := &dump{Opmap: map[string]int{"LOAD_ATTR": 1, "LOAD_METHOD": 2}}
+	ops, _ = separate.lowBits("LOAD_ATTR")
+	assert.Nil(t, ops)
+	assert.Equal(t, []string{"", "INTRINSIC_PRINT", "UNARY_POSITIVE"},
+		intrinsicOps([]string{"INTRINSIC_1_INVALID", "INTRINSIC_PRINT", "INTRINSIC_UNARY_POSITIVE"}))
 }
