@@ -185,8 +185,9 @@ type Check interface {
 	Holds(s *py.Scope, slots []py.Object, globals py.Object) (bool, error)
 }
 
-// Version is the Python version of the code that is read and written.
-var Version = bytecode.Version{Major: 3, Minor: 11}
+// Version is the Python version of the code that is read and written: that of the headers with which the library is
+// compiled.
+var Version = bytecode.Version{Major: py.Major, Minor: py.Minor}
 
 // Result is a finished translation.
 type Result struct {

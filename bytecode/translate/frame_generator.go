@@ -111,10 +111,79 @@ func (tx *InstructionTranslator) getYieldFromIter(*bytecode.Instruction) error {
 //	jumps: receiver value -- returned      the receiver has ended
 //	breaks: GD0302
 func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
+	ended, err := tx.sendValue()
+	if err != nil || !ended {
+		return err
+	}
+	r := tx.pop()
+	tx.pop()
+	tx.push(r)
+	tx.jump(inst.Target)
+	return nil
+}
+
+// sendKeep implements SEND_KEEP.
+//
+//	stack: receiver value -- receiver result
+//	stack: receiver value -- receiver returned      the receiver has ended; the instruction jumps
+//	breaks: GD0302
+func (tx *InstructionTranslator) sendKeep(inst *bytecode.Instruction) error {
+	ended, err := tx.sendValue()
+	if ended && err == nil {
+		tx.jump(inst.Target)
+	}
+	return err
+}
+
+// endSend implements END_SEND.
+//
+//	stack: receiver value -- value
+func (tx *InstructionTranslator) endSend(*bytecode.Instruction) error {
+	v := tx.pop()
+	tx.pop()
+	tx.push(v)
+	return nil
+}
+
+// cleanupThrow implements CLEANUP_THROW, the handler of exceptions that are thrown into a `yield from`. The value of
+// a StopIteration is that of the expression.
+//
+//	stack: receiver sent exc -- None value
+//	breaks: GD0302
+func (tx *InstructionTranslator) cleanupThrow(*bytecode.Instruction) error {
+	e, err := variables.Realize(tx, tx.top(1))
+	if err != nil {
+		return err
+	}
+	o, ok := e.(*variables.ObjectVariable)
+	if !ok {
+		return exc.Break(exc.Generator, "%s thrown into a generator", variables.Describe(tx, e))
+	}
+	raised := variables.Raise(o)
+	raised.Again = true
+	if stop, err := variables.RaisesA(tx, raised, "StopIteration"); err != nil || !stop {
+		if err == nil {
+			err = raised
+		}
+		return err
+	}
+	v, err := variables.GetAttr(tx, e, "value")
+	if err != nil {
+		return err
+	}
+	tx.popn(3)
+	tx.push(variables.NoneConst())
+	tx.push(v)
+	return nil
+}
+
+// sendValue sends the value on the stack to the receiver below it, and puts the result in its place: what the receiver
+// yields or, if it has ended, what it returns.
+func (tx *InstructionTranslator) sendValue() (ended bool, err error) {
 	v := tx.pop()
 	to, err := variables.Realize(tx, tx.top(1))
 	if err != nil {
-		return err
+		return false, err
 	}
 	var r variables.VariableTracker
 	var more bool
@@ -123,7 +192,7 @@ func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
 		r, more, err = x.resume(tx, v, nil)
 	case variables.Iterator:
 		if c, ok := variables.AsConstant(tx, v); !ok || c != py.None() {
-			return exc.Break(exc.Generator, "a value sent into %s", variables.Describe(tx, to))
+			return false, exc.Break(exc.Generator, "a value sent into %s", variables.Describe(tx, to))
 		}
 		r, more, err = x.Next(tx)
 		if !more {
@@ -133,19 +202,13 @@ func (tx *InstructionTranslator) send(inst *bytecode.Instruction) error {
 			}
 		}
 	default:
-		return exc.Break(exc.Generator, "yield from %s", variables.Describe(tx, to))
+		return false, exc.Break(exc.Generator, "yield from %s", variables.Describe(tx, to))
 	}
 	if err != nil {
-		return notBranch(err)
+		return false, notBranch(err)
 	}
-	if more {
-		tx.push(r)
-		return nil
-	}
-	tx.pop()
 	tx.push(r)
-	tx.jump(inst.Target)
-	return nil
+	return !more, nil
 }
 
 // Next implements variables.Iterator.
@@ -223,9 +286,12 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 				return true, nil
 			}
 			if err == nil { // the inner generator returned the value of the "yield from" expression
-				f.pop()
+				send := f.delegation(at)
+				if send.Op == opcode.SEND {
+					f.pop()
+				}
 				f.push(r)
-				f.jump(f.delegation(at).Target)
+				f.jump(send.Target)
 				return false, nil
 			}
 		}
@@ -238,17 +304,28 @@ func (g *GeneratorVariable) throwIn(thrown *exc.Observed) (more bool, err error)
 	if at.Handler == nil {
 		return false, thrown
 	}
+	f.push(variables.NoneConst()) // in place of a sent value, which the handler may expect
 	return false, f.unwind(thrown, at.Handler)
 }
 
 // delegation returns the SEND of the `yield from` expression to which a YIELD_VALUE belongs.
 func (tx *InstructionTranslator) delegation(yield *bytecode.Instruction) *bytecode.Instruction {
 	for i := tx.d.index[yield]; i > 0; i-- {
-		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND {
+		if in := tx.d.code.Instructions[i]; in.Op == opcode.SEND || in.Op == opcode.SEND_KEEP {
 			return in
 		}
 	}
 	return yield
+}
+
+// withoutStopHandlers removes the handler that turns a StopIteration of a generator's own into RuntimeError, since
+// ended does that.
+func withoutStopHandlers(c *bytecode.Code) {
+	for _, inst := range c.Instructions {
+		if inst.Handler != nil && inst.Handler.Target.Op == opcode.INTRINSIC_STOPITERATION_ERROR {
+			inst.Handler = nil
+		}
+	}
 }
 
 // ended converts the error that ended the frame to the error that the caller gets.

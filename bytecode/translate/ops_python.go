@@ -38,6 +38,8 @@ func init() {
 		opcode.DELETE_ATTR:      (*tx).pythonDeleteAttr,
 		opcode.BINARY_SUBSCR:    pythonOperator("getitem", 2), opcode.DELETE_SUBSCR: (*tx).pythonDeleteSubscr,
 		opcode.STORE_SUBSCR:   (*tx).pythonStoreSubscr,
+		opcode.BINARY_SLICE:   (*tx).pythonBinarySlice,
+		opcode.STORE_SLICE:    (*tx).pythonStoreSlice,
 		opcode.BINARY_OP:      (*tx).pythonBinaryOp,
 		opcode.COMPARE_OP:     (*tx).pythonCompareOp,
 		opcode.IS_OP:          (*tx).pythonIsOp,

@@ -89,7 +89,27 @@ func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracke
 	return variables.NewKnownTuple(items, o)
 }
 
-// loadFast implements LOAD_FAST.
+// returnConst implements RETURN_CONST.
+//
+//	stack: --      arg: index of the constant
+//	breaks: GD0201
+func (tx *InstructionTranslator) returnConst(inst *bytecode.Instruction) error {
+	if err := tx.loadConst(inst); err != nil {
+		return err
+	}
+	return tx.returnValue(inst)
+}
+
+// loadFastAndClear implements LOAD_FAST_AND_CLEAR, which saves a variable that an inlined comprehension hides.
+//
+//	stack: -- value      arg: index of the local; value: NULL if it is unbound
+func (tx *InstructionTranslator) loadFastAndClear(inst *bytecode.Instruction) error {
+	tx.push(tx.locals[inst.Arg])
+	tx.locals[inst.Arg] = nil
+	return nil
+}
+
+// loadFast implements LOAD_FAST, LOAD_FAST_CHECK.
 //
 //	stack: -- value      arg: index of the local
 func (tx *InstructionTranslator) loadFast(inst *bytecode.Instruction) error {
@@ -106,7 +126,7 @@ func unboundLocal(name string) error {
 		"' where it is not associated with a value"}
 }
 
-// storeFast implements STORE_FAST.
+// storeFast implements STORE_FAST. After an inlined comprehension the value may be NULL, which unbinds the variable.
 //
 //	stack: value --      arg: index of the local
 func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {

@@ -112,7 +112,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if o.runsPython(inst, operands) {
 		c.needsHook = true
 	}
-	if err := tx.writeNative(c, inst, live, native); err != nil {
+	if err := tx.writeNative(c, inst, operands, live, native); err != nil {
 		return err
 	}
 	return o.finalize(c)
@@ -355,7 +355,7 @@ func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variable
 		}
 		return true
 	case opcode.LOAD_ATTR, opcode.LOAD_METHOD, opcode.STORE_ATTR, opcode.BINARY_OP, opcode.BINARY_SUBSCR,
-		opcode.COMPARE_OP,
+		opcode.BINARY_SLICE, opcode.STORE_SLICE, opcode.COMPARE_OP,
 		opcode.CONTAINS_OP, opcode.STORE_SUBSCR, opcode.FOR_ITER, opcode.GET_ITER:
 		for _, v := range operands {
 			if _, ok := v.(*variables.ObjectVariable); ok {
@@ -376,8 +376,8 @@ func (tx *InstructionTranslator) stackItems() []item {
 
 // writeNative writes inst, which CPython runs, and then the calls of the resume functions. start is the index of the
 // first instruction that was written for inst.
-func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction, live map[int]bool,
-	start int) error {
+func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruction,
+	operands []variables.VariableTracker, live map[int]bool, start int) error {
 	below := tx.stackItems()
 	next := tx.d.index[inst] + 1
 	var after *bytecode.Instruction
@@ -396,7 +396,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		c.emit(opcode.STORE_FAST, spaceTemp|t)
 		return item{result: t}
 	}
-	j, err := tx.emitNative(c, inst)
+	j, err := tx.emitNative(c, inst, operands)
 	if err != nil {
 		return err
 	}
@@ -419,10 +419,9 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		if err = resume(after, append(below[:len(below):len(below)], it, v)); err == nil {
 			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
-	case opcode.LOAD_METHOD:
-		err = resume(after, append(below, item{null: true}, result()))
-	case opcode.LOAD_GLOBAL:
-		if inst.Arg&1 != 0 {
+	case opcode.LOAD_METHOD, opcode.LOAD_SUPER_ATTR, opcode.LOAD_GLOBAL:
+		// The written code leaves one value, without the NULL that the instruction may push below it.
+		if inst.Op == opcode.LOAD_METHOD || inst.Arg&1 != 0 {
 			below = append(below, item{null: true})
 		}
 		err = resume(after, append(below, result()))
@@ -459,7 +458,8 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 
 // emitNative writes inst itself, whose operands are on the stack. If inst jumps, it returns the written jump, so that
 // the caller can set its target.
-func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction) (*bytecode.Instruction, error) {
+func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction,
+	operands []variables.VariableTracker) (*bytecode.Instruction, error) {
 	switch inst.Op {
 	// The written code pushes a bound method. LOAD_METHOD may push a NULL below the method, and a NULL could not be
 	// passed to the resume function.
@@ -472,6 +472,8 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 			c.Call(2, nil)
 			return nil
 		})
+	case opcode.LOAD_SUPER_ATTR:
+		tx.emitSuperAttr(c, inst, operands)
 	case opcode.LOAD_GLOBAL:
 		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
 	case opcode.CALL:

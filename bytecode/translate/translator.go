@@ -35,6 +35,7 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	if err != nil {
 		return nil, err
 	}
+	withoutStopHandlers(c)
 	d := &decoded{object: code, code: c, consts: consts,
 		index: make(map[*bytecode.Instruction]int, len(c.Instructions))}
 	for i, in := range c.Instructions {
