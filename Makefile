@@ -4,7 +4,10 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-VENV := $(shell scripts/venv.sh --path)
+# Which Python: make demo PYTHON=3.12. Without it, 3.11.
+PYTHON ?=
+export PYTHON
+VENV := $(shell PYTHON=$(PYTHON) scripts/venv.sh --path)
 PY := $(VENV)/bin/python
 GO_ENV := PYTHON=$(PY) scripts/go_env.sh
 # Packages that do not need CPython. They build and test with CGO_ENABLED=0.

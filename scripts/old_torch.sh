@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 
 version=${GODYNAMO_OLD_TORCH:-2.6.0}
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
-venv=${GODYNAMO_OLD_TORCH_VENV:-$cache/godynamo/torch-$version-py3.11}
+venv=${GODYNAMO_OLD_TORCH_VENV:-$cache/godynamo/torch-$version-py$(scripts/find_python.sh --version)}
 if [ "${1:-}" = "--path" ]; then
     echo "$venv"
     exit 0

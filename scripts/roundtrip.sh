@@ -6,21 +6,22 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 python=$(scripts/venv.sh --path)/bin/python
+version=$("$python" -c 'import sys; print("%d%d" % sys.version_info[:2])')
 what=("$@")
 [ ${#what[@]} -gt 0 ] || what=(stdlib torch generated)
 mkdir -p build
 for library in "${what[@]}"; do
-    dump=$PWD/build/code-$(basename "${library//:/-}").bin sources=$library
+    dump=$PWD/build/code-py$version-$(basename "${library//:/-}").bin sources=$library
     if [[ $library == generated* ]]; then
         count=${library#generated}
         count=${count#:}
-        sources=$PWD/build/${library//:/-}
+        sources=$PWD/build/py$version-${library//:/-}
         if [ ! -e "$dump" ] || [ python/tests/roundtrip/syntax.py -nt "$dump" ]; then
             rm -rf "$sources" "$dump"
             "$python" python/tests/roundtrip/syntax.py "$sources" "${count:-2000}"
         fi
     fi
-    if [ ! -e "$dump" ]; then
+    if [ ! -e "$dump" ] || [ testdata/dump_code.py -nt "$dump" ]; then
         "$python" testdata/dump_code.py --out "$dump.tmp" "$sources"
         mv "$dump.tmp" "$dump"
     fi

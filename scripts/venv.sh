@@ -1,16 +1,17 @@
 #!/bin/bash
-# Makes the virtual environment of the project: one for all clones, outside of them.
+# Makes the virtual environment of the project: one for each Python, for all clones, outside of them.
 #
 #   venv.sh          makes it, or updates it if requirements-dev.txt has changed; prints its path
 #   venv.sh --path   only prints the path
 #
-# $GODYNAMO_VENV is the path, by default <user cache directory>/godynamo/venv-py3.11. A stamp in it names the
+# $PYTHON chooses the Python (scripts/find_python.sh). $GODYNAMO_VENV is the path, by default
+# <user cache directory>/godynamo/venv-py3.11, with the version of the Python. A stamp in it names the
 # requirements that it was made for. A lock beside it keeps two clones from installing at once.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
-venv=${GODYNAMO_VENV:-$cache/godynamo/venv-py3.11}
+venv=${GODYNAMO_VENV:-$cache/godynamo/venv-py$(scripts/find_python.sh --version)}
 if [ "${1:-}" = "--path" ]; then
     echo "$venv"
     exit 0

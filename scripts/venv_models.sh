@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 
 base=$(scripts/venv.sh)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}
-venv=${GODYNAMO_MODELS_VENV:-$cache/godynamo/models-py3.11}
+venv=${GODYNAMO_MODELS_VENV:-$cache/godynamo/models-py$(scripts/find_python.sh --version)}
 want="$base $(cat requirements-dev.txt requirements-models.txt | sha256sum | cut -d' ' -f1)"
 stamp=$venv/.godynamo-requirements
 current() { [ -x "$venv/bin/python" ] && [ "$(cat "$stamp" 2>/dev/null)" = "$want" ]; }

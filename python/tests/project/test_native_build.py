@@ -124,8 +124,8 @@ def test_the_go_library_can_be_opened_with_everything_resolved():
     assert done.stdout == "opened\n", done.stderr
 
 
-@pytest.mark.parametrize("python", ["", "/nonexistent/python"])
-def test_find_python_names_a_3_11_or_says_what_is_missing(python):
+@pytest.mark.parametrize("python", ["", "3.11", "3.12", "3.10", "/nonexistent/python"])
+def test_find_python_names_the_python_asked_for_or_says_what_is_missing(python):
     done = subprocess.run(
         [ROOT / "scripts" / "find_python.sh"],
         env={**os.environ, "PYTHON": python},
@@ -133,12 +133,17 @@ def test_find_python_names_a_3_11_or_says_what_is_missing(python):
         text=True,
         check=False,
     )
-    if python:
+    if python == "3.10":
+        assert (done.returncode, done.stdout) == (1, "")
+        assert "choose one of 3.11" in done.stderr
+    elif python == "3.12" and done.returncode != 0:
+        assert "no CPython 3.12 found" in done.stderr
+    elif python.startswith("/"):
         assert done.returncode == 1
-        assert "not a working CPython 3.11" in done.stderr
+        assert "not a working CPython" in done.stderr
     else:
         version = subprocess.run([done.stdout.strip(), "--version"], capture_output=True, text=True, check=True).stdout
-        assert version.startswith("Python 3.11.")
+        assert version.startswith(f"Python {python or '3.11'}.")
 
 
 def fake_go(folder: Path, version: str) -> None:
