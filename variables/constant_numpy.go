@@ -23,6 +23,9 @@ func HoldsNumpy(tx Translator, v VariableTracker) bool {
 }
 
 func holdsNumpy(tx Translator, v VariableTracker, seen map[VariableTracker]bool) bool {
+	if _, size := v.(*SymNodeVariable); size {
+		return false // Realize would make the size a constant
+	}
 	v, err := Realize(tx, v)
 	if err != nil || seen[v] {
 		return false

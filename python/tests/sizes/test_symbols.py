@@ -90,6 +90,11 @@ def through_containers(x):
     return x.new_full((sizes["rows"],), 2.0), [n + 1 for n in sizes["all"]]
 
 
+def splits(x):
+    rows = x.shape[0]
+    return x.split([rows - 1, 1], 0), torch.split(x.repeat(2, 1), [rows, rows])
+
+
 def texts(x):
     return f"{x.shape[0]} rows of {x.size(1)}", str(x.shape[0])
 
@@ -105,7 +110,7 @@ def joined(x):
 
 @pytest.mark.parametrize(
     "f",
-    [folds, uses_size, counts, divides, slices, through_containers, texts, of_types, joined],
+    [folds, uses_size, counts, divides, slices, splits, through_containers, texts, of_types, joined],
     ids=lambda f: f.__name__,
 )
 def test_one_entry_serves_all_sizes(f) -> None:
