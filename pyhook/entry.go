@@ -105,6 +105,10 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	started := time.Now()
 	inst := &installer{owner: object(req.owner), globals: globals, builtins: builtins}
+	if f.FromSizes, err = inst.readSizePlaces(s, f); err != nil {
+		report(s, err)
+		return C.GD_PASS, nil
+	}
 	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}
 	t.beginTrace()
 	t.showSteps()
@@ -137,6 +141,9 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 		}
 	}
 	t.result = result
+	if err == nil {
+		err = inst.keepSizePlaces(s, result.SizePlaces)
+	}
 	if err == nil {
 		t.entry = entry
 		if settings.watched&watchedDebug != 0 {

@@ -107,6 +107,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				first = &broken{r, log.earliest()}
 			}
 			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
+			f.hasPassed, f.fixesPassed = false, true
 			log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
 				stateless: log.stateless}
 		}
@@ -206,6 +207,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	if err := tx.run(); err != nil && err != errDone {
 		return nil, err
 	}
+	o.result.SizePlaces = o.places.list
 	if o.result.NeedsHook && o.result.Function.IsNull() {
 		tx.leaveAlone(o.result)
 	}
@@ -342,6 +344,7 @@ func slotNames(s *py.Scope, f *Frame, code *bytecode.Code) []string {
 func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error {
 	o := tx.out
 	o.account.translated(tx, tx.inst)
+	tx.placesOfResult(v)
 	if o.idle() {
 		return o.nothingToCapture(false)
 	}

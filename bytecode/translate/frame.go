@@ -31,7 +31,11 @@ type Frame struct {
 	Varied Varied
 	// hasVaried is set once a translation has read a place of Varied.
 	hasVaried bool
-	attempts  int64 // number of attempts to translate the frame
+	// FromSizes has the places of ints that earlier code computed from sizes and passed to this frame; see SizePlaces.
+	FromSizes map[string]bool
+	// hasPassed is set once a translation has read such a place. fixesPassed makes these ints constants.
+	hasPassed, fixesPassed bool
+	attempts               int64 // number of attempts to translate the frame
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is nil until it
 	// is computed, before anything reads the slots.
 	loud map[int]bool
@@ -220,6 +224,7 @@ type Result struct {
 	ResumeNames []string
 	Text        string // text of the guards
 	Fixed       []FixedSize
+	SizePlaces  []SizePlaces
 	Exported    *Exported // set with Options.Exporting
 	Nothing     bool      // there is nothing to capture
 	Skipped     string    // reason why the whole frame is left to CPython

@@ -37,7 +37,7 @@ func (o *OutputGraph) varies(obj py.Object, src guards.Source) bool {
 	}
 	_, argument := src.(*guards.LocalSource)
 	argument = argument || o.opts.Exporting && src.GuardSource() == guards.SourceLocal
-	return argument && o.opts.Dynamic || o.frame.Varied.Numbers[src.Name()]
+	return argument && o.opts.Dynamic || o.frame.Varied.Numbers[src.Name()] || obj.Kind() == py.Int && o.fromSizes(src)
 }
 
 // varied returns the tracker of an int or a float that is not a constant, or nil for all other values.
@@ -58,7 +58,9 @@ func (o *OutputGraph) varied(obj py.Object, src guards.Source) variables.Variabl
 		o.symbols.passed = map[string]variables.VariableTracker{}
 	}
 	o.symbols.passed[src.Name()] = v
-	o.frame.hasVaried = true
+	if o.frame.hasPassed = o.frame.hasPassed || o.fromSizes(src); !o.fromSizes(src) {
+		o.frame.hasVaried = true
+	}
 	return v
 }
 
@@ -132,12 +134,12 @@ type broken struct {
 // translation: one without the error, or without the graph break. A graph that is compiled as a whole is not compiled
 // a second time for that.
 func (f *Frame) mayBeBetter(r *Result, err error, b Backend) bool {
-	if !f.hasVaried {
+	if !f.hasVaried && !f.hasPassed {
 		return false
 	}
 	switch e := err.(type) {
 	case nil:
-		return len(r.Breaks) > 0 && b.Inline()
+		return f.hasVaried && len(r.Breaks) > 0 && b.Inline()
 	case *exc.Unsupported, *unbreakable:
 		return true
 	case *exc.SkipFrame:

@@ -70,6 +70,7 @@ type OutputGraph struct {
 	asked
 
 	python   pythonNodes
+	places   passedPlaces
 	holders  holders
 	meta     *metaSession
 	sizes    *sizeSession

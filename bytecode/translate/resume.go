@@ -109,6 +109,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		}
 	}
 	tx.dropRaised(c, inst, operands)
+	tx.placesOfCallee(inst, operands)
 	if o.runsPython(inst, operands) {
 		c.needsHook = true
 	}
@@ -596,6 +597,7 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 	}
 	c.PushNull()
 	c.LoadConst(fn)
+	tx.placesOfResume(fn, params, stack)
 	n := 0
 	for _, slot := range params {
 		if slot < 0 {

@@ -347,7 +347,7 @@ gd_root_new(PyObject *options)
     }
     root->options = Py_NewRef(options);
     root->inner = inner;
-    root->resumes = NULL;
+    root->resumes = root->size_places = NULL;
     root->weakreflist = NULL;
     root->cache_size_limit = limit < 0 ? -1 : limit;
     root->hot_calls = root->hot_tensor_calls = 0;
@@ -393,6 +393,7 @@ root_traverse(gd_Root *root, visitproc visit, void *arg)
     Py_VISIT(root->options);
     Py_VISIT(root->inner);
     Py_VISIT(root->resumes);
+    Py_VISIT(root->size_places);
     return 0;
 }
 
@@ -406,6 +407,7 @@ root_tp_clear(gd_Root *root)
     }
     Py_CLEAR(root->inner);
     Py_CLEAR(root->resumes);
+    Py_CLEAR(root->size_places);
     Py_CLEAR(root->options);
     return 0;
 }
@@ -443,6 +445,7 @@ root_clear(gd_Root *root, PyObject *Py_UNUSED(ignored))
     }
     Py_XDECREF(old);
     Py_CLEAR(root->resumes);
+    Py_CLEAR(root->size_places);
     Py_RETURN_NONE;
 }
 
@@ -473,7 +476,19 @@ root_resumes(gd_Root *root, void *Py_UNUSED(closure))
     return Py_NewRef(root->resumes);
 }
 
+/* Returns a new reference to root->size_places; creates it on first use. */
+static PyObject *
+root_size_places(gd_Root *root, void *Py_UNUSED(closure))
+{
+    if (root->size_places == NULL && (root->size_places = PyDict_New()) == NULL) {
+        return NULL;
+    }
+    return Py_NewRef(root->size_places);
+}
+
 static PyGetSetDef root_getset[] = {
+    {"size_places", (getter)root_size_places, NULL,
+     "by code object, the places of ints computed from sizes, for the translator", NULL},
     {"resumes", (getter)root_resumes, NULL, "resume callables by code and place, for the translator", NULL},
     {"inner", (getter)root_inner, NULL, "FrameCaches of the frames the hook serves, as a new list", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -19,6 +19,8 @@ typedef struct gd_Root {
     PyObject_HEAD PyObject *options; /* strong, any object: passed to the translator as gd_request.options */
     PyObject *inner; /* strong list of FrameCache */
     PyObject *resumes; /* strong dict, or NULL: the translator's resume callables by code and place */
+    /* strong dict, or NULL: by code object, a set of the places of ints computed from sizes, for the translator */
+    PyObject *size_places;
     PyObject *weakreflist;
     int cache_size_limit; /* -1: the process's setting applies */
     /* used when the hook serves a whole program: a frame is translated after this many calls of its code; 0: at
