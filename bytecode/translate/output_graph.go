@@ -130,6 +130,7 @@ type progress struct {
 	codes     map[py.Object]*decoded
 	root      *rootInfo
 	rootStep  int // current step of the outermost frame
+	rootOps   int // number of operations before it
 	steps     int
 	stepsAtOp int // value of steps when the last operation was added
 }

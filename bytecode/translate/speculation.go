@@ -25,8 +25,10 @@ type SpeculationLog struct {
 	// opaqueTried has the steps of earlier graph breaks for which an attempt did this.
 	fixesOpaque bool
 	opaqueTried map[int]bool
-	because     error // the newest break for which sizes are constants, for the log
-	floats      floatLog
+	// opaqueRoot describes the newest of these breaks.
+	opaqueRoot rootBreak
+	because    error // the newest break for which sizes are constants, for the log
+	floats     floatLog
 	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
 	hooked bool
 	// until has functions to call at the start of each attempt; see variables.Output.
@@ -75,7 +77,11 @@ func (l *SpeculationLog) add(step int, err error) error {
 // withConstants reports whether another attempt with constants in place of sizes may get past err, the graph break at
 // this step. If so, the log has the settings of that attempt. looks is the value of World.SizeLooks before the step,
 // and floatLooks the length of World.FloatLooks.
-func (o *OutputGraph) withConstants(step, looks, floatLooks int, err error) bool {
+//
+// With constants, other instructions may run before a break. What matters is the instruction of the outermost frame,
+// since the graph breaks there.
+func (tx *InstructionTranslator) withConstants(step, looks, floatLooks int, err error) bool {
+	o := tx.out
 	l, w := o.log, o.world
 	switch {
 	case o.steps == step && w.SizeLooks != looks && !l.fixed[step]:
@@ -86,14 +92,32 @@ func (o *OutputGraph) withConstants(step, looks, floatLooks int, err error) bool
 		return true
 	case l.fixesOpaque && l.opaqueTried[step]: // the attempt did not help
 		l.fixesOpaque = false
+	case l.fixesOpaque && tx.parent == nil && !l.opaqueRoot.before(tx.rootBreak()): // nor did this attempt
+		l.fixesOpaque = false
+		return true // the next attempt breaks the graph at the step in opaqueTried
 	case w.Opaque > 0 && !l.opaqueTried[step] && len(l.opaqueTried) < maxOpaqueTried:
 		if l.opaqueTried == nil {
 			l.opaqueTried = map[int]bool{}
 		}
 		l.fixesOpaque, l.opaqueTried[step], l.because = true, true, err
+		l.opaqueRoot = tx.rootBreak()
 		return true
 	}
 	return o.withConstantFloats(step, floatLooks)
+}
+
+// rootBreak is a graph break, seen from the outermost frame: its instruction, and the number of operations before it.
+type rootBreak struct{ offset, ops int }
+
+// before reports whether another break may be further on.
+func (b rootBreak) before(other rootBreak) bool { return other.offset != b.offset || other.ops > b.ops }
+
+func (tx *InstructionTranslator) rootBreak() rootBreak {
+	root := tx
+	for root.parent != nil {
+		root = root.parent
+	}
+	return rootBreak{root.inst.Offset, tx.out.rootOps}
 }
 
 // maxOpaqueTried bounds the attempts with fixesOpaque.

@@ -271,7 +271,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	h := &handlers[inst.Op]
 	step := o.steps
 	if tx.parent == nil {
-		o.rootStep = step
+		o.rootStep, o.rootOps = step, o.numOps
 		if left := o.countLeft(); left != o.leftBefore {
 			o.leftBefore, o.leftStep = left, step
 		}
@@ -305,7 +305,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			err = overlooked
 		}
 	}
-	if _, breaks := err.(*exc.Unsupported); breaks && o.withConstants(step, looks, floatLooks, err) {
+	if _, breaks := err.(*exc.Unsupported); breaks && tx.withConstants(step, looks, floatLooks, err) {
 		return &exc.RestartAnalysis{Reason: err.Error()}
 	}
 	if err != nil {

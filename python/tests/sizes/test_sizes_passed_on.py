@@ -254,3 +254,24 @@ def test_a_place_with_a_size_or_a_constant() -> None:
         x = torch.ones(shape)
         assert_same(optimized(x), alternates(x))
     assert_no_internal_errors()
+
+
+def branches_on_a_text(x):
+    if f"{x.shape[0]} rows" == "0 rows":  # constant sizes would decide this branch, but not the next one
+        return x
+    kept = x[x > 1]
+    return kept + 1 if kept.numel() == 0 else kept
+
+
+def calls_it(x):
+    text = f"{x.shape[1]} columns"
+    return branches_on_a_text(x * 2), text
+
+
+def test_constants_that_only_move_a_break_within_the_callee() -> None:
+    optimized = godynamo.optimize(calls_it)
+    for shape in SHAPES:
+        x = torch.arange(float(torch.Size(shape).numel())).reshape(shape)
+        assert_same(optimized(x), calls_it(x))
+    assert_no_internal_errors()
+    assert len(optimized.cache.entries()) == 1
