@@ -184,7 +184,7 @@ func (b *brokenCall) of(tx *InstructionTranslator, fn variables.VariableTracker)
 		}
 	}
 	callsObject := func(v variables.VariableTracker, class py.Object) {
-		if call, ok := s.TypeLookup(class, "__call__"); ok {
+		if call, ok := s.TypeLookupQuietly(class, "__call__"); ok {
 			bind(v)
 			runs(call)
 		}

@@ -180,10 +180,16 @@ func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c(
 
 // TypeLookup calls _PyType_Lookup: it returns the raw value found along the MRO, without calling descriptors.
 func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
-	v := s.take(C.gdpy_type_lookup(typ.c(), s.Name(name).c()))
+	v, found := s.TypeLookupQuietly(typ, name)
 	if s.OnTypeLookup != nil && Is(typ, HeapType) {
 		s.OnTypeLookup(typ, name, v)
 	}
+	return v, found
+}
+
+// TypeLookupQuietly is TypeLookup without a call of OnTypeLookup, for results that nothing depends on.
+func (s *Scope) TypeLookupQuietly(typ Object, name string) (Object, bool) {
+	v := s.take(C.gdpy_type_lookup(typ.c(), s.Name(name).c()))
 	return v, !v.IsNull()
 }
 
