@@ -30,8 +30,8 @@ type ComputedVariable struct {
 	size *sym.Float
 	// decided is the comparison whose result is the value of a bool, if a guard can check the outcome.
 	decided *floatCondition
-	// passed has the places of the floats passed to the frame from which the value is computed. It is nil if the value
-	// also depends on anything but ints passed to the frame and constants.
+	// passed lists the floats passed to the frame that the value is computed from, by their places. It is nil if the
+	// value depends on something else: neither a float or int passed to the frame nor a constant.
 	passed []string
 	// value is the value that a float passed to the frame has in the translated call. It must not affect the
 	// translation.

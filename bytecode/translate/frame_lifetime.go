@@ -335,8 +335,8 @@ func (o *OutputGraph) quiet(param int) {
 	}
 }
 
-// quietAll adds the guard of quiet for all parameters. It is used when it is unknown which of them the user's code
-// has dropped.
+// quietAll adds a QUIET guard for every parameter. It is called if the user's code has dropped some of them, and it is
+// unknown which.
 func (o *OutputGraph) quietAll() {
 	h := &o.holders
 	if h.allQuiet {

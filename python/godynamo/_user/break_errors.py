@@ -20,11 +20,11 @@ def region_here(error: bool) -> None:
 
 
 def region_of_caller(error: bool) -> None:
-    """Begin a region in the function that has called the calling function."""
+    """Begin a region in the caller of the function that calls this one."""
 
 
 def region_end() -> None:
-    """End the last region of the function that has called the calling function."""
+    """End the last region of the caller of the function that calls this one."""
 
 
 REGIONS = (region_here, region_of_caller, region_end)
