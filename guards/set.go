@@ -47,7 +47,8 @@ func (s Set) Union(others ...Set) Set {
 type Collector struct {
 	flat  []Guard
 	index map[GuardID]int
-	// TENSOR_MATCH guards for a place that has one already; their operands may still change, so Set merges them
+	// repeated TENSOR_MATCH guards. Set merges each into the first guard of its place, and not Add, since operands may
+	// still change.
 	tensors []Guard
 }
 

@@ -27,7 +27,8 @@ type symbolic struct {
 	env     *sym.Env
 	nodes   map[sym.Size]*SymNodeVariable
 	symbols []*SymNodeVariable // by number
-	// FixesSizes counts the captures in progress of functions whose graphs take no sizes as inputs.
+	// FixesSizes is positive while sizes are constants. It counts the running bodies of operations (inBody) and the
+	// running steps at which an earlier attempt broke the graph (execute).
 	FixesSizes int
 	// SizeLooks counts how often code found a size whose value was not fixed. Opaque counts the values known only at
 	// run time that were computed from sizes. If FixesOpaque is set, sizes are fixed instead.

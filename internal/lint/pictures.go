@@ -201,9 +201,9 @@ func (p *pictures) differs(ops []string) bool {
 	return false
 }
 
-// compare checks the number of names in a picture against the stack use of each opcode. The numbers of values taken and
-// left may depend on the argument. If their difference does not (LIST_APPEND), compare checks only the difference.
-// Otherwise it checks nothing.
+// compare checks the number of names in a picture against the stack use of each opcode. If the numbers depend on the
+// argument but their difference does not (LIST_APPEND), it checks only the difference. If the difference depends on the
+// argument too, it checks nothing.
 func (p *pictures) compare(f *ast.FuncDecl, pic picture, ops []string) {
 	left, right := len(pic.left), len(pic.right)
 	for _, op := range ops {

@@ -74,12 +74,12 @@ class Options:
 
     @property
     def fixes_sizes(self) -> bool:
-        """Whether a compiled graph may run only at its examples' sizes: the backend has returned another graph."""
+        """Whether a compiled graph may run only at its examples' sizes. It may if the backend has changed a graph."""
         return "fixes_sizes" in self.found
 
     @property
     def any_size(self) -> bool:
-        """Whether compiled graphs run at any sizes: the backend has returned all graphs so far unchanged."""
+        """Whether compiled graphs run at any sizes. They do if the backend has returned each graph unchanged."""
         return "any_size" in self.found and not self.fixes_sizes
 
     @property

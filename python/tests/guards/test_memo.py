@@ -292,7 +292,7 @@ def test_module_call_runs_few_nodes() -> None:
     assert len(memo["left"]) <= 8 < len(entry.nodes())
 
 
-# ---- changes of what a program has read, each with an object that the memo may rely on
+# ---- a program reads an object that the memo may rely on, and then the object changes
 
 
 class Plain:

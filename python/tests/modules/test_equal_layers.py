@@ -532,7 +532,7 @@ HOLDER = {}
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("way", WAYS)
 def test_ways_to_one_layer(way, backend):
-    """If each layer's code reads the second layer, it gets that layer and not itself."""
+    """When the code of every layer reads the second layer's weight, no layer gets its own weight instead."""
     torch.manual_seed(0)
     plain = Root(*WAYS[way])
     HOLDER["root"] = plain

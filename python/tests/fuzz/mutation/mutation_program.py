@@ -95,7 +95,7 @@ class Generator:
         return Statement(parts)
 
     def members(self, table: dict[str, tuple[str, list[str]]], count: int) -> list[Statement]:
-        """Return special methods of the table and other members."""
+        """Return random members for a class body: special methods from the table, and others from MEMBERS."""
         rng, out = self.rng, []
         for _ in range(count):
             if rng.random() < 0.7:

@@ -109,7 +109,7 @@ class Subject:
     first: Shapes
     #: returns an equal program in its initial state: a function, and a function from a call's sizes to its arguments
     make: Callable[[], tuple[Any, Callable[[Shapes], tuple[Any, ...]]]]
-    #: describes one call as data that == compares, with its effects, and its exception under "exception"
+    #: makes one call and describes it, effects included, as data comparable with ==; "exception" holds its exception
     observe: Callable[[Any, tuple[Any, ...]], dict[str, Any]]
     options: dict[str, Any]
 
