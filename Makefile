@@ -125,7 +125,7 @@ identity: roundtrip ## the older name of roundtrip
 cpython: build ## run CPython's own test files with every function translated: FILES="test_with test_generators" CPYTHON_ARGS="--json F"
 	@$(PY) python/tests/cpython/cpython_run.py $(CPYTHON_ARGS) $(FILES)
 
-opinfo: build ## compare the samples of each operator of torch's op_db with eager, forward and backward: OPS="nn.* add" N=samples per dtype OPINFO_ARGS=--sizes
+opinfo: build ## run the samples of torch's op_db forward and backward, and compare them with eager: OPS="nn.* add" N=samples per dtype OPINFO_ARGS=--sizes
 	@$(PY) python/tests/torch_library/library_run.py ops --only "$(OPS)" $(if $(N),--samples $(N)) --json build/opinfo.json $(OPINFO_ARGS)
 
 modules: build ## compare every module of torch.nn with eager, in training and evaluation: MODULES="RNN Conv*" N=inputs per mode

@@ -40,7 +40,7 @@ func checkDis(t testing.TB, d *dumped) {
 			require.True(t, form.Jump)
 			target := row.Target
 			if inst.Op == opcode.FOR_ITER && table.HasEndFor() {
-				target += 2 // behind the END_FOR
+				target += 2 // after the END_FOR
 			}
 			require.Equal(t, targetRow(rows, target).Offset, 2*inst.Target.Offset,
 				"%v: target of instruction %d", d, i)

@@ -12,7 +12,7 @@
 //	LOAD_ATTR             LOAD_METHOD, where a flag of 3.12's LOAD_ATTR asks for a method
 //	COMPARE_OP            has the comparison as its Arg, without 3.12's bits for the specialized forms
 //	CALL_INTRINSIC_1, _2  replaced by an opcode for each intrinsic
-//	FOR_ITER              jumps behind 3.12's END_FOR, which no path reaches; lowering adds one where it is missing
+//	FOR_ITER              jumps to the instruction after 3.12's END_FOR; lowering adds an END_FOR where it is missing
 //	exception table       replaced by a Handler at each instruction
 //	line table            replaced by a Pos at each instruction
 //

@@ -80,7 +80,7 @@ func (l *layout) units() int32 {
 // with the opcode table.
 const precallCaches = 1
 
-// endForUnits is the size of END_FOR, at which FOR_ITER points instead of the instruction behind it.
+// endForUnits is the size of END_FOR. A real FOR_ITER jumps to END_FOR, in the dialect to the instruction after it.
 const endForUnits = 1
 
 // lowering is the state of one call of Lower.

@@ -128,7 +128,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.JUMP_IF_TRUE_OR_POP:  jumping(1, 0, 1),
 	op.GET_ITER:             fixed(1, 1),
 	op.FOR_ITER:             jumping(1, 2, 0),
-	op.END_FOR:              fixed(0, 0), // FOR_ITER jumps behind it, and nothing else leads there
+	op.END_FOR:              fixed(0, 0), // never reached: FOR_ITER jumps to the next instruction
 
 	op.GET_LEN:        fixed(1, 2),
 	op.MATCH_MAPPING:  fixed(1, 2),

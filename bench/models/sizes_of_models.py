@@ -109,14 +109,20 @@ def _schnet() -> Model:
     return module.eval(), calls
 
 
-def _detector() -> Model:
-    import torchvision.models.detection as detection
+def _detector(name: str, **options: Any) -> Callable[[], Model]:
+    def make() -> Model:
+        from torchvision.models import detection
 
-    module = detection.fasterrcnn_mobilenet_v3_large_320_fpn(
-        weights=None, weights_backbone=None, min_size=64, max_size=128, rpn_post_nms_top_n_test=20
-    )
-    sizes = ((64, 64), (64, 80), (72, 96), (96, 64), (100, 120))
-    return module.eval(), [(([torch.rand(3, *size)],), {}) for size in sizes]
+        module = getattr(detection, name)(weights=None, weights_backbone=None, **options)
+        sizes = ((64, 64), (64, 80), (72, 96), (96, 64), (100, 120))
+        return module.eval(), [(([torch.rand(3, *size)],), {}) for size in sizes]
+
+    return make
+
+
+#: small images and few boxes
+_SMALL = {"min_size": 64, "max_size": 128}
+_FEW = {**_SMALL, "rpn_post_nms_top_n_test": 20}
 
 
 def _pna(nn: Any) -> torch.nn.Module:
@@ -136,7 +142,13 @@ OTHERS: dict[str, Callable[[], Model]] = {
     "torch_geometric.gin": _graphs(lambda nn: nn.GIN(16, 32, 2, 4)),
     "torch_geometric.pna": _graphs(_pna),
     "torch_geometric.schnet": _schnet,
-    "torchvision.fasterrcnn": _detector,
+    "torchvision.fasterrcnn": _detector("fasterrcnn_mobilenet_v3_large_320_fpn", **_FEW),
+    "torchvision.fasterrcnn_resnet50": _detector("fasterrcnn_resnet50_fpn", **_FEW),
+    "torchvision.maskrcnn": _detector("maskrcnn_resnet50_fpn", **_FEW),
+    "torchvision.keypointrcnn": _detector("keypointrcnn_resnet50_fpn", **_FEW),
+    "torchvision.retinanet": _detector("retinanet_resnet50_fpn", **_SMALL),
+    "torchvision.fcos": _detector("fcos_resnet50_fpn", **_SMALL),
+    "torchvision.ssd300": _detector("ssd300_vgg16"),
 }
 
 

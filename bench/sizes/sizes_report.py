@@ -119,7 +119,7 @@ def judged(results: Results) -> Iterator[tuple[Goal, float, float, bool]]:
 
 
 def failed(result: Mapping[str, Any]) -> bool:
-    """Return whether an engine of ours crashed, raised or returned a result that differs from eager mode's."""
+    """Return whether one of our engines failed: it crashed or raised, or its result differs from eager mode's."""
     return result["engine"] in OURS and "missing" not in result and ("error" in result or not result["right"])
 
 

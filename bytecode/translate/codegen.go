@@ -531,7 +531,7 @@ func (c *Codegen) runEvents() error {
 				c.out.state.sealRegion()
 			}
 			if i <= last && c.putsBack.saved {
-				c.out.runsAgain(e) // a second run of the user's code first restores the random state
+				c.out.runsAgain(e) // if the user's code runs again, it starts by restoring the random state
 			}
 			if err := c.runEvent(e); err != nil {
 				return err
@@ -606,8 +606,8 @@ func (c *Codegen) runEvent(e *event) error {
 	return nil
 }
 
-// stateAt returns the snapshot of torch's modes that is restored if an event other than an operation raises. A delayed
-// event may run under other modes than the user's line would in CPython.
+// stateAt returns a snapshot of torch's modes, to be restored if an event other than an operation raises. The snapshot
+// is needed because a delayed event may run in other modes than the user's line has in CPython.
 func (c *Codegen) stateAt(e *event) py.Object {
 	switch {
 	case !e.state.IsNull() || e.inBlock:

@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A traceback shows frames of the user's code. In the outermost frame, f_locals shows a user's variable if the
-// transformed frame has its value: in a parameter, in a temp in use at that point, or as a constant. Code that reads
+// A traceback shows frames of the user's code. In the outermost frame, f_locals contains each variable whose value is
+// still available: in a parameter, in a temp in use at that point, or as a constant. Code that reads
 // the frames of a traceback, such as a debugger or NameError's suggestions, finds the values there. The frames also
 // keep these values alive, as in CPython.
 

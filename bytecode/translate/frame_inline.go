@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
@@ -125,46 +127,13 @@ func (tx *InstructionTranslator) functionParts(fn *variables.FunctionVariable) (
 func bindArguments(tx *InstructionTranslator, fn *variables.FunctionVariable, c *bytecode.Code,
 	locals []variables.VariableTracker, args []variables.VariableTracker, kwargs []variables.Kw) error {
 	wrong := func() error { return bindingError(tx, fn, c, len(args), kwargs) }
-	npos, total := c.ArgCount, c.ArgCount+c.KwOnlyArgCount
-	varargs, varkw := -1, -1
-	next := total
-	if c.Flags&opcode.CO_VARARGS != 0 {
-		varargs = next
-		next++
-	}
-	if c.Flags&opcode.CO_VARKEYWORDS != 0 {
-		varkw = next
-	}
-	for i, a := range args {
-		if i < npos {
-			locals[i] = a
-		}
-	}
-	if varargs >= 0 {
-		var rest []variables.VariableTracker
-		if len(args) > npos {
-			rest = append(rest, args[npos:]...)
-		}
-		locals[varargs] = variables.NewTuple(rest, nil)
-	} else if len(args) > npos {
+	rest, extra, ok := placeArguments(c, locals, args, kwargs)
+	if !ok {
 		return wrong()
 	}
-	var extra []variables.Kw
-next:
-	for _, kw := range kwargs {
-		for i := c.PosOnlyArgCount; i < total; i++ {
-			if c.Locals[i].Name == kw.Name {
-				if locals[i] != nil {
-					return wrong()
-				}
-				locals[i] = kw.Value
-				continue next
-			}
-		}
-		if varkw < 0 {
-			return wrong()
-		}
-		extra = append(extra, kw)
+	varargs, varkw := variadicSlots(c)
+	if varargs >= 0 {
+		locals[varargs] = variables.NewTuple(rest, nil)
 	}
 	if varkw >= 0 {
 		d, err := variables.Call(tx, variables.NewBuiltin(tx.World().DictType, "dict", nil), nil, extra)
@@ -173,7 +142,7 @@ next:
 		}
 		locals[varkw] = d
 	}
-	for i := 0; i < total; i++ {
+	for i := range c.ArgCount + c.KwOnlyArgCount {
 		if locals[i] != nil {
 			continue
 		}
@@ -187,6 +156,51 @@ next:
 		locals[i] = v
 	}
 	return nil
+}
+
+// placeArguments stores a call's arguments in the slots of their parameters. rest and extra are the arguments for *args
+// and **kwargs. ok is false if CPython would reject the call. Missing arguments stay nil.
+func placeArguments(c *bytecode.Code, locals, args []variables.VariableTracker, kwargs []variables.Kw) (
+	rest []variables.VariableTracker, extra []variables.Kw, ok bool) {
+	varargs, varkw := variadicSlots(c)
+	if n := copy(locals[:c.ArgCount], args); n < len(args) {
+		if varargs < 0 {
+			return nil, nil, false
+		}
+		rest = slices.Clone(args[n:])
+	}
+	named := c.Locals[:c.ArgCount+c.KwOnlyArgCount]
+next:
+	for _, kw := range kwargs {
+		for i := c.PosOnlyArgCount; i < len(named); i++ {
+			if named[i].Name == kw.Name {
+				if locals[i] != nil {
+					return nil, nil, false
+				}
+				locals[i] = kw.Value
+				continue next
+			}
+		}
+		if varkw < 0 {
+			return nil, nil, false
+		}
+		extra = append(extra, kw)
+	}
+	return rest, extra, true
+}
+
+// variadicSlots returns the slots of *args and **kwargs, or -1.
+func variadicSlots(c *bytecode.Code) (varargs, varkw int) {
+	varargs, varkw = -1, -1
+	next := c.ArgCount + c.KwOnlyArgCount
+	if c.Flags&opcode.CO_VARARGS != 0 {
+		varargs = next
+		next++
+	}
+	if c.Flags&opcode.CO_VARKEYWORDS != 0 {
+		varkw = next
+	}
+	return varargs, varkw
 }
 
 // bindingError returns the TypeError that CPython raises for a call. To get its text, bindingError makes CPython call

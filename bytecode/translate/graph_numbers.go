@@ -11,10 +11,10 @@ import (
 )
 
 // Numbers known only at run time are the results of item() and tolist(), sizes that depend on data, and floats passed
-// to the frame. A backend that runs the graph's operators at the sizes of each call gets such numbers unchanged. A
-// compiler that takes symbols gets them as unbacked symbols of torch's ShapeEnv (_backends/unbacked.py). If it needs
-// the value of such a symbol, the frame is translated again: first with constant floats, then with graph breaks at
-// these numbers.
+// to the frame. A backend that runs the graph's operators at the sizes of each call gets such numbers unchanged. For a
+// compiler with symbolic sizes they are unbacked symbols of torch's ShapeEnv (_backends/unbacked.py). If the compiler
+// needs the value of such a symbol, the frame is translated again: first with constant floats, then with graph breaks
+// at these numbers.
 
 // errNumbersRefused requests another attempt, because the compiler needs the value of a number known only at run time.
 var errNumbersRefused = errors.New("a compiler that needs the value of a number")

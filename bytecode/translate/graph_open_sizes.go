@@ -9,9 +9,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation without a shape rule, such as a custom operator, runs as FakeTensors on the sizes of this call, which
-// thus become constants. Once sizes of the frame's tensors have differed between calls, the operation is first tried on
-// torch's symbolic shapes (_translator/open_sizes.py). If the operation's own function for fake tensors needs no
+// An operation without a shape rule, such as a custom operator, runs on FakeTensors with the sizes of this call. These
+// sizes thereby become constants. If sizes of the frame's tensors have changed between calls, the operation first runs
+// on torch's symbolic shapes (_translator/open_sizes.py). If the operation's own function for fake tensors needs no
 // condition on sizes, the result's rank and dtype are the same for all sizes. A result size that is no operand's size
 // is an open size: it is read at run time.
 

@@ -322,8 +322,8 @@ func (c *Codegen) writeRestores() error {
 // AOTAutograd runs the graph's mode switches while it traces, more than once, and leaves them out of the compiled code.
 // If a graph ends in other modes than it began in, the second trace would therefore run in the wrong modes. Also, when
 // an inference mode is left, it restores the dispatcher state of the trace that entered it. So such a graph starts and
-// ends with a node that sets the modes of the frame's start. The transformed code switches to the final modes after the
-// graph.
+// ends with a node that sets the modes in which the frame started. After the graph, the transformed code switches to
+// the final modes.
 func (o *OutputGraph) stateAfterGraph() (py.Object, error) {
 	st := &o.state
 	if st.entry.IsNull() {

@@ -40,7 +40,7 @@ var noHandler = map[opcode.Op]string{
 	opcode.LOAD_LOCALS:                        "module and class bodies run in CPython",
 	opcode.LOAD_FROM_DICT_OR_DEREF:            "module and class bodies run in CPython",
 	opcode.LOAD_FROM_DICT_OR_GLOBALS:          "module and class bodies run in CPython",
-	opcode.END_FOR:                            "FOR_ITER jumps behind it",
+	opcode.END_FOR:                            "FOR_ITER jumps over it",
 	opcode.CALL_INTRINSIC_1:                   "decoded to an opcode for each intrinsic",
 	opcode.CALL_INTRINSIC_2:                   "decoded to an opcode for each intrinsic",
 	opcode.INTERPRETER_EXIT:                   "in no code object",

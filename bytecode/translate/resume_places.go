@@ -231,29 +231,22 @@ func (b *brokenCall) find(tx *InstructionTranslator, found *variables.SizePlaces
 		return
 	}
 	c := d.code
-	n, rest := c.ArgCount+c.KwOnlyArgCount, 0
+	locals := make([]variables.VariableTracker, c.ArgCount+c.KwOnlyArgCount)
+	rest, extra, ok := placeArguments(c, locals, b.args, b.kwargs)
+	if !ok {
+		return
+	}
 	local := func(i int) guards.Source { return guards.NewLocalSource(c.Locals[i].Name, i) }
-	if c.Flags&opcode.CO_VARARGS != 0 {
-		rest = 1
+	for i, v := range locals {
+		found.Find(tx, v, local(i))
 	}
-	for i, v := range b.args {
-		switch {
-		case v == nil:
-		case i < c.ArgCount:
-			found.Find(tx, v, local(i))
-		case rest > 0:
-			found.Find(tx, v, guards.NewIndexSource(local(n), i-c.ArgCount))
-		}
+	varargs, varkw := variadicSlots(c)
+	for i, v := range rest {
+		found.Find(tx, v, guards.NewIndexSource(local(varargs), i))
 	}
-	for _, kw := range b.kwargs {
-		i := slices.IndexFunc(c.Locals[:n], func(l bytecode.Local) bool { return l.Name == kw.Name })
-		switch {
-		case i >= c.PosOnlyArgCount:
-			found.Find(tx, kw.Value, local(i))
-		case c.Flags&opcode.CO_VARKEYWORDS != 0:
-			key := tx.out.Const(tx.Scope().Name(kw.Name))
-			found.Find(tx, kw.Value, guards.NewDictGetItemSource(local(n+rest), key))
-		}
+	for _, kw := range extra {
+		key := tx.out.Const(tx.Scope().Name(kw.Name))
+		found.Find(tx, kw.Value, guards.NewDictGetItemSource(local(varkw), key))
 	}
 	for i, cell := range b.closure {
 		found.Find(tx, cell, local(len(c.Locals)-len(b.closure)+i))

@@ -6,7 +6,8 @@ import "C"
 import "unsafe"
 
 // Fields of objects are read and references are counted here in Go, as CPython's macros do in C: a call through cgo
-// takes 40 ns, and a translation reads hundreds of thousands of fields. Everything else goes through helpers.c.
+// takes much longer than such a read, and a translation reads hundreds of thousands of fields. Everything else goes
+// through helpers.c.
 
 // known has the addresses of CPython's own objects.
 var known = C.gdpy_known()

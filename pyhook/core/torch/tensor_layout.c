@@ -161,28 +161,12 @@ fits_device(PyObject *samples, uint32_t offset)
     return 1;
 }
 
-/* samples["keysets"] holds (tensor, raw_repr) pairs. */
+/* Reports whether the word at the offset is, for each row of samples[name], the row's second item. The first item is
+ * the tensor. */
 static int
-fits_keyset(PyObject *samples, uint32_t offset)
+fits_word(PyObject *samples, const char *name, uint32_t offset)
 {
-    PyObject *pairs = samples_of(samples, "keysets");
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(pairs); i++) {
-        PyObject *pair = PyList_GET_ITEM(pairs, i);
-        window w;
-        if (!follow(PyTuple_GET_ITEM(pair, 0), gd_tensor_layout.impl, &w)
-            || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(pair, 1))) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-/* Reads an element of samples["storages"], which is (tensor, address of the C++ storage, address of its memory,
- * size of its memory in bytes). */
-static int
-fits_storage(PyObject *samples, uint32_t offset)
-{
-    PyObject *rows = samples_of(samples, "storages");
+    PyObject *rows = samples_of(samples, name);
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         PyObject *row = PyList_GET_ITEM(rows, i);
         window w;
@@ -192,6 +176,21 @@ fits_storage(PyObject *samples, uint32_t offset)
         }
     }
     return 1;
+}
+
+/* A row of samples["keysets"] is (tensor, raw_repr). */
+static int
+fits_keyset(PyObject *samples, uint32_t offset)
+{
+    return fits_word(samples, "keysets", offset);
+}
+
+/* A row of samples["storages"] is (tensor, address of the C++ storage, address of its memory, size of its memory in
+ * bytes). */
+static int
+fits_storage(PyObject *samples, uint32_t offset)
+{
+    return fits_word(samples, "storages", offset);
 }
 
 /* Reports whether each storage has, at the offset, the wanted value, an item of the rows of samples["storages"]. */

@@ -17,6 +17,7 @@ import torch
 from .. import utils
 from .._core import core
 from .._translator import vague
+from .verified import copied
 
 log = logging.getLogger("godynamo")
 
@@ -58,27 +59,23 @@ def _span(x: Any) -> tuple[int, int] | None:
 
 def separate(inputs: Sequence[Any], changed: tuple[int, ...]) -> list[Any] | None:
     """Return example inputs that do not overlap, with the properties of the given ones; None if that is impossible."""
-    if not overlap(inputs, changed):
-        return list(inputs)
-    copies = []
-    for x in inputs:
-        if isinstance(x, torch.Tensor):
-            plain = type(x) in (torch.Tensor, torch.nn.Parameter) and vague.is_dense(x)
-            if not plain or x.is_conj() or x.is_neg() or any(stride == 0 for stride in x.stride()):
+    separated = list(inputs)
+    if overlap(inputs, changed):
+        for i in changed:
+            separated[i] = copied(inputs[i])
+            if not _alike(inputs[i], separated[i]):
                 return None
-            copies.append(_copy(x))
-        else:
-            copies.append(x)
-    return copies
+    return separated
 
 
-def _copy(x: torch.Tensor) -> torch.Tensor:
-    with torch.inference_mode(x.is_inference()), torch.enable_grad():
-        copy = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device).copy_(x.detach())
-        copy.requires_grad_(x.requires_grad)
-        if not x.is_leaf:
-            copy = torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device).copy_(copy)
-    return torch.nn.Parameter(copy, x.requires_grad) if isinstance(x, torch.nn.Parameter) else copy
+def _alike(x: Any, copy: Any) -> bool:
+    """Return whether a compiler sees the same in a copy as in the input: a copy of a slice may have other strides."""
+    return not isinstance(x, torch.Tensor) or (
+        type(x) is type(copy)
+        and vague.is_dense(x)
+        and (x.stride(), x.is_conj(), x.is_neg(), x.is_inference())
+        == (copy.stride(), copy.is_conj(), copy.is_neg(), copy.is_inference())
+    )
 
 
 def checked(
