@@ -28,7 +28,7 @@ on_plain_run: Callable[[bool], object] = bool
 class Mismatch:
     """The first difference."""
 
-    kind: str  #: "value", "exception", "output", "effects", "internal error", "crash", "hang"
+    kind: str  #: "value", "exception", "output", "effects", "deaths", "internal error", "crash", "hang"
     call: int
     expected: Any = None
     got: Any = None

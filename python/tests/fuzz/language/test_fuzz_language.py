@@ -157,3 +157,13 @@ def test_a_program_that_crashes_without_godynamo_is_not_judged(before):
 def test_what_cpython_does_not_end_is_not_judged(monkeypatch):
     monkeypatch.setattr(comparing, "PLAIN_LIMIT", 0.2)
     assert judging.judge(source([Statement([("while True:", [line("pass")])])])) is None
+
+
+def test_an_object_may_die_earlier_than_in_cpython_but_not_later():
+    text = "DEAD = set()\nLOG = []\nCOUNT = 0\n\nclass Thing:\n    def __init__(self, *args):\n        pass\n\n"
+    text += "Child = Thing\n\ndef fn(*args):\n    DEAD.add(7)\n"
+    codes = comparing.codes_of(text)
+    died = judging.run(codes, lambda fn: fn)
+    lives = judging.run(codes, lambda fn: lambda *args: None)
+    assert died[0]["deaths"] != lives[0]["deaths"]
+    assert lives[0]["deaths"] == died[0]["deaths"]
