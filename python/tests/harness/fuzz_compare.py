@@ -90,7 +90,7 @@ class Plain:
             return ("again", seen[id(error)])
         seen[id(error)] = len(seen)
         chain = (self.error(error.__cause__, seen), self.error(error.__context__, seen), error.__suppress_context__)
-        return (type(error).__name__, str(error), self(error.args), chain)
+        return (type(error).__name__, text_of(str(error)), self(error.args), chain)
 
 
 def frames_in(error: BaseException, filename: str) -> list[tuple[str, int]]:

@@ -167,3 +167,9 @@ def test_an_object_may_die_earlier_than_in_cpython_but_not_later():
     lives = judging.run(codes, lambda fn: lambda *args: None)
     assert died[0]["deaths"] != lives[0]["deaths"]
     assert lives[0]["deaths"] == died[0]["deaths"]
+
+
+def test_addresses_in_the_texts_of_exceptions_are_not_compared():
+    error = comparing.Plain().error
+    first, second = (error(KeyError(type("Mortal", (), {})()), {}) for _ in range(2))
+    assert first == second != error(KeyError(1), {})
