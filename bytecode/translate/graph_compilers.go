@@ -39,24 +39,25 @@ func (o *OutputGraph) compilerDims(t *variables.TensorVariable, marks []dimMark)
 		mask = o.frame.Varied.Dims[t.Source().Name()]
 	}
 	for d, m := range marks {
-		if m.dynamic || m.weak {
+		if m.dynamic || m.weak || m.unbacked && o.takesSymbols() {
 			mask |= 1 << d
 		}
-		if m.static || m.unbacked {
+		if m.static {
 			mask &^= 1 << d
 		}
 	}
 	return mask
 }
 
-// isSymbolForCompiler reports whether a size is a symbol for a compiler. Sizes 0 and 1 never are, since compilers treat
-// them specially. Such a size is an error if mark_dynamic has marked it, as with torch.compile.
+// isSymbolForCompiler reports whether a size is a symbol for a compiler. Sizes 0 and 1 are symbols only if the size is
+// known at run time only, since compilers treat them specially. Such a size is an error if mark_dynamic has marked it,
+// as with torch.compile.
 func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, marks []dimMark, dim int,
 	size int64) (bool, error) {
 	if o.compilerDims(t, marks)>>dim&1 == 0 {
 		return false, nil
 	}
-	if size > 1 {
+	if size > 1 || o.isUnbacked(marks[dim]) {
 		o.frame.hasVaried = true
 		return true, nil
 	}
@@ -69,6 +70,12 @@ func (o *OutputGraph) isSymbolForCompiler(t *variables.TensorVariable, marks []d
 		_, err = o.scope.CallMethod(dims, "too_small", o.scope.Str(src.Name()), o.scope.Int(size))
 	}
 	return false, err
+}
+
+// isUnbacked reports whether the value of a marked size or int is known at run time only. A compiler that needs such a
+// value gets an ordinary symbol in the next attempt (numbersRefused).
+func (o *OutputGraph) isUnbacked(m dimMark) bool {
+	return m.unbacked && (!o.forCompiler() || o.takesUnbacked())
 }
 
 // symbolInputs adds an input to the graph for each symbol in the sizes of other inputs. torch's caches on disk keep
@@ -111,7 +118,7 @@ func (o *OutputGraph) symbolInput(size sym.Size) error {
 // symbolicExamples describes the sizes of the graph's inputs for compile_fx(sizes=...):
 //
 //	(symbols, inputs, conditions, data, repeats)
-//	symbols     a tuple of (place or None, value in this call, whether it is a size)
+//	symbols     a tuple of (place or None, value in this call or None if known at run time only, whether it is a size)
 //	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor, or the type of a
 //	            number known only at run time, "int" or "float"
 //	conditions  a tuple of (relation, left, right)
@@ -166,13 +173,21 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 		if at.src != nil {
 			place = s.Str(at.src.Name())
 		}
-		hint := env.Info(sym.Symbol(i)).Hint
-		symbols = append(symbols, s.Tuple(place, s.Int(hint), py.Bool(at.tensor != nil)))
+		value := py.None()
+		if info := env.Info(sym.Symbol(i)); info.Hinted {
+			value = s.Int(info.Hint)
+		}
+		symbols = append(symbols, s.Tuple(place, value, py.Bool(at.tensor != nil)))
 	}
 	for _, r := range env.Records() {
-		if left, rel, right, ok := env.Sides(r.Cond); ok && o.isBacked(left, right) {
-			conditions = append(conditions, s.Tuple(s.Str(relationNames[rel]), o.expression(env.Simplify(left)),
-				o.expression(env.Simplify(right))))
+		left, rel, right, ok := env.Sides(r.Cond)
+		if !ok || !o.isInputs(left, right) {
+			continue
+		}
+		a, ok1 := o.describe(env.Simplify(left))
+		b, ok2 := o.describe(env.Simplify(right))
+		if ok1 && ok2 {
+			conditions = append(conditions, s.Tuple(s.Str(relationNames[rel]), a, b))
 		}
 	}
 	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(data),
@@ -233,34 +248,52 @@ func stridesBySizes(env *sym.Env, shape []sym.Size, m *variables.TensorMeta) []s
 	return out
 }
 
-// expression returns a size in the form that symbolicExamples describes.
+// expression returns the size of an input in the form that symbolicExamples describes.
 func (o *OutputGraph) expression(size sym.Size) py.Object {
+	e, ok := o.describe(size)
+	if !ok {
+		panic("translate: the size of an input is computed from floats")
+	}
+	return e
+}
+
+// describe returns a size in the form that symbolicExamples describes. ok is false if the size is computed from floats,
+// which that form does not have: compilers are not told of conditions on math.sqrt(x.shape[0]), say. Such conditions
+// are guards all the same.
+func (o *OutputGraph) describe(size sym.Size) (e py.Object, ok bool) {
 	w := &expressionWriter{s: o.scope}
 	o.world.Env().Write(size, w)
-	return w.stack[0]
+	return w.stack[0], !w.floats
 }
 
 // expressionWriter implements sym.Writer.
 type expressionWriter struct {
-	s     *py.Scope
-	stack []py.Object
+	s      *py.Scope
+	stack  []py.Object
+	floats bool // an operation on floats was written
 }
 
 func (*expressionWriter) Begin(sym.Op) {}
 
 func (w *expressionWriter) Const(n int64) { w.stack = append(w.stack, w.s.Int(n)) }
 
-// FloatConst is never called: floats are constants in graphs for compilers.
-func (w *expressionWriter) FloatConst(f float64) { w.stack = append(w.stack, w.s.Float(f)) }
+func (w *expressionWriter) FloatConst(f float64) {
+	w.floats = true
+	w.stack = append(w.stack, w.s.Float(f))
+}
 
 func (w *expressionWriter) Symbol(x sym.Symbol) {
 	w.stack = append(w.stack, w.s.Tuple(w.s.Str("s"), w.s.Int(int64(x))))
 }
 
 func (w *expressionWriter) Apply(op sym.Op) {
-	n := len(w.stack)
-	e := w.s.Tuple(w.s.Str(nodeOps[op]), w.stack[n-2], w.stack[n-1])
-	w.stack = append(w.stack[:n-2], e)
+	n := len(w.stack) - 2
+	if op.Unary() {
+		n++
+	}
+	w.floats = w.floats || op >= sym.ToFloat
+	e := w.s.Tuple(append([]py.Object{w.s.Str(nodeOps[op])}, w.stack[n:]...)...)
+	w.stack = append(w.stack[:n], e)
 }
 
 // afterSymbols reads a compiler's answer (compiled, conditions, constants) to symbolicExamples. The conditions are
@@ -268,25 +301,21 @@ func (w *expressionWriter) Apply(op sym.Op) {
 // afterSymbols returns errFixesSizes if the graph could not be compiled with symbols, or errNumbersRefused if numbers
 // known only at run time may be the reason.
 func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
-	if answer.Kind() != py.Tuple && (o.readsData() || o.takesUnbacked() && len(o.computed.numbers) > 0) {
+	if answer.Kind() != py.Tuple && o.takesUnbacked() && len(o.computed.numbers) > 0 {
 		return py.Object{}, o.numbersRefused()
 	}
 	if answer.Kind() != py.Tuple {
-		return py.Object{}, errFixesSizes
+		return py.Object{}, o.refused()
 	}
 	env, parts := o.world.Env(), o.scope.Items(answer)
-	decide := func(c sym.Cond) bool {
-		holds, ok := env.Decide(c, o.userLine())
-		return holds && ok
-	}
 	constants := map[sym.Symbol]bool{}
 	for _, row := range o.scope.Items(parts[1]) {
 		items := o.scope.Items(row)
 		if c, ok := o.conditionOf(items); !ok {
 			o.symbolsOf(items[1], constants)
 			o.symbolsOf(items[2], constants)
-		} else if !decide(c) {
-			return py.Object{}, errFixesSizes
+		} else if !o.holds(c) {
+			return py.Object{}, o.refused()
 		}
 	}
 	for _, it := range o.scope.Items(parts[2]) {
@@ -296,11 +325,39 @@ func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
 	for s := range constants {
 		x := env.Symbol(s)
 		n, ok := env.Hint(x)
-		if !ok || !decide(env.Eq(x, sym.Const(n))) {
-			return py.Object{}, errFixesSizes
+		if !ok || !o.holds(env.Eq(x, sym.Const(n))) {
+			return py.Object{}, o.refused()
 		}
 	}
 	return parts[0], nil
+}
+
+// holds reports whether a condition that compiled code assumes holds in this call, and makes it a guard. Guards can be
+// conditions on inputs' sizes that are known at run time only, since nothing was captured that depends on their values.
+func (o *OutputGraph) holds(c sym.Cond) bool {
+	env := o.world.Env()
+	if holds, ok := env.Decide(c, o.userLine()); ok {
+		return holds
+	}
+	inputs := true
+	holds, ok := env.EvalCond(c, func(x sym.Symbol) (int64, bool) {
+		inputs = inputs && (env.Info(x).Hinted || o.symbols.dims[x].tensor != nil)
+		return env.Info(x).Hint, true
+	})
+	if !holds || !ok || !inputs {
+		return false
+	}
+	env.Require(c, o.userLine())
+	return true
+}
+
+// refused returns the error for a compiler whose code does not hold for the symbols. Sizes that were known at run time
+// only become ordinary symbols in the next attempt, and other symbols constants.
+func (o *OutputGraph) refused() error {
+	if o.readsData() {
+		return o.numbersRefused()
+	}
+	return errFixesSizes
 }
 
 // symbolsOf adds the symbols of an expression to a set.

@@ -48,7 +48,8 @@ func (o *OutputGraph) runsOperators() bool {
 	return o.backend.Inline() || !o.opts.FixesSizes && !o.TakesApart()
 }
 
-// readsData reports whether a graph for such a compiler computes numbers or sizes that are known only at run time.
+// readsData reports whether a graph for such a compiler has numbers or sizes that are known only at run time, among its
+// inputs (mark_unbacked) or computed.
 func (o *OutputGraph) readsData() bool {
 	if !o.takesUnbacked() {
 		return false
@@ -61,9 +62,14 @@ func (o *OutputGraph) readsData() bool {
 			return true
 		}
 	}
-	return slices.ContainsFunc(o.symbols.dims, func(at dimension) bool {
-		return at.src == nil && at.node != nil && !o.isErased(at.node)
-	})
+	env := o.world.Env()
+	for i, at := range o.symbols.dims {
+		computed := at.src == nil && at.node != nil && !o.isErased(at.node)
+		if computed || at.tensor != nil && !env.Info(sym.Symbol(i)).Hinted {
+			return true
+		}
+	}
+	return false
 }
 
 // repeats reports whether the captured graph leaves no trace, so that it can run after the compiled graph has raised.
@@ -77,7 +83,7 @@ func (o *OutputGraph) repeats() bool {
 func (o *OutputGraph) numberInput(n *fxgraph.Node) (row py.Object, ok bool) {
 	if v := o.symbols.values[n]; v != nil {
 		_, hinted := o.world.Env().Hint(v.Size)
-		return o.scope.Str("int"), !hinted
+		return o.scope.Str("int"), !hinted && !o.isInputs(v.Size)
 	}
 	if x := o.computed.numbers[n]; x != nil {
 		return o.scope.Str(py.TypeName(x.Type)), true
@@ -85,11 +91,15 @@ func (o *OutputGraph) numberInput(n *fxgraph.Node) (row py.Object, ok bool) {
 	return row, false
 }
 
-// isBacked reports whether all symbols of a condition have a value in this call.
-func (o *OutputGraph) isBacked(sizes ...sym.Size) bool {
+// isInputs reports whether all symbols of sizes have a value in this call, or are sizes of inputs.
+func (o *OutputGraph) isInputs(sizes ...sym.Size) bool {
+	env := o.world.Env()
 	return !slices.ContainsFunc(sizes, func(s sym.Size) bool {
-		_, ok := o.world.Env().Hint(s)
-		return !ok
+		w := &symbolLister{}
+		env.Write(s, w)
+		return slices.ContainsFunc(w.found, func(x sym.Symbol) bool {
+			return !env.Info(x).Hinted && o.symbols.dims[x].tensor == nil
+		})
 	})
 }
 

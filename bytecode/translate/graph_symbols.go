@@ -93,7 +93,7 @@ func (o *OutputGraph) shapeOf(t *variables.TensorVariable, sizes []sym.Size) ([]
 		}
 		src := guards.NewTensorPropertySource(t.Source(), guards.TensorSize, i)
 		info := variables.SizeInfo("s"+itoa(len(o.symbols.dims)), hint)
-		info.Hinted, info.Marked = !marks[i].unbacked, marks[i].dynamic
+		info.Hinted, info.Marked = !o.isUnbacked(marks[i]), marks[i].dynamic
 		out[i] = o.newSymbol(dimension{tensor: t, dim: i, src: src, marked: marks[i].dynamic}, info).Size
 		o.apply(marks[i], out[i], hint)
 	}

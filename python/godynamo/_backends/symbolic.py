@@ -55,7 +55,8 @@ _RELATIONS: dict[str, Callable[[Any, Any], Any]] = {
 class Sizes:
     """The symbolic sizes of one graph's inputs, as OutputGraph.symbolicExamples describes them.
 
-    symbols: for each symbol (place, value in this call, whether it is a size of a tensor).
+    symbols: for each symbol (place, value in this call or None if it is known at run time only, whether it is a size of
+    a tensor).
     inputs: for each input one of None, the expression of an int, (sizes, strides), or "int" or "float" for a number
     known only at run time.
     conditions: what is known about the symbols.
@@ -65,7 +66,7 @@ class Sizes:
 
     def __init__(
         self,
-        symbols: Sequence[tuple[str | None, int, bool]],
+        symbols: Sequence[tuple[str | None, int | None, bool]],
         inputs: Sequence[Any],
         conditions: Sequence[Condition],
         data: bool,
@@ -86,7 +87,10 @@ class Sizes:
         """Return FakeTensors and SymInts for the inputs."""
         fakes = [self._example(x, row) for x, row in zip(example_inputs, self._inputs, strict=True)]
         for relation, left, right in self._conditions:
-            if not bool(_RELATIONS[relation](self._value(left), self._value(right))):
+            holds = _RELATIONS[relation](self._value(left), self._value(right))
+            if self._unbacked(holds):
+                torch._check(holds)
+            elif not bool(holds):
                 raise ValueError("a condition on sizes does not hold in this call")
         return fakes
 
@@ -135,12 +139,34 @@ class Sizes:
             from torch.fx.experimental.symbolic_shapes import DimDynamic
 
             place, hint, size = self._symbols[number]
+            if hint is None:
+                return self._unbacked_size(number)
             source = ConstantSource(f"{place}" if place else f"__symbol_{number}")
             make = self._env.create_symbol if size else self._env.create_unspecified_symbol
             symbol = make(hint, source, DimDynamic.DYNAMIC)
             self._numbers[symbol] = number
             self._ints[number] = self._env.create_symintnode(symbol, hint=hint, source=source)
         return self._ints[number]
+
+    def _unbacked_size(self, number: int) -> Any:
+        """Make a symbol for a size of an input that is known at run time only."""
+        env = self._env
+        with env.ignore_fresh_unbacked_symbols():  # those are results of operations
+            size = env.create_unbacked_symint()
+        symbol = size.node.expr
+        env._constrain_range_for_size(symbol)
+        if hasattr(env, "unbacked_inputs"):
+            env.unbacked_inputs.add(symbol)
+        self._numbers[symbol] = number
+        self._ints[number] = size
+        return size
+
+    @staticmethod
+    def _unbacked(value: Any) -> bool:
+        """Return whether a value is known at run time only."""
+        from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+        return isinstance(value, torch.SymBool) and bool(free_unbacked_symbols(value))
 
     @contextlib.contextmanager
     def context(self) -> Iterator[None]:
@@ -158,7 +184,8 @@ class Sizes:
     def assumed(self) -> tuple[list[Condition], list[int]]:
         """Return the conditions recorded in the ShapeEnv, and the symbols that must become constants.
 
-        These symbols occur in conditions that cannot be written as a Condition.
+        These symbols occur in conditions that cannot be written as a Condition. torch defers conditions on sizes of
+        inputs that are known at run time only, and the graph checks only those that depend on results (unbacked.bind).
         """
         import sympy
 
@@ -170,6 +197,8 @@ class Sizes:
             found += [symbol >= bounds.lower, symbol <= bounds.upper]
         found += [guard.expr for guard in env.guards]
         found += [sympy.Eq(symbol, env.replacements[symbol]) for symbol in self._numbers if symbol in env.replacements]
+        deferred = [check.expr for checks in env.deferred_runtime_asserts.values() for check in checks]
+        found += [condition for condition in deferred if condition.free_symbols <= self._numbers.keys()]
         for condition in found:
             try:
                 conditions += reader.conditions(condition)

@@ -293,6 +293,15 @@ def test_a_float_that_a_compiler_needs_is_a_constant() -> None:
     assert_serves(f, [(torch.randn(1, 2, 4), s) for s in (2.0, 3.0, 1.5)], 3)
 
 
+def test_a_float_computed_from_a_size() -> None:
+    """A compiler is not told of conditions on floats: that the root is not 0, say."""
+
+    def f(x):
+        return x.relu() * (1 / math.sqrt(x.shape[0]))
+
+    assert_serves(f, [(torch.randn(n),) for n in (4, 9, 16, 25)], most=2)
+
+
 def test_inductor() -> None:
     def f(x, m, n, s):
         y = x[m]
