@@ -15,6 +15,7 @@ type Body struct {
 	Free        []VariableTracker // tensors from outside the function that it reads
 	Draws       bool              // whether the function draws random numbers
 	Uses        []bool            // which arguments the function reads
+	Sizes       []ResultSizes     // the sizes of each result; nil if the rules yield none
 	Elementwise bool              // see fxgraph/shapes.Elementwise
 	// Replay captures the same operations in the outer graph, on other tensors.
 	Replay func(places []VariableTracker) ([]VariableTracker, error)

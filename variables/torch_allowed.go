@@ -10,17 +10,23 @@ import (
 // describes the result and reports whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
-	return callAllowed(tx, fn, name, args, kwargs, false)
+	return callAllowed(tx, fn, name, args, kwargs, false, tx.Output().NodeResult)
 }
 
-func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw,
-	opaque bool) (VariableTracker, error) {
+// CallBodies is CallAllowed for an operation that calls functions captured by Output.Body.
+func CallBodies(tx Translator, fn py.Object, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	return callAllowed(tx, fn, name, args, kwargs, false, tx.Output().BodiesResult)
+}
+
+func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, opaque bool,
+	result func(Translator, *fxgraph.Node) (py.Object, error)) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
 	node.Opaque = opaque
-	r, err := tx.Output().NodeResult(tx, node)
+	r, err := result(tx, node)
 	if err != nil {
 		return nil, err
 	}

@@ -46,7 +46,7 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 // RequiresGrad implements variables.Output.
 func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
 	o.needOfAll(fieldsOfGrad)
-	err := o.runWithHints()
+	err := o.runWithHints(nil)
 	if err == nil {
 		var v, flag py.Object
 		if v, err = o.fakeOf(t.Node); err == nil {
@@ -191,6 +191,21 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Ob
 	if err := o.runFakes(n); err != nil {
 		return py.Object{}, err
 	}
+	return o.resultOf(n)
+}
+
+// BodiesResult implements variables.Output.
+func (o *OutputGraph) BodiesResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+	o.world.Asked.Origin++
+	o.needOfAll(fieldsOfGrad)
+	if err := o.runWithHints(n); err != nil {
+		return py.Object{}, err
+	}
+	return o.resultOf(n)
+}
+
+// resultOf describes the result of the next node that the session runs.
+func (o *OutputGraph) resultOf(n *fxgraph.Node) (py.Object, error) {
 	s := o.scope
 	row, err := NodeRow(s, n, o.pool, o.refClass())
 	if err != nil {
@@ -240,10 +255,10 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 	})
 }
 
-// runWithHints runs, on fake tensors, all nodes that have not run yet. The sizes of their results hold in this call
+// runWithHints runs nodes as runFakes does, but no size becomes a constant. The sizes of the results hold in this call
 // only.
-func (o *OutputGraph) runWithHints() error {
-	return o.runNodes(nil, func(v *variables.SymNodeVariable) (py.Object, error) {
+func (o *OutputGraph) runWithHints(stop *fxgraph.Node) error {
+	return o.runNodes(stop, func(v *variables.SymNodeVariable) (py.Object, error) {
 		n, ok := o.world.Env().Hint(v.Size)
 		if !ok {
 			return py.Object{}, variables.DataDependent(o.world.Env().Text(v.Size))

@@ -91,6 +91,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	if err != nil {
 		return nil, err
 	}
+	out.Sizes = o.sizesOfResults(results)
 	for i := len(o.events) - 1; i >= from; i-- {
 		if n := o.events[i].node; n != nil {
 			if err := o.graph.Erase(n); err != nil {
@@ -103,6 +104,17 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
+}
+
+// sizesOfResults returns the sizes of the results of a body, nil for those that the rules do not yield.
+func (o *OutputGraph) sizesOfResults(results []variables.VariableTracker) []variables.ResultSizes {
+	out := make([]variables.ResultSizes, len(results))
+	for i, r := range results {
+		if sizes := o.ownSizes(r); sizes != nil {
+			out[i] = sizes
+		}
+	}
+	return out
 }
 
 // inBody runs a function that is passed to an operation. Sizes are constants in it. written has the values that the
@@ -240,9 +252,14 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	return out, nil
 }
 
+// viewOrCopy has the operations that return a view if the layout allows it, and a copy otherwise: it depends on sizes.
+var viewOrCopy = map[string]bool{"contiguous": true, "flatten": true, "ravel": true, "reshape": true,
+	"reshape_as": true, "sum_to_size": true, "to": true, "torch.flatten": true, "torch.ravel": true,
+	"torch.reshape": true}
+
 // shared returns a graph break if results share memory with one another or with an outer tensor.
 func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error {
-	if err := o.runFakes(nil); err != nil {
+	if err := o.runForMemory(); err != nil {
 		return err
 	}
 	s := o.scope
@@ -266,9 +283,18 @@ func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error
 	return nil
 }
 
+// runForMemory runs all nodes on fake tensors, to see which results share memory.
+func (o *OutputGraph) runForMemory() error {
+	if slices.ContainsFunc(o.graph.Nodes(), func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }) {
+		o.needOfAll(fieldAll)
+		return o.runFakes(nil)
+	}
+	return o.runWithHints(nil)
+}
+
 // OwnMemory implements variables.Output.
 func (o *OutputGraph) OwnMemory(vs []variables.VariableTracker) (bool, error) {
-	if err := o.runFakes(nil); err != nil {
+	if err := o.runForMemory(); err != nil {
 		return false, err
 	}
 	s := o.scope

@@ -57,6 +57,16 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 // sizesOfResult returns, by the rules, the sizes of a tensor that operations have made. It returns nil if the rules
 // yield none, or if a size depends on data: the operation that reads such a size is removed.
 func (o *OutputGraph) sizesOfResult(v variables.VariableTracker) *shapes.Tensor {
+	found := o.ownSizes(v)
+	if found != nil {
+		o.world.Asked.Sizes++
+		o.needOfAll(fieldsOfSizes)
+	}
+	return found
+}
+
+// ownSizes is sizesOfResult for sizes that may not be used: it adds no guards.
+func (o *OutputGraph) ownSizes(v variables.VariableTracker) *shapes.Tensor {
 	t, ok := v.(*variables.TensorVariable)
 	if !ok || t.Changed || o.bodies > 0 || o.inputOf[t.Node] != nil {
 		return nil
@@ -65,12 +75,12 @@ func (o *OutputGraph) sizesOfResult(v variables.VariableTracker) *shapes.Tensor 
 	if !ok || slices.ContainsFunc(found.Shape, func(s sym.Size) bool { _, ok := o.world.Env().Hint(s); return !ok }) {
 		return nil
 	}
-	o.world.Asked.Sizes++
-	o.needOfAll(fieldsOfSizes)
 	return found
 }
 
 // GiveSizes implements variables.Output.
 func (o *OutputGraph) GiveSizes(n *fxgraph.Node, sizes variables.ResultSizes) {
+	o.world.Asked.Sizes++
+	o.needOfAll(fieldsOfSizes)
 	o.sizes.given[n], _ = sizes.(*shapes.Tensor)
 }

@@ -1,6 +1,7 @@
 package higher
 
 import (
+	"reflect"
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -70,7 +71,7 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 	if err != nil {
 		return nil, err
 	}
-	r, err := variables.CallAllowed(tx, t.Fn, c.name+c.random, node, nil)
+	r, err := variables.CallBodies(tx, t.Fn, c.name+c.random, node, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -230,6 +231,9 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 	if err != nil {
 		return nil, err
 	}
+	if c.op == "cond" {
+		c.giveSizes(outputs)
+	}
 	at := 0
 	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results,
 		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
@@ -242,6 +246,19 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 		err = c.refused("with these results")
 	}
 	return shaped, err
+}
+
+// giveSizes sets the sizes of the results of a cond, where both of its functions return equal sizes.
+func (c *hopCall) giveSizes(outputs []variables.VariableTracker) {
+	yes, no := c.fs[0].body.Sizes, c.fs[1].body.Sizes
+	if len(yes) != len(outputs) || len(no) != len(outputs) {
+		return
+	}
+	for i, v := range outputs {
+		if x, ok := v.(*variables.TensorVariable); ok && yes[i] != nil && reflect.DeepEqual(yes[i], no[i]) {
+			c.tx.Output().GiveSizes(x.Node, yes[i])
+		}
+	}
 }
 
 func oneElement(tx variables.Translator, shape []sym.Size) bool {

@@ -254,7 +254,7 @@ func (h *higher) operation(f *function) string {
 
 func (h *higher) add(f *function, target py.Object,
 	tensors []variables.VariableTracker) (variables.VariableTracker, error) {
-	return variables.CallAllowed(h.tx, target, "torch.func."+h.operation(f),
+	return variables.CallBodies(h.tx, target, "torch.func."+h.operation(f),
 		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
 }
 
