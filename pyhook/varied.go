@@ -93,10 +93,11 @@ func variedPlaces(s *py.Scope, row []py.Object, any bool, f *translate.Frame) ([
 		case guards.CreateTensorMatch.String():
 			mask, differs := sizes[tensors]
 			tensors++
-			if differs && inModule && !any {
+			another := inModule && moved[rootName(name)]
+			if differs && another && !any {
 				return nil, nil // another module, whose parameters have other sizes
 			}
-			for dim := 0; !inModule && mask>>dim != 0; dim++ {
+			for dim := 0; !another && mask>>dim != 0; dim++ {
 				if mask>>dim&1 != 0 {
 					found = append(found, s.Tuple(s.Str(name), s.Int(int64(dim))))
 				}

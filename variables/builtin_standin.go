@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -113,7 +115,7 @@ func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 	if err != nil || sub.fn.IsNull() {
 		return nil, false, err
 	}
-	if sub.fold {
+	if sub.fold && !slices.ContainsFunc(args, func(v VariableTracker) bool { return holdsSize(tx, v) }) {
 		if r, err := foldCall(tx, fn, args, kwargs); err == nil {
 			return r, true, nil
 		} else if _, unknown := err.(*exc.Unsupported); !unknown {
@@ -133,7 +135,9 @@ func callStandIn(tx Translator, fn py.Object, args []VariableTracker, kwargs []K
 	if err != nil {
 		return nil, true, err
 	}
-	r, err = Realize(tx, r)
+	if asSymNode(tx, r) == nil { // Realize makes a constant of a size
+		r, err = Realize(tx, r)
+	}
 	return r, true, err
 }
 

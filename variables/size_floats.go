@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"math"
 	"strconv"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -132,6 +133,41 @@ func floatArithmetic(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 			return err
 		}
 		e.BinaryOp(n)
+		return nil
+	})
+}
+
+// sizePower computes n ** k for a size n and a float k, such as n ** -0.5. It returns nil for other operands. The size
+// must be positive, which becomes a condition, and k small. Then the power is a float, and computing it never raises:
+// 2 ** 63 to the power of 16 is below the largest float.
+func sizePower(tx Translator, a, b VariableTracker) (VariableTracker, error) {
+	x, ok := sizeOf(tx, a)
+	if !ok || asSymNode(tx, b) != nil || !takesSizeFloats(tx) {
+		return nil, nil
+	}
+	k, constant := MustRealize(tx, b).(*ConstantVariable)
+	if !constant || k.Value.Kind() != py.Float {
+		return nil, nil
+	}
+	exponent, err := strconv.ParseFloat(tx.Scope().Repr(k.Value), 64)
+	if err != nil || !(math.Abs(exponent) <= 16) {
+		return nil, nil
+	}
+	env := tx.World().Env()
+	if positive, err := decide(tx, env.Ge(x, sym.Const(1))); err != nil || !positive {
+		return nil, nil
+	}
+	operands := []VariableTracker{a, k}
+	if err := tx.Output().Freeze(tx, a); err != nil {
+		return nil, err
+	}
+	operands[0] = settled(tx, a)
+	tx.World().Opaque++
+	return compute(tx, tx.World().Builtin("float"), operands, func(e Emitter) error {
+		if err := LoadAll(e, operands); err != nil {
+			return err
+		}
+		e.BinaryOp(opcode.NB_POWER)
 		return nil
 	})
 }

@@ -272,24 +272,37 @@ func (v *SymNodeVariable) computed(tx Translator) (*ComputedVariable, error) {
 
 // fixSizes fixes the value of each size within v, for an operation that needs known values.
 func fixSizes(tx Translator, v VariableTracker) error {
-	return fixWithin(tx, v, map[VariableTracker]bool{})
+	return eachSize(tx, v, map[VariableTracker]bool{}, func(x *SymNodeVariable) error {
+		_, err := x.Fixed(tx)
+		return err
+	})
 }
 
-func fixWithin(tx Translator, v VariableTracker, seen map[VariableTracker]bool) error {
+// holdsSize reports whether there is a size that may differ between calls within v.
+func holdsSize(tx Translator, v VariableTracker) bool {
+	found := false
+	err := eachSize(tx, v, map[VariableTracker]bool{}, func(*SymNodeVariable) error {
+		found = true
+		return nil
+	})
+	return found && err == nil
+}
+
+func eachSize(tx Translator, v VariableTracker, seen map[VariableTracker]bool,
+	visit func(*SymNodeVariable) error) error {
 	if v = peek(v); v == nil || seen[v] {
 		return nil
 	}
 	seen[v] = true
 	if x := asSymNode(tx, v); x != nil {
-		_, err := x.Fixed(tx)
-		return err
+		return visit(x)
 	}
 	c, ok := v.(Container)
 	if !ok || v.Source() != nil {
 		return nil
 	}
 	for _, child := range c.Children() {
-		if err := fixWithin(tx, child, seen); err != nil {
+		if err := eachSize(tx, child, seen, visit); err != nil {
 			return err
 		}
 	}

@@ -278,7 +278,9 @@ func (o *OutputGraph) isConstant(m dimMark) bool {
 	return m.static || o.opts.Listed.Only && !m.symbolic()
 }
 
-// mayVary reports whether the sizes of a parameter, or of a tensor of a module, may be symbols.
+// mayVary reports whether the sizes of a parameter, or of a tensor of a module, may be symbols. Those of a tensor that
+// is no parameter may be once they have differed in one module: a cache that grows. Layers with such a tensor are not
+// known to be equal.
 func (o *OutputGraph) mayVary(t *variables.TensorVariable) bool {
 	l := &o.opts.Listed
 	parameter, module := !t.Class.IsNull(), t.Source().GuardSource().IsNNModule()
@@ -286,6 +288,10 @@ func (o *OutputGraph) mayVary(t *variables.TensorVariable) bool {
 		return false
 	}
 	if (!parameter || l.Parameters) && (!module || l.Modules) {
+		return true
+	}
+	if !parameter && o.frame.Varied.Dims[t.Source().Name()] != 0 {
+		o.opts.ReuseLayers = false
 		return true
 	}
 	if l.Rules.IsNull() {

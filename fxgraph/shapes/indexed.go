@@ -2,6 +2,7 @@ package shapes
 
 import (
 	"math"
+	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph/sym"
 )
@@ -228,24 +229,16 @@ func sections(dim int) rule {
 			return c.fail()
 		}
 		by := sym.Const(int64(n))
-		if c.divides(by, t.Shape[d]) {
-			sizes := make([]Size, n)
-			for i := range sizes {
-				sizes[i] = c.quotient(t.Shape[d], by)
-			}
-			return c.parts(t, d, sizes)
-		}
-		if dim >= 0 {
+		if dim >= 0 && !c.divides(by, t.Shape[d]) {
 			return c.fail()
 		}
-		size := c.fixed(t.Shape[d])
-		out := make([]int, n)
-		for i := range out {
-			out[i] = size / n
-			if i < size%n {
-				out[i]++
-			}
+		if c.Env.Ask(sym.Zero(c.Env.Mod(t.Shape[d], by))) == sym.True {
+			return c.parts(t, d, slices.Repeat([]Size{c.quotient(t.Shape[d], by)}, n))
 		}
-		return c.parts(t, d, Sizes(out...))
+		sizes := make([]Size, n) // the first pieces have one element more, if there is a remainder
+		for i := range sizes {
+			sizes[i] = c.quotient(c.Env.Add(t.Shape[d], sym.Const(int64(n-1-i))), by)
+		}
+		return c.parts(t, d, sizes)
 	}
 }

@@ -1,8 +1,10 @@
 package shapes
 
-import "slices"
+import (
+	"slices"
 
-import "github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/fxgraph/sym"
+)
 
 // sized returns t viewed with the given sizes, one of which may be -1.
 func (c *call) sized(t *Tensor, sizes []Size) Value {
@@ -328,6 +330,31 @@ func (c *call) parts(t *Tensor, d int, sizes []Size) Value {
 	return out
 }
 
+// maxCut is the largest number of pieces whose sizes may be symbols.
+const maxCut = 64
+
+// cut returns the sizes of the pieces into which a dimension is cut, as pieces does. The number of pieces is that of
+// the translated call, which becomes a condition.
+func (c *call) cut(size, piece Size) []Size {
+	n, ok1 := c.Env.Hint(size)
+	k, ok2 := c.Env.Hint(piece)
+	if !ok1 || !ok2 || n <= 0 || k <= 0 || (n-1)/k >= maxCut {
+		return pieces(c.fixed(size), c.fixed(piece))
+	}
+	before := (n - 1) / k // the number of pieces before the last
+	cut := c.Env.Mul(sym.Const(before), piece)
+	last := c.Env.Sub(size, cut)
+	if !c.decide(c.Env.Gt(last, Size{})) || !c.decide(c.Env.Le(last, piece)) {
+		c.bad = true
+	}
+	out := make([]Size, before+1)
+	for i := range before {
+		out[i] = piece
+	}
+	out[before] = last
+	return out
+}
+
 // pieces returns the sizes of the pieces into which a dimension is cut. Each has the size `piece`, but the last may be
 // smaller. An empty dimension is one piece of size 0.
 func pieces(size, piece int) []Size {
@@ -348,15 +375,11 @@ func chunk(c *call) Value {
 	if c.bad || n <= 0 || len(t.Shape) == 0 || c.eq(t.Shape[d], Size{}) {
 		return c.fail()
 	}
-	if c.divides(sym.Const(int64(n)), t.Shape[d]) { // the chunks are equal, so their size may be a symbol
-		sizes := make([]Size, n)
-		for i := range sizes {
-			sizes[i] = c.quotient(t.Shape[d], sym.Const(int64(n)))
-		}
-		return c.parts(t, d, sizes)
+	size, by := t.Shape[d], sym.Const(int64(n))
+	if c.Env.Ask(sym.Zero(c.Env.Mod(size, by))) == sym.True {
+		return c.parts(t, d, slices.Repeat([]Size{c.quotient(size, by)}, n))
 	}
-	size := c.fixed(t.Shape[d])
-	return c.parts(t, d, pieces(size, (size+n-1)/n))
+	return c.parts(t, d, c.cut(size, c.quotient(c.Env.Add(size, sym.Const(int64(n-1))), by)))
 }
 
 // split returns the rule of torch.split and x.split, which cut a tensor by one size or by a list of sizes. name is the
@@ -373,7 +396,7 @@ func split(name string) rule {
 			if !c.positive(n.Size) {
 				return c.fail()
 			}
-			return c.parts(t, d, pieces(c.fixed(t.Shape[d]), c.fixed(n.Size)))
+			return c.parts(t, d, c.cut(t.Shape[d], n.Size))
 		}
 		sizes, sum := c.sizes(by), Size{}
 		for _, s := range sizes {

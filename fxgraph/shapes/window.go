@@ -183,6 +183,21 @@ func im2col(c *call) Value {
 	return x.with(append(append([]Size{}, x.Shape[:lead]...), c.times(x.Shape[lead], kernel[0]*kernel[1]), count))
 }
 
+// scaled returns a size times a factor, truncated: int(float64(size) * f). For f = 0.75 this is size * 3 // 4, which no
+// rounding of floats changes while the product is below 1 << 53.
+func (c *call) scaled(size Size, f float64) Size {
+	const bits = 20
+	m := math.Ldexp(f, bits)
+	if f <= 0 || m >= 1<<30 || m != math.Trunc(m) || !c.decide(c.Env.Le(size, sym.Const(1<<22))) {
+		return sym.Const(int64(float64(c.fixed(size)) * f))
+	}
+	k, by := int64(m), int64(1<<bits)
+	for k%2 == 0 {
+		k, by = k/2, by/2
+	}
+	return c.quotient(c.Env.Mul(size, sym.Const(k)), sym.Const(by))
+}
+
 // upsample returns the rule of an operation that resizes n dimensions to a size or by factors. corners is set if the
 // operation has align_corners, an operand between the size and the factors.
 func upsample(n int, corners bool) rule {
@@ -215,7 +230,7 @@ func upsample(n int, corners bool) rule {
 				out[2+i] = c.times(out[2+i], k)
 				continue
 			}
-			out[2+i] = sym.Const(int64(float64(c.fixed(out[2+i])) * float64(f)))
+			out[2+i] = c.scaled(out[2+i], float64(f))
 		}
 		return x.with(out)
 	}

@@ -96,12 +96,13 @@ class Sizes:
 
     def prepare(self, gm: torch.fx.GraphModule, examples: Sequence[Any]) -> bool:
         """Prepare the graph for the compiler; see unbacked. Return whether it has changed."""
+        changed = _tensors_of_sizes(gm)
         if self._data:
             if self._read:
                 unbacked.read_numbers(gm, self._read)
             if unbacked.bind(gm, examples, self.mode) and not self._repeats:
                 raise ValueError("a condition on numbers known only at run time may fail after a change")
-        return self._data
+        return changed or self._data
 
     def runs(self, compiled: Callable[..., Any], captured: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
         """Return a callable that takes the captured graph's inputs and runs the compiled code of the prepared graph.
@@ -204,7 +205,19 @@ class Sizes:
                 conditions += reader.conditions(condition)
             except _NotWritable:
                 constants |= {self._numbers[s] for s in condition.free_symbols if s in self._numbers}
-        return conditions, sorted(constants)
+        return conditions + reader.needed, sorted(constants)
+
+
+def _tensors_of_sizes(gm: torch.fx.GraphModule) -> bool:
+    """Write torch.tensor(size) as operations. torch.tensor makes a constant of a SymInt. Return whether gm has one."""
+    found = [
+        node
+        for node in gm.graph.find_nodes(op="call_function", target=torch.tensor)
+        if not any(node.kwargs.get(name) for name in ("pin_memory", "names")) and node.all_input_nodes
+    ]
+    for node in found:
+        node.target = torch._refs.tensor
+    return bool(found)
 
 
 @contextlib.contextmanager
@@ -232,8 +245,15 @@ class _NotWritable(Exception):
     """Raised for a sympy expression that cannot be written as an Expression."""
 
 
+#: The largest size whose product with a factor is read as a product of ints; see _Reader.scaled.
+_MOST_SCALED = 1 << 22
+
+
 class _Reader:
-    """Turns sympy's expressions into Expressions and Conditions. numbers: the numbers of the known symbols."""
+    """Turns sympy's expressions into Expressions and Conditions. numbers: the numbers of the known symbols.
+
+    needed: the conditions under which the expressions read so far are equal to sympy's.
+    """
 
     def __init__(self, numbers: dict[Any, int]) -> None:
         import sympy
@@ -241,6 +261,9 @@ class _Reader:
         from torch.utils._sympy import numbers as infinite
 
         self._numbers = numbers
+        self.needed: list[Condition] = []
+        self._rounding = (functions.TruncToInt, functions.FloorToInt)
+        self._to_float = functions.ToFloat
         self._infinite = (infinite.int_oo, -infinite.int_oo, sympy.oo, -sympy.oo)
         self._relations = {
             sympy.Eq: "eq",
@@ -298,10 +321,31 @@ class _Reader:
             return "s", self._numbers[e]
         if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and 0 < e.exp < 16:
             return self._joined("mul", [self.expression(e.base)] * int(e.exp))
+        if isinstance(e, self._rounding):
+            return self.scaled(e.args[0])
         name = self._operators.get(type(e))
         if name is None:
             raise _NotWritable
         return self._joined(name, [self.expression(part) for part in e.args])
+
+    def scaled(self, e: Any) -> Expression:
+        """Return the integer part of a size times a factor: ToFloat(s)*0.75 is s * 3 // 4 while the product is exact.
+
+        This is fxgraph/shapes' scaled. Raises _NotWritable for other expressions.
+        """
+        import sympy
+
+        if not isinstance(e, sympy.Mul) or len(e.args) != 2:
+            raise _NotWritable
+        factor, size = e.args
+        if not isinstance(factor, sympy.Float) or not isinstance(size, self._to_float):
+            raise _NotWritable
+        product, divisor = float(factor).as_integer_ratio()
+        if not 0 < product < 1 << 30 or divisor > 1 << 20:
+            raise _NotWritable
+        whole = self.expression(size.args[0])
+        self.needed += [("ge", whole, 0), ("le", whole, _MOST_SCALED)]
+        return "floordiv", ("mul", whole, product), divisor
 
     def _joined(self, name: str, parts: list[Expression]) -> Expression:
         out = parts[0]
