@@ -1,10 +1,12 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -217,6 +219,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		if len(args) > 0 || tx.World().Calls > 0 {
 			return nil, false, nil
 		}
+		if name == "is_contiguous" {
+			if holds, ok, err := t.contiguous(tx); ok || err != nil {
+				return BoolConst(holds), true, err
+			}
+		}
 		if !t.Example.IsNull() {
 			fields := uint16(2 | 4)
 			if name == "is_contiguous" {
@@ -243,6 +250,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	}
 	ask := t.Sizes
 	if name == "stride" {
+		if _, strides, ok, err := tx.Output().Layout(t); err != nil {
+			return nil, true, err
+		} else if ok {
+			return sizesAsked(tx, strides, py.Object{}, args)
+		}
 		ask = t.Meta
 	}
 	m, err := ask(tx)
@@ -271,6 +283,13 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	} else {
 		t.Need(tx, "shape")
 	}
+	return sizesAsked(tx, vs, class, args)
+}
+
+// sizesAsked returns the result of a method that returns all sizes or strides, or the one of the dimension that was
+// passed. ok is false for other arguments.
+func sizesAsked(tx Translator, vs []sym.Size, class py.Object, args []VariableTracker) (v VariableTracker, ok bool,
+	err error) {
 	if len(args) == 0 {
 		return sizeTuple(tx, vs, class), true, nil
 	}
@@ -285,6 +304,45 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		return nil, true, &exc.Observed{TypeName: "IndexError", Text: "Dimension out of range", Vague: true}
 	}
 	return NewSize(tx, vs[i]), true, nil
+}
+
+// contiguous returns the result of is_contiguous from expressions for sizes and strides. ok is false if there are none.
+func (t *TensorVariable) contiguous(tx Translator) (holds, ok bool, err error) {
+	sizes, strides, ok, err := tx.Output().Layout(t)
+	if !ok || err != nil {
+		return false, false, err
+	}
+	env, expected := tx.World().Env(), sym.Const(1)
+	for i := range slices.Backward(sizes) {
+		as := env.Eq(strides[i], expected)
+		if env.Ask(as) != sym.True {
+			// The stride of a dimension of size 1 does not matter, nor do those of a tensor without elements.
+			one, err := decide(tx, env.Eq(sizes[i], sym.Const(1)))
+			if err != nil {
+				return false, false, err
+			}
+			if !one {
+				if same, err := decide(tx, as); err != nil {
+					return false, false, err
+				} else if !same {
+					return t.hasNoElements(tx, sizes)
+				}
+			}
+		}
+		if expected = env.Mul(expected, sizes[i]); expected.IsUnknown() {
+			return false, false, nil
+		}
+	}
+	return true, true, nil
+}
+
+func (t *TensorVariable) hasNoElements(tx Translator, sizes []sym.Size) (holds, ok bool, err error) {
+	for _, s := range sizes {
+		if empty, err := decide(tx, sym.Zero(s)); err != nil || empty {
+			return empty, err == nil, err
+		}
+	}
+	return false, true, nil
 }
 
 // GetItem implements ItemGetter.

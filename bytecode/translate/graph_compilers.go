@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"slices"
-
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/fxgraph/sym"
@@ -196,56 +194,13 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}
 
-// layoutOf returns the sizes and strides of an input as expressions. A stride that cannot be computed from the sizes is
-// a constant. All strides become guards.
+// layoutOf describes the sizes and strides of an input for symbolicExamples. All strides become guards.
 func (o *OutputGraph) layoutOf(in *variables.TensorVariable) (sizes, strides []py.Object, err error) {
-	m, err := o.readMeta(in.Example)
-	if err != nil {
-		return nil, nil, err
+	shape, steps, err := o.inputLayout(in)
+	for i := range shape {
+		sizes, strides = append(sizes, o.expression(shape[i])), append(strides, o.expression(steps[i]))
 	}
-	env, args := o.world.Env(), o.tensorArgs[in]
-	known, err := o.shapeOf(in, m.Shape)
-	if err != nil {
-		return nil, nil, err
-	}
-	shape := slices.Clone(known)
-	for i, size := range shape {
-		shape[i] = env.Simplify(size)
-		sizes = append(sizes, o.expression(shape[i]))
-	}
-	for i, stride := range stridesBySizes(env, shape, m) {
-		stride = env.Simplify(stride)
-		strides = append(strides, o.expression(stride))
-		if _, constant := stride.Const(); constant {
-			args.StaticStrides |= 1 << i
-			continue
-		}
-		src := guards.NewTensorPropertySource(in.Source(), guards.TensorStride, i)
-		o.AddGuards(guards.ShapeEnv(&guards.SizeCond{Rel: guards.SizeEQ, Right: o.sizeProgram(stride),
-			Left: []guards.SizeInst{{Op: guards.SizeLoad, Src: src, Hint: int64(m.Stride[i])}}}).At(o.userLine()))
-	}
-	return sizes, strides, nil
-}
-
-// stridesBySizes returns the strides of a tensor. A stride that equals the size times the stride of another dimension
-// is returned as that product. The next dimension is preferred.
-func stridesBySizes(env *sym.Env, shape []sym.Size, m *variables.TensorMeta) []sym.Size {
-	out, order := make([]sym.Size, len(shape)), make([]int, len(shape))
-	for i := range order {
-		order[i] = len(shape) - 1 - i
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return m.Stride[a] - m.Stride[b] })
-	for k, i := range order {
-		out[i] = sym.Const(int64(m.Stride[i]))
-		for _, j := range slices.Backward(order[:k]) {
-			product := env.Mul(out[j], shape[j])
-			if n, ok := env.Hint(product); ok && n == int64(m.Stride[i]) {
-				out[i] = product
-				break
-			}
-		}
-	}
-	return out
+	return sizes, strides, err
 }
 
 // expression returns the size of an input in the form that symbolicExamples describes.

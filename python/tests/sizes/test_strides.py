@@ -1,0 +1,72 @@
+"""Strides and is_contiguous of tensors that were passed: expressions over sizes, which guards compare."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+from harness.capture import assert_no_internal_errors, entries
+from test_symbols import assert_same, outcome
+
+
+def asks_contiguous(x: Any) -> Any:
+    return x + 1 if x.is_contiguous() else x.contiguous() * 2
+
+
+def asks_strides(x: Any) -> Any:
+    return x + x.stride(0), x.stride(), x.stride(-1) * 2, x.stride(1) == 1
+
+
+def asks_wrongly(x: Any) -> Any:
+    return x.stride(5)
+
+
+LAYOUTS = {
+    "rows": lambda n: torch.randn(n, 4),
+    "columns": lambda n: torch.randn(4, n),
+    "transposed": lambda n: torch.randn(n, 4).t(),
+    "a part of each row": lambda n: torch.randn(n, 9)[:, 2:6],
+    "a part that grows": lambda n: torch.randn(9, 20)[:, :n],
+    "every second row": lambda n: torch.randn(2 * n, 4)[::2],
+    "repeated": lambda n: torch.randn(1, 4).expand(n, 4),
+    "images": lambda n: torch.randn(2, n, 3, n + 1),
+    "channels last": lambda n: torch.randn(2, 3, n, n + 1).contiguous(memory_format=torch.channels_last),
+}
+SIZES = (6, 7, 4, 9, 5, 12)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("f", [asks_contiguous, asks_strides], ids=lambda f: f.__name__)
+@pytest.mark.parametrize(("backend", "most"), [("eager", 1), ("aot_eager", 2)])
+def test_one_entry_serves_all_sizes(f, layout, backend, most) -> None:
+    optimized = godynamo.optimize(f, backend=backend)
+    for n in SIZES:
+        x = LAYOUTS[layout](n)
+        assert_same(optimized(x), f(x))
+    assert_no_internal_errors()
+    assert len(entries(optimized)) <= most, [e.parts for e in entries(optimized)]
+
+
+@pytest.mark.parametrize("f", [asks_contiguous, asks_strides, asks_wrongly], ids=lambda f: f.__name__)
+def test_layouts_and_sizes_in_turn(f) -> None:
+    """An entry must not serve a tensor of another layout. Sizes 0 and 1 make a layout contiguous."""
+    optimized = godynamo.optimize(f)
+    for n in (5, 1, 0, 4, 2):
+        for make in LAYOUTS.values():
+            x = make(n)
+            assert_same(outcome(optimized, (x,)), outcome(f, (x,)))
+    assert_no_internal_errors()
+
+
+def test_strides_after_a_change_in_place() -> None:
+    def f(x):
+        y = x.stride(0)
+        x.t_()
+        return x.is_contiguous(), x.stride(0), y
+
+    optimized = godynamo.optimize(f)
+    for n in (5, 1, 4, 2):
+        assert_same(outcome(optimized, (torch.randn(n, 3),)), outcome(f, (torch.randn(n, 3),)))
