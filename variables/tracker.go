@@ -316,8 +316,8 @@ type Output interface {
 	// Sizes returns metadata that has only a tensor's shape, dtype, device and layout. It returns false if shape rules
 	// do not determine them. It adds no guard: the caller requests one with NeedField.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
-	// Layout returns the sizes and strides of a dense tensor that was passed to the frame, as expressions, and adds
-	// guards on them. ok is false for other tensors, and for those whose sizes are constants.
+	// Layout returns the sizes and strides of a dense tensor as expressions, and adds guards on which they depend. ok
+	// is false if they are unknown, or if the sizes are constants.
 	Layout(v *TensorVariable) (sizes, strides []sym.Size, ok bool, err error)
 	// Sample returns a tensor with the metadata of t: the real tensor passed to the frame, or a fake one.
 	Sample(t *TensorVariable) (py.Object, error)

@@ -164,8 +164,14 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 			return py.Object{}, errFixesSizes // the number of results may depend on sizes
 		}
 	}
-	env := o.world.Env()
-	var symbols, conditions []py.Object
+	symbols, conditions := o.describeSymbols()
+	return s.Tuple(symbols, s.Tuple(inputs...), conditions, py.Bool(data), py.Bool(data && o.repeats())), nil
+}
+
+// describeSymbols returns the symbols and the conditions of symbolicExamples.
+func (o *OutputGraph) describeSymbols() (symbols, conditions py.Object) {
+	env, s := o.world.Env(), o.scope
+	var names, known []py.Object
 	for i, at := range o.symbols.dims {
 		place := py.None()
 		if at.src != nil {
@@ -175,7 +181,7 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 		if info := env.Info(sym.Symbol(i)); info.Hinted {
 			value = s.Int(info.Hint)
 		}
-		symbols = append(symbols, s.Tuple(place, value, py.Bool(at.tensor != nil)))
+		names = append(names, s.Tuple(place, value, py.Bool(at.tensor != nil)))
 	}
 	for _, r := range env.Records() {
 		left, rel, right, ok := env.Sides(r.Cond)
@@ -185,11 +191,10 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 		a, ok1 := o.describe(env.Simplify(left))
 		b, ok2 := o.describe(env.Simplify(right))
 		if ok1 && ok2 {
-			conditions = append(conditions, s.Tuple(s.Str(relationNames[rel]), a, b))
+			known = append(known, s.Tuple(s.Str(relationNames[rel]), a, b))
 		}
 	}
-	return s.Tuple(s.Tuple(symbols...), s.Tuple(inputs...), s.Tuple(conditions...), py.Bool(data),
-		py.Bool(data && o.repeats())), nil
+	return s.Tuple(names...), s.Tuple(known...)
 }
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}

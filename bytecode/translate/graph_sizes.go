@@ -29,6 +29,8 @@ type sizeSession struct {
 	dtypes  map[shapes.Dtype]py.Object
 	devices map[shapes.Device]py.Object
 	strided py.Object
+	// layoutNodes counts the nodes that torch has run for the strides of computed tensors; see maxLayoutNodes.
+	layoutNodes int
 }
 
 // gradModes lists mode switches that affect no size, dtype or device.

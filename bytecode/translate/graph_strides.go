@@ -3,22 +3,37 @@ package translate
 import (
 	"slices"
 
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
 // The strides of an input are expressions over its sizes where they can be, and constants otherwise. A guard compares
-// each with the stride of the tensor that is passed. So x.stride(0) of a contiguous matrix is the number of its columns,
-// in any call, and x.is_contiguous() does not depend on the sizes.
+// each with the stride of the tensor that is passed. So x.stride(0) of a contiguous matrix is the number of its
+// columns, in any call, and x.is_contiguous() does not depend on the sizes.
+
+// The strides of a computed tensor are asked of torch (python/godynamo/_translator/layouts.py), once sizes have
+// differed between calls. Before that, and where torch has no answer for all sizes, the sizes are constants.
+
+// maxLayoutNodes bounds the nodes that a translation runs to learn the strides of computed tensors. Each takes about a
+// millisecond.
+const maxLayoutNodes = 400
 
 // Layout implements variables.Output.
 func (o *OutputGraph) Layout(t *variables.TensorVariable) (sizes, strides []sym.Size, ok bool, err error) {
-	if t.Example.IsNull() || t.Changed || o.world.Calls > 0 || o.bodies > 0 || !o.symbolic(t) {
+	if o.world.Calls > 0 || o.bodies > 0 {
 		return nil, nil, false, nil
 	}
 	o.byRule(t.Node)
+	if t.Example.IsNull() || t.Changed {
+		return o.computedLayout(t.Node)
+	}
+	if !o.symbolic(t) {
+		return nil, nil, false, nil
+	}
 	if _, plain := o.inputSizes(t).(*shapes.Tensor); !plain {
 		return nil, nil, false, nil
 	}
@@ -28,6 +43,123 @@ func (o *OutputGraph) Layout(t *variables.TensorVariable) (sizes, strides []sym.
 	o.world.Asked.Sizes++
 	o.tensorArgs[t].Fields |= fieldRank | fieldStride
 	return sizes, strides, true, nil
+}
+
+// computedLayout returns the sizes and strides of a node's result for all sizes of the inputs. ok is false if torch
+// does not know them.
+func (o *OutputGraph) computedLayout(n *fxgraph.Node) (sizes, strides []sym.Size, ok bool, err error) {
+	nodes := o.graph.Nodes()[:n.Index+1]
+	if !o.mayOpen() || o.sizes.layoutNodes+len(nodes) > maxLayoutNodes {
+		return nil, nil, false, nil
+	}
+	o.sizes.layoutNodes += len(nodes)
+	rows, ok, err := o.layoutInputs(nodes)
+	if !ok || err != nil {
+		return nil, nil, false, err
+	}
+	o.world.Asked.Meta++
+	if answer, known := py.Answered(o.askLayout(nodes, rows)); known && answer.Kind() == py.Tuple {
+		sizes, strides, ok = o.layoutOfAnswer(o.scope.Items(answer))
+	} else {
+		ok = false
+	}
+	return sizes, strides, ok, nil
+}
+
+// askLayout returns the answer of layouts.Session for the last of the nodes.
+func (o *OutputGraph) askLayout(nodes []*fxgraph.Node, rows map[*fxgraph.Node][2]py.Object) (py.Object, error) {
+	s := o.scope
+	m, err := s.Import("godynamo._translator.layouts")
+	if err != nil {
+		return py.Object{}, err
+	}
+	symbols, conditions := o.describeSymbols()
+	session, err := s.CallMethod(m, "Session", symbols, conditions)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if !o.state.entry.IsNull() {
+		if _, err := s.CallMethod(session, "set_state", o.state.entry); err != nil {
+			return py.Object{}, err
+		}
+	}
+	var index py.Object
+	for _, n := range nodes {
+		index = s.Int(int64(n.Index))
+		if row, is := rows[n]; is {
+			if _, err := s.CallMethod(session, "described", index, row[0], row[1]); err != nil {
+				return py.Object{}, err
+			}
+			continue
+		}
+		row, err := NodeRow(s, n, o.pool, o.refClass())
+		if err != nil {
+			return py.Object{}, err
+		}
+		if _, err := s.CallMethod(session, "run", index, row); err != nil {
+			return py.Object{}, err
+		}
+	}
+	return s.CallMethod(session, "layout", index)
+}
+
+// layoutInputs returns the description of each input among the nodes and its example. The strides of all of them become
+// guards. ok is false if an input is a number known only at run time.
+func (o *OutputGraph) layoutInputs(nodes []*fxgraph.Node) (rows map[*fxgraph.Node][2]py.Object, ok bool, err error) {
+	rows = map[*fxgraph.Node][2]py.Object{}
+	for _, n := range nodes {
+		if n.Op != fxgraph.Placeholder {
+			continue
+		}
+		in := o.inputOf[n]
+		switch v := o.symbols.values[n]; {
+		case v != nil:
+			e, writable := o.describe(o.world.Env().Simplify(v.Size))
+			if _, hinted := o.world.Env().Hint(v.Size); !writable || !hinted {
+				return nil, false, nil
+			}
+			rows[n] = [2]py.Object{e, py.None()}
+		case in == nil:
+			return nil, false, nil
+		case o.symbolic(in):
+			sizes, strides, err := o.layoutOf(in)
+			if err != nil {
+				return nil, false, err
+			}
+			o.tensorArgs[in].Fields |= fieldAll &^ fieldSizes
+			rows[n] = [2]py.Object{o.scope.Tuple(o.scope.Tuple(sizes...), o.scope.Tuple(strides...)), in.Example}
+		default:
+			o.need(in, o.tensorArgs[in], fieldAll)
+			rows[n] = [2]py.Object{py.None(), in.Example}
+		}
+	}
+	return rows, true, nil
+}
+
+// layoutOfAnswer reads the answer of layouts.Session: sizes, strides, and the conditions under which they hold, which
+// become guards.
+func (o *OutputGraph) layoutOfAnswer(parts []py.Object) (sizes, strides []sym.Size, ok bool) {
+	read := func(list py.Object) []sym.Size {
+		var out []sym.Size
+		for _, e := range o.scope.Items(list) {
+			size, known := o.sizeOf(e)
+			if !known {
+				return nil
+			}
+			out = append(out, size)
+		}
+		return out
+	}
+	sizes, strides = read(parts[0]), read(parts[1])
+	if len(sizes) == 0 || len(strides) != len(sizes) {
+		return nil, nil, false
+	}
+	for _, row := range o.scope.Items(parts[2]) {
+		if c, known := o.conditionOf(o.scope.Items(row)); !known || !o.holds(c) {
+			return nil, nil, false
+		}
+	}
+	return sizes, strides, true
 }
 
 // inputLayout returns the sizes and strides of an input. A stride that cannot be computed from the sizes is a constant.

@@ -85,7 +85,7 @@ class Sizes:
 
     def examples(self, example_inputs: Sequence[Any]) -> list[Any]:
         """Return FakeTensors and SymInts for the inputs."""
-        fakes = [self._example(x, row) for x, row in zip(example_inputs, self._inputs, strict=True)]
+        fakes = [self.example(x, row) for x, row in zip(example_inputs, self._inputs, strict=True)]
         for relation, left, right in self._conditions:
             holds = _RELATIONS[relation](self._value(left), self._value(right))
             if self._unbacked(holds):
@@ -113,7 +113,8 @@ class Sizes:
             compiled = unbacked.from_numbers(compiled, self._read)
         return unbacked.Assuming(compiled, captured) if self._data and self._repeats else compiled
 
-    def _example(self, x: Any, row: Any) -> Any:
+    def example(self, x: Any, row: Any) -> Any:
+        """Return the FakeTensor or SymInt for an input; ``row`` is an item of ``inputs``."""
         if isinstance(row, str):
             return self.mode.from_tensor(computed.as_tensor(x), static_shapes=True)
         if isinstance(x, torch.Tensor):
@@ -181,6 +182,15 @@ class Sizes:
 
         with tracing(TracingContext(self.mode)), config.patch(force_non_lazy_backward_lowering=True):
             yield
+
+    def written(self, values: Sequence[Any]) -> tuple[Expression, ...] | None:
+        """Return ints and SymInts as expressions, or None if one has no such form."""
+        reader = _Reader(self._numbers)
+        try:
+            found = tuple(x if isinstance(x, int) else reader.expression(x.node.expr) for x in values)
+        except _NotWritable:
+            return None
+        return None if reader.needed else found
 
     def assumed(self) -> tuple[list[Condition], list[int]]:
         """Return the conditions recorded in the ShapeEnv, and the symbols that must become constants.
