@@ -250,7 +250,11 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	}
 	ask := t.Sizes
 	if name == "stride" {
-		if _, strides, ok, err := tx.Output().Layout(t); err != nil {
+		sizes, strides, ok, err := tx.Output().Layout(t)
+		if err == nil && ok {
+			err = t.stridesReliable(tx, sizes, args)
+		}
+		if err != nil {
 			return nil, true, err
 		} else if ok {
 			return sizesAsked(tx, strides, py.Object{}, args)
@@ -278,12 +282,43 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	}
 	vs, class := m.Shape, tx.World().SizeType
 	if name == "stride" {
+		if err := t.stridesReliable(tx, m.Shape, args); err != nil {
+			return nil, true, err
+		}
 		vs, class = shapes.Sizes(m.Stride...), py.Object{}
 		t.Need(tx, "stride")
 	} else {
 		t.Need(tx, "shape")
 	}
 	return sizesAsked(tx, vs, class, args)
+}
+
+// stridesReliable returns a graph break if strides that are read of a computed tensor may differ from eager mode's. In
+// torch 2.15, FakeTensor has other strides than eager mode for dimensions of size 1 (x.view(1, 4) of a transposed
+// column), and possibly for tensors without elements.
+func (t *TensorVariable) stridesReliable(tx Translator, sizes []sym.Size, args []VariableTracker) error {
+	if !t.Example.IsNull() && !t.Changed {
+		return nil
+	}
+	asked, one := 0, false
+	if len(args) == 1 {
+		if asked, one = ConstInt(tx, MustRealize(tx, args[0])); asked < 0 {
+			asked += len(sizes)
+		}
+	}
+	env := tx.World().Env()
+	for i, s := range sizes {
+		least := int64(2)
+		if one && i != asked {
+			least = 1
+		}
+		if holds, err := decide(tx, env.Ge(s, sym.Const(least))); err != nil {
+			return err
+		} else if !holds {
+			return unsupported(exc.TensorMetadata, "the stride of a dimension of size 0 or 1 of %s", t.describe())
+		}
+	}
+	return nil
 }
 
 // sizesAsked returns the result of a method that returns all sizes or strides, or the one of the dimension that was

@@ -117,3 +117,20 @@ def test_computed_tensors_of_other_layouts(make) -> None:
             x = LAYOUTS[layout](n)
             assert_same(outcome(optimized, (x,)), outcome(f, (x,)))
     assert_no_internal_errors()
+
+
+@pytest.mark.parametrize("n", [1, 0, 3])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_strides_of_dimensions_of_size_1(n, backend) -> None:
+    """FakeTensor has other strides than eager mode: the graph breaks where they are read."""
+
+    def f(x: Any) -> Any:
+        y = x.t()
+        a, b, c = y.view(y.shape), y + 1, y.reshape(1, -1)
+        return a.stride(), b.stride(), c.stride(), a.stride(1), b.is_contiguous(), c.is_contiguous()
+
+    optimized = godynamo.optimize(f, backend=backend)
+    for _ in range(2):
+        x = torch.randn(4, n)
+        assert_same(optimized(x), f(x))
+    assert_no_internal_errors()
