@@ -623,6 +623,11 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			}
 			return Call(tx, key, []VariableTracker{v}, nil)
 		}
+		if key == nil {
+			if r, err := tensorOrInt(tx, name, items); r != nil || err != nil {
+				return r, err
+			}
+		}
 		best := items[0]
 		bestKey, err := keyed(best)
 		if err != nil {

@@ -146,10 +146,13 @@ func IsComputedPlain(tx Translator, v VariableTracker) bool {
 	return number || x.Type == tx.World().Builtin("str")
 }
 
-// isComputed reports whether v is a ComputedVariable.
+// isComputed reports whether v is a value of which at most the type is known: a ComputedVariable or a TensorOrInt.
 func isComputed(v VariableTracker) bool {
-	_, ok := v.(*ComputedVariable)
-	return ok
+	switch v.(type) {
+	case *ComputedVariable, *TensorOrInt:
+		return true
+	}
+	return false
 }
 
 // isComputedNumber reports whether v is a computed or known float, int or bool.

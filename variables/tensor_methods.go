@@ -382,6 +382,10 @@ func (t *TensorVariable) hasNoElements(tx Translator, sizes []sym.Size) (holds, 
 
 // GetItem implements ItemGetter.
 func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	key, err := t.sliceBounds(tx, key)
+	if err != nil {
+		return nil, err
+	}
 	plain := func() (VariableTracker, error) { return t.plainItem(tx, key) }
 	if r, ok, err := overriddenOperator(tx, "getitem", false, []VariableTracker{t, key}); ok || err != nil {
 		return r, err
@@ -397,6 +401,10 @@ func (t *TensorVariable) GetItem(tx Translator, key VariableTracker) (VariableTr
 func (t *TensorVariable) SetItem(tx Translator, key, value VariableTracker) error {
 	if value == nil {
 		return unsupported(exc.StoreUnsupported, "del of a tensor's item")
+	}
+	key, err := t.sliceBounds(tx, key)
+	if err != nil {
+		return err
 	}
 	operands := []VariableTracker{t, key, value}
 	plain := func() (VariableTracker, error) { return NoneConst(), t.plainStore(tx, key, value) }

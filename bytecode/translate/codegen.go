@@ -264,6 +264,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 		x.Node.Several = true
 		c.loadNode(x.Node)
 		return nil
+	case *variables.TensorOrInt:
+		c.loadNode(x.Node)
+		return nil
 	case *variables.GraphFunction:
 		c.loadNode(x.Node)
 		return nil

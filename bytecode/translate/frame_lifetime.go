@@ -65,7 +65,7 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		}
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.BuiltinVariable,
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
-		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable:
+		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable, *variables.TensorOrInt:
 		return false
 	}
 	if variables.Materialized(v) {

@@ -612,7 +612,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return o.Freeze(tx, h)
 	}
 	switch x := v.(type) {
-	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable:
+	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable, *variables.TensorOrInt:
 		return nil
 	case *variables.SymNodeVariable:
 		return o.freezeSize(tx, x)

@@ -58,6 +58,16 @@ func same(names ...string) rule {
 	}
 }
 
+// tensorBesideInt is the rule of max and min of a tensor without dimensions and an int. The result is one of the two; the
+// rule describes the tensor (variables.TensorOrInt).
+func tensorBesideInt(c *call) Value {
+	c.only(2)
+	if _, ok := c.at(0, "").(*Tensor); ok {
+		return c.tensor(0, "")
+	}
+	return c.tensor(1, "")
+}
+
 // alone is like same, but the rule accepts all operands except the first only by keyword.
 func alone(names ...string) rule {
 	inner := same(names...)

@@ -159,6 +159,7 @@ func init() {
 	function(slice, "torch.slice", "torch.ops.aten.slice.Tensor") // torch.slice is torch.ops.aten.slice
 	both(sel, "select")
 	function(getitem, "operator.getitem")
+	function(tensorBesideInt, "builtins.max", "builtins.min")
 	both(gather, "gather")
 	both(indexSelect, "index_select")
 	function(cat, "torch.cat", "torch.concat")
