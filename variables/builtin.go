@@ -17,6 +17,19 @@ type BuiltinVariable struct {
 	name string
 }
 
+// CallsBuiltin reports whether v is the builtin of this name.
+func CallsBuiltin(w *World, v VariableTracker, name string) bool {
+	switch x := v.(type) {
+	case *LazyVariable:
+		return x.Peek() == w.Builtin(name)
+	case *BuiltinVariable:
+		return x.Fn == w.Builtin(name)
+	case *ClassVariable:
+		return x.Class == w.Builtin(name)
+	}
+	return false
+}
+
 // NewBuiltin returns the tracker of a C callable.
 func NewBuiltin(fn py.Object, name string, src guards.Source) *BuiltinVariable {
 	return &BuiltinVariable{Base: Base{Src: src}, Fn: fn, name: name}
@@ -278,6 +291,9 @@ func builtinLen(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return size, err
 		}
 	}
+	if l, ok := v.(*LoopList); ok {
+		return NewSize(tx, l.N), nil
+	}
 	n, err := Len(tx, v)
 	if err != nil {
 		return nil, err
@@ -489,6 +505,14 @@ func builtinNext(tx Translator, a []VariableTracker) (VariableTracker, error) {
 }
 
 func builtinRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if r := rangeOfSize(tx, args); r != nil && len(kwargs) == 0 {
+		return r, nil
+	}
+	return constantRange(tx, args, kwargs)
+}
+
+// constantRange returns range(*args). The bounds become constants.
+func constantRange(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	for i, a := range args {
 		v, err := Index(tx, a)
 		if err != nil {

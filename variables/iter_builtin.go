@@ -141,6 +141,14 @@ func builtinEnumerate(tx Translator, args []VariableTracker, kwargs []Kw) (Varia
 }
 
 func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if it := zipOfSizes(tx, args, kwargs); it != nil {
+		return it, nil
+	}
+	return constantZip(tx, args, kwargs)
+}
+
+// constantZip returns zip(*args). The numbers of rows of tensors become constants.
+func constantZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	strict := false
 	for _, kw := range kwargs {
 		t, err := Truth(tx, kw.Value)

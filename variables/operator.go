@@ -34,6 +34,9 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := constantOperator(tx, op, a, b); ok || err != nil {
 		return r, err
 	}
+	if isLoopList(a) || isLoopList(b) {
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
+	}
 	if r, ok, err := operatorWithTensorOrInt(tx, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}

@@ -58,6 +58,9 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 	if isOpaque(a) || isOpaque(b) {
 		return PythonCompare(tx, op, a, b)
 	}
+	if isLoopList(a) || isLoopList(b) {
+		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
+	}
 	if oa, ok := AsConstant(tx, a); ok {
 		if ob, ok := AsConstant(tx, b); ok {
 			r, err := computeKnown(tx, "compare", int(op), oa, ob)

@@ -489,7 +489,7 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	if key, err = arrayKey(tx, obj, key); err != nil {
 		return nil, err
 	}
-	if key, err = Realize(tx, key); err != nil {
+	if key, err = itemKey(tx, obj, key); err != nil {
 		return nil, err
 	}
 	if m, err := moduleSlice(tx, obj, key); m != nil || err != nil {
@@ -624,13 +624,23 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	if key, err = arrayKey(tx, obj, key); err != nil {
 		return err
 	}
-	if key, err = Realize(tx, key); err != nil {
+	if key, err = itemKey(tx, obj, key); err != nil {
 		return err
 	}
 	if s, ok := obj.(ItemSetter); ok {
 		return s.SetItem(tx, key, value)
 	}
 	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
+}
+
+// itemKey realizes a key. A number known only at run time stays what it is if it selects from a tensor.
+func itemKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
+	if x := asSymNode(tx, key); x != nil && IsTensor(obj) && !tx.Output().WholeGraph() {
+		if _, known := tx.World().Env().Hint(x.Size); !known {
+			return key, nil
+		}
+	}
+	return Realize(tx, key)
 }
 
 // Is returns `a is b`, or an error that breaks the graph if that is unknown.

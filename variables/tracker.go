@@ -287,6 +287,9 @@ type Output interface {
 	// CapturesNumbers reports whether an operation that returns numbers from a tensor's data may be in the graph: ints
 	// or, if `floats` is set, floats and bools. Call it only if the answer matters; see TakesApart.
 	CapturesNumbers(floats bool) bool
+	// AtLoop reports whether a loop follows that may be captured once for all numbers of turns. The running instruction
+	// must be a call of the builtin of this name or, if name is empty, GET_ITER.
+	AtLoop(name string) bool
 	// AtRunTime returns the tracker of an int that is known only at run time: the result of a node or, if node is nil,
 	// the contents of a slot. Its value is between lo and hi.
 	AtRunTime(node *fxgraph.Node, slot *Slot, lo, hi int64) *SymNodeVariable

@@ -638,6 +638,9 @@ func (c *Codegen) writeEvent(e *event) error {
 	if e.drops != nil {
 		return nil
 	}
+	if e.loop != nil {
+		return c.writeLoop(e)
+	}
 	if e.node == nil {
 		kind := plainCalls
 		switch {

@@ -137,14 +137,9 @@ func (c *Codegen) dropUnneeded() {
 // placeTemps assigns slots to temps. It releases values that are dead when the native instruction of a graph break
 // runs.
 func (c *Codegen) placeTemps() int {
-	last := map[int]int{} // index of the last use of every local
-	for i, in := range c.list {
-		if a, ok := localOf(in); ok {
-			last[a] = i
-		}
-	}
+	last, loopEnds := c.lastUses()
 	until := func(a int) int { // index from which the temp's slot is free again
-		if i := last[a]; c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
+		if i := last[a]; i < len(c.list) && c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
 			return len(c.list)
 		}
 		return last[a]
@@ -180,6 +175,11 @@ func (c *Codegen) placeTemps() int {
 				}
 			}
 			inserted[i] = append(inserted[i], deletes(append(held, caught), in.Pos)...)
+		}
+		for _, a := range loopEnds[i] { // last used in the loop that ends here
+			if p := place[a]; until(a) == i {
+				free, over = append(free, p), append(over, p)
+			}
 		}
 		v, ok := localOf(in)
 		if !ok || !isTemp(v) {

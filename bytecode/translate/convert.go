@@ -424,6 +424,9 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 	if err := c.writeFinish(); err != nil {
 		return err
 	}
+	if err := c.checkLoops(); err != nil {
+		return err
+	}
 	o.aliasGuards()
 	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // results depend on torch's modes
 		o.AddGuards(guards.GlobalState())

@@ -307,6 +307,12 @@ func (o *OutputGraph) runNodes(stop *fxgraph.Node,
 			}
 			continue
 		}
+		if _, ok := o.loops.rows[node]; ok {
+			if _, err := s.CallMethod(o.meta.object, "unknown", s.Int(int64(node.Index))); err != nil {
+				return exc.Break(exc.TensorMetadata, "%v", err)
+			}
+			continue
+		}
 		if example, ok, err := o.computedExample(node); ok || err != nil {
 			if err == nil {
 				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), example)

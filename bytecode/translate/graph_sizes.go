@@ -89,6 +89,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if in, ok := o.inputOf[n]; ok {
 		return o.inputSizes(in)
 	}
+	if v, ok := o.loops.rows[n]; ok {
+		return v
+	}
 	if v := o.sizeOfNode(n); v != nil {
 		return shapes.Int{Size: v.Size}
 	}

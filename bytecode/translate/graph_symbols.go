@@ -181,7 +181,8 @@ func (o *OutputGraph) freezeSize(tx variables.Translator, v *variables.SymNodeVa
 	})
 	if err == nil {
 		variables.SetSlot(v, slot)
-		o.events[len(o.events)-1].size = true
+		e := o.events[len(o.events)-1]
+		e.size, e.of = true, v.Size
 	}
 	return err
 }

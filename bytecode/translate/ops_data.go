@@ -306,6 +306,9 @@ func (tx *InstructionTranslator) onContainer(depth int, name string, args ...var
 //	stack: list ... item -- list ...      arg: how far below the item the list is
 func (tx *InstructionTranslator) listAppend(inst *bytecode.Instruction) error {
 	v := tx.pop()
+	if done, err := tx.appendInLoop(tx.top(inst.Arg), v); done || err != nil {
+		return err
+	}
 	return tx.onContainer(inst.Arg, "append", v)
 }
 
@@ -456,7 +459,12 @@ func (tx *InstructionTranslator) unpackEx(inst *bytecode.Instruction) error {
 //	stack: iterable -- iterator
 //	breaks: GD0210
 func (tx *InstructionTranslator) getIter(*bytecode.Instruction) error {
-	it, err := variables.Iter(tx, tx.pop())
+	v := tx.pop()
+	if it := variables.TensorOfSizes(tx, v); it != nil {
+		tx.push(it)
+		return nil
+	}
+	it, err := variables.Iter(tx, v)
 	if err != nil {
 		return err
 	}
@@ -487,6 +495,18 @@ func (tx *InstructionTranslator) forIter(inst *bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
+	if x, ok := v.(*variables.SizesIterator); ok {
+		if l := tx.out.loops.active; l != nil && l.tx == tx && l.head == inst {
+			return tx.turnEnds(inst)
+		}
+		if entered, err := tx.enterLoop(inst, x); entered || err != nil {
+			return err
+		}
+		if v, err = x.Fixed(tx); err != nil {
+			return notBranch(err)
+		}
+		tx.replace(x, v)
+	}
 	it, ok := v.(variables.Iterator)
 	if !ok {
 		return exc.Break(exc.IterUnsupported, "%s", variables.Describe(tx, v))
@@ -503,6 +523,19 @@ func (tx *InstructionTranslator) forIter(inst *bytecode.Instruction) error {
 	}
 	tx.push(item)
 	return nil
+}
+
+// replace puts v in the place of the iterator old, on the stack and in the variables.
+func (tx *InstructionTranslator) replace(old, v variables.VariableTracker) {
+	for t := tx; t != nil; t = t.parent {
+		for _, vs := range [][]variables.VariableTracker{t.locals, t.stack} {
+			for i, x := range vs {
+				if x == old {
+					vs[i] = v
+				}
+			}
+		}
+	}
 }
 
 // jumpTo implements JUMP.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -34,6 +35,7 @@ type event struct {
 	early     bool      // computes a value that a whole graph may take as input
 	draws     bool      // draws random numbers
 	size      bool      // computes an int from sizes of the frame's tensors, so it may run anywhere
+	of        sym.Size  // the int
 	// onlyIfLoaded is set if the event's code is left out unless something loads its result.
 	onlyIfLoaded bool
 	// drops lists the references that the event drops. Such an event is neither an operation nor an effect.
@@ -43,6 +45,9 @@ type event struct {
 	inBlock bool
 	putBack bool                        // the operation's effect is undone before the user's code runs again
 	values  []variables.VariableTracker // operands of an effect, in a translation for export
+	// loop is set if the event starts a loop that is captured once or, with loopEnds, ends it.
+	loop     *loop
+	loopEnds bool
 }
 
 // OutputGraph holds what the translation of one frame produces: the graph, its inputs, the guards, and the events in
@@ -79,6 +84,7 @@ type OutputGraph struct {
 	hooks    savedTensors
 	computed computedValues
 	layers   layers
+	loops    capturedLoops
 }
 
 // constants holds the objects to which guards and code refer by index.

@@ -21,6 +21,11 @@ type SpeculationLog struct {
 	stateless bool
 	// fixed has the steps at which sizes are constants, since an earlier attempt broke the graph there at a size.
 	fixed map[int]bool
+	// unrolled has the steps of loops that are not captured once for all numbers of turns; see graph_loops.go.
+	unrolled map[int]bool
+	// unrolls counts the attempts that ended because a loop could not be captured once. noLoops ends such attempts.
+	unrolls int
+	noLoops bool
 	// fixesOpaque is set if floats and texts computed from sizes are constants, not values known only at run time.
 	// opaqueTried has the steps of earlier graph breaks for which an attempt did this.
 	fixesOpaque bool
@@ -50,6 +55,9 @@ func (l *SpeculationLog) failedAt(step int) (error, bool) {
 
 // breakAt requests another attempt in which the graph breaks at an earlier step of the outermost frame.
 func (o *OutputGraph) breakAt(step int, err error) error {
+	if l := o.loops.active; l != nil {
+		return o.unroll(l.step, err.Error())
+	}
 	u, isBreak := err.(*exc.Unsupported)
 	if isBreak && u.Stack == nil && o.current != nil {
 		u.Stack, u.Earlier = o.position().stack(), true

@@ -270,12 +270,18 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 	}
 	h := &handlers[inst.Op]
 	step := o.steps
+	if tx.leavesLoop(inst) {
+		return o.unroll(o.loops.active.step, "the loop is left early")
+	}
 	if tx.parent == nil {
 		o.rootStep, o.rootOps = step, o.numOps
 		if left := o.countLeft(); left != o.leftBefore {
 			o.leftBefore, o.leftStep = left, step
 		}
 		if why, ok := tx.log.failedAt(step); ok {
+			if l := o.loops.active; l != nil {
+				return o.unroll(l.step, "the graph breaks in its body")
+			}
 			if entered, ok := o.world.EnteredAt(); ok {
 				return o.breakAt(entered, why)
 			}
@@ -286,16 +292,8 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 				"no graph break is possible at "+inst.Op.String())
 		}
 	}
-	if err := o.finalizerDue(); err != nil {
-		if tx.parent == nil && !usesFrame(tx.d.code) {
-			u := err.(*exc.Unsupported)
-			u.Stack = tx.chainHere().stack()
-			if before != nil { // before is the instruction that released the object
-				u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
-			}
-			return tx.log.add(step, err)
-		}
-		return tx.failed(step, inst, h, err)
+	if err := tx.abandon(o.finalizerDue()); err != nil {
+		return tx.endsObject(step, inst, before, err)
 	}
 	tx.ip++
 	looks, floatLooks := o.world.SizeLooks, len(o.world.FloatLooks)
@@ -305,6 +303,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 			err = overlooked
 		}
 	}
+	err = tx.abandon(err)
 	if _, breaks := err.(*exc.Unsupported); breaks && tx.withConstants(step, looks, floatLooks, err) {
 		return &exc.RestartAnalysis{Reason: err.Error()}
 	}
@@ -319,6 +318,24 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		o.account.translated(tx, inst)
 	}
 	return err
+}
+
+// endsObject breaks the graph before an instruction because the instruction before it has released an object with a
+// finalizer.
+func (tx *InstructionTranslator) endsObject(step int, inst, before *bytecode.Instruction, err error) error {
+	h := &handlers[inst.Op]
+	if _, again := err.(*exc.RestartAnalysis); again {
+		return err
+	}
+	if tx.parent == nil && !usesFrame(tx.d.code) {
+		u := err.(*exc.Unsupported)
+		u.Stack = tx.chainHere().stack()
+		if before != nil { // before is the instruction that released the object
+			u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
+		}
+		return tx.log.add(step, err)
+	}
+	return tx.failed(step, inst, h, err)
 }
 
 // execute runs the handler of an instruction. If an earlier attempt broke the graph at this step, sizes are constants

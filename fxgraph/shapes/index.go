@@ -36,8 +36,11 @@ func getitem(c *call) Value {
 			out = append(out, t.Shape[at:at+n]...)
 			at += n
 		case Int:
-			if s := t.Shape[at]; !c.lt(v.Size, s) || !c.notNegative(c.Env.Add(v.Size, s)) {
-				return c.fail()
+			// A number known only at run time is out of range if the operation raises. There is no result then.
+			if _, known := c.Env.Hint(v.Size); known {
+				if s := t.Shape[at]; !c.lt(v.Size, s) || !c.notNegative(c.Env.Add(v.Size, s)) {
+					return c.fail()
+				}
 			}
 			at++
 		case Slice:

@@ -58,8 +58,8 @@ func same(names ...string) rule {
 	}
 }
 
-// tensorBesideInt is the rule of max and min of a tensor without dimensions and an int. The result is one of the two; the
-// rule describes the tensor (variables.TensorOrInt).
+// tensorBesideInt is the rule of max and min of a tensor without dimensions and an int. The result is one of the two;
+// the rule describes the tensor (variables.TensorOrInt).
 func tensorBesideInt(c *call) Value {
 	c.only(2)
 	if _, ok := c.at(0, "").(*Tensor); ok {

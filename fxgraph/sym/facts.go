@@ -50,7 +50,7 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 		c = env.Not(c)
 	}
 	env.recorded = append(env.recorded, Record{Cond: c, Why: why})
-	env.Assume(c)
+	env.assume(c)
 	if n := len(env.recorded); n > MaxOfSymbol && n%limitEvery == 0 {
 		env.limit()
 	}
@@ -61,13 +61,20 @@ func (env *Env) Decide(c Cond, why any) (holds, ok bool) {
 func (env *Env) Require(c Cond, why any) {
 	if env.Ask(c) != True {
 		env.recorded = append(env.recorded, Record{Cond: c, Why: why})
-		env.Assume(c)
+		env.assume(c)
 	}
 }
 
 // Assume makes c a fact without recording it. It is for conditions that other code guarantees, such as torch._check. A
 // fact that contradicts the others makes later answers arbitrary.
 func (env *Env) Assume(c Cond) {
+	if env.OnAssume != nil {
+		env.OnAssume(c.e)
+	}
+	env.assume(c)
+}
+
+func (env *Env) assume(c Cond) {
 	e := env.Simplify(c.e)
 	if e.IsUnknown() || e.t == nil {
 		return

@@ -83,7 +83,9 @@ type Env struct {
 
 	// OnFixed, unless nil, is called when a new fact leaves a symbol with one value. If that fact is undone, the next
 	// such fact is reported as well. Essential ends the calls.
-	OnFixed  func(s Symbol)
+	OnFixed func(s Symbol)
+	// OnAssume, unless nil, is called with the Size of each condition that is passed to Assume.
+	OnAssume func(e Size)
 	reported map[Symbol]bool
 }
 

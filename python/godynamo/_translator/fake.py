@@ -94,6 +94,10 @@ class Session:
         self._values[index] = vague.without_data(self._mode, tensor)
         self._examples[index] = tensor
 
+    def unknown(self, index: int) -> None:
+        """Add a graph input of unknown metadata."""
+        self._values[index] = _Unknown(index, vague.VagueMetadata("a row of a tensor, or a list of tensors"))
+
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
         """Run one node row (see _backends/rows.py) and keep its fake result. Raises the operation's exceptions."""
         op, _name, target, args, kwargs = row[:5]

@@ -113,7 +113,14 @@ def index(t: Any) -> Any:
 
 
 def with_an_int(t: Any) -> Any:
-    return max(t, 1) + 1, max(t, 1) * 2.5, max(max(t, 1), 3), f"{min(t, 1)}", int(max(t, 1)), torch.full((2,), max(t, 1))
+    return (
+        max(t, 1) + 1,
+        max(t, 1) * 2.5,
+        max(max(t, 1), 3),
+        f"{min(t, 1)}",
+        int(max(t, 1)),
+        torch.full((2,), max(t, 1)),
+    )
 
 
 def with_three(t: Any) -> Any:
@@ -127,7 +134,9 @@ def stored_in(t: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    "f", [kinds, branch, attribute, in_place, a_list, index, with_an_int, with_three, stored_in], ids=lambda f: f.__name__
+    "f",
+    [kinds, branch, attribute, in_place, a_list, index, with_an_int, with_three, stored_in],
+    ids=lambda f: f.__name__,
 )
 def test_what_distinguishes_them(f: Callable[..., Any]) -> None:
     optimized = godynamo.optimize(f)
