@@ -68,7 +68,8 @@ def calls(ns: dict[str, Any], fn: Callable[..., Any]) -> Observed:
     """Make all calls of a program."""
     torch.manual_seed(0)
     o, m = ns["Thing"](3), ns["Net"]()
-    return [observe(ns, fn, case, o, m) for case in ns["CASES"]]
+    with torch.set_grad_enabled(not ns["OPTIONS"].get("no_grad")):
+        return [observe(ns, fn, case, o, m) for case in ns["CASES"]]
 
 
 def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:

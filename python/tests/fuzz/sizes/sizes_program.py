@@ -170,6 +170,7 @@ def cases(seed: int) -> list[str]:
     v = rng.choice(("b", "c", "a", "n"))
     ints = rng.choice((("n", "k"), ("a", "k"), ("n", "b"), ("c", "c")))
     options = {"dynamic": rng.choice((None, None, True)), "grad": rng.random() < 0.2}
+    options["no_grad"] = not options["grad"] and rng.random() < 0.6
     out = [f"OPTIONS = {options!r}", "CASES = ["]
     for row in rows:
         known = {**row, "1": 1, "2": 2, "4": WIDTH}
@@ -423,6 +424,52 @@ class SizesGenerator(Generator):
         self.bound(s, "t1", total)
         return [line(f"{total} = torch.zeros(1)"), loop]
 
+    def turns(self, s: Scope) -> list[Statement]:
+        """Change a tensor, or make a list, in a loop over rows or a size, which may be captured once for all sizes."""
+        out, i, t, u = self.new("t"), self.new("i"), self.new("t"), self.new("t")
+        inner = s.inside(loop=True)
+        start, kinds, header = self.rng.choice(
+            (
+                ("torch.zeros({A2}.shape[0])", "i", f"for {i} in range({out}.shape[0]):"),
+                ("{A1}*2", "i", f"for {i} in range(len({out})):"),
+                ("{A1}.clone()", "i", f"for {i} in range({{n}}):"),
+                ("torch.zeros({A2}.shape[0]+1)", "1", f"for {t} in {{A2}}:"),
+                ("{A1}+1", "11", f"for {t}, {u} in zip({{A2}}, {{B2}}):"),
+                ("{A1}.new_zeros({n}+1)", "21", f"for {t}, {u} in zip({{A3}}, {{B2}}):"),
+            )
+        )
+        start, header = (self.fill(s, text, 0) for text in (start, header))
+        for kind, name in zip(kinds, [i] if kinds == "i" else [t, u], strict=False):
+            self.elements[name] = 40.0
+            self.bound(inner, "i" if kind == "i" else f"t{kind}", name)
+        at = self.fill(inner, i if kinds == "i" else self.one("0", "-1", "{n}"))
+        value = self.fill(inner, self.one("{A1}.sum()", "{A2}.sum()*{i}", "{i}", "{A1}.numel()+{n}", "{AT}.sum()", "f"))
+        if self.chance(0.35):
+            single = self.made(inner, 1, SAFE)[0] if self.chance(0.5) else value
+            made = f"[{single} {header[:-1]}]"
+            self.elements[out] = 400.0
+            use = self.one(made, made, f"torch.cat([q.reshape(-1) for q in {made}] + [v])", f"len({made}) + {out}")
+            if "cat" in use or "len" in use:
+                self.bound(s, "t1", out)
+                if not kinds == "i" and "cat" in use:
+                    return [line(f"{out} = {use}")]
+                return [line(f"{out} = {start}"), line(f"{out} = {f'len({made}) + {out}'}")]
+            self.bound(s, "l", out)
+            return [line(f"{out} = {made}")]
+        body: list[Statement] = []
+        for _ in range(self.rng.choice((0, 0, 1, 1, 2))):
+            body += [self.assign(inner)] if self.chance(0.7) else self.statement(inner)
+        body.append(line(self.one(f"{out}[{at}] = {value}", f"{out} += {value}", f"{out}[{at}:] *= 2")))
+        self.elements[out] = 400.0
+        self.bound(s, "t1", out)
+        loop = Statement([(header, body)])
+        if self.chance(0.7):
+            return [line(f"{out} = {start}"), loop]
+        return [
+            line(f"{out} = {start}"),
+            Statement([("try:", [loop]), ("except Exception as e:", [line("LOG.append(type(e).__name__)")])]),
+        ]
+
     def while_(self, s: Scope) -> list[Statement]:
         start, w = self.fill(s, self.one("{A2}.shape[0]", "{n}", "min({i}, 9)")), self.new("w")
         self.bound(s, "i", w)
@@ -465,7 +512,7 @@ SIMPLE = (
     "assign assign assign assign assign assign assign_int assign_int assign_list assign_string unpack effect effect "
     "break_ raise_"
 ).split()
-COMPOUND = "if_ if_ if_ for_ for_ accumulate while_ function function match_ return_".split()
+COMPOUND = "if_ if_ if_ for_ for_ turns turns turns accumulate while_ function function match_ return_".split()
 
 
 def program(seed: int) -> list[Statement]:
