@@ -253,7 +253,7 @@ func TestCreatePicksTheBuilderByFamilyAndTakesNothingButTheTablesMethods(t *test
 	g := TypeMatch(NewLocalSource("x", 0), Const{})
 	require.NoError(t, g.Create(local, global))
 	require.Len(t, m.parts, 1)
-	assert.Panics(t, func() { _ = TypeMatch(NewGlobalSource("x"), Const{}).Create(local, global) },
+	assert.Panics(t, func() { g := TypeMatch(NewGlobalSource("x"), Const{}); _ = g.Create(local, global) },
 		"the global builder is used")
 
 	g.CreateFn = numCreateFns

@@ -31,19 +31,19 @@ type CheckFunctionManager struct {
 	printer    *printer
 	unguarded  func(GuardSource) bool // whether guards on places of a family are left out
 	parts      []*part
-	tensors    []Guard
+	tensors    []*Guard
 	conditions []*part // on sizes and ints
 	needsState bool
 	places     uint8           // number of QUIET_* guards (see QuietAt), at most maxPlaces
 	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
 	stateLine  UserLine
-	kinds      []byte
+	kinds      strings.Builder
 	program    *Program
 }
 
 // part is one condition of the guard text, with its checks.
 type part struct {
-	guard  Guard
+	guard  *Guard
 	stage  int
 	text   string
 	checks []check
@@ -64,7 +64,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 		return family == SourcePolyfill || !opts.GuardNNModules && family.IsNNModule()
 	}
 	all := sortedGuards(set.Guards())
-	all = slices.DeleteFunc(all, func(g Guard) bool { return unguarded(g.Source) })
+	all = slices.DeleteFunc(all, func(g *Guard) bool { return unguarded(g.Source) })
 	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads),
 		func(s Source) bool { return s.GuardSource() == SourcePolyfill })
 	m := &CheckFunctionManager{numSlots: numSlots, unguarded: unguarded,
@@ -85,7 +85,7 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 		return nil, err
 	}
 	m.program = program
-	program.Kinds = string(m.kinds)
+	program.Kinds = m.kinds.String()
 	return m, nil
 }
 
@@ -98,7 +98,7 @@ const maxPlaces = 7
 
 // countQuiet counts the QUIET_* guards, which are on values that the frame drops. It also finds the values for
 // which no such guard is needed.
-func (m *CheckFunctionManager) countQuiet(all []Guard) {
+func (m *CheckFunctionManager) countQuiet(all []*Guard) {
 	for i := range all {
 		if _, quiet := quietFamily[all[i].CreateFn]; quiet && m.places < maxPlaces {
 			m.places++
@@ -123,18 +123,23 @@ func (m *CheckFunctionManager) countQuiet(all []Guard) {
 // describe adds a guard's line to Program.Kinds, for the current part. If `own` is set, it also appends the
 // line of the user's code that was being translated when the guard was made.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
-	if m.kinds == nil {
-		m.kinds = make([]byte, 0, 96*(len(m.parts)+len(m.tensors)+1))
+	if m.kinds.Cap() == 0 {
+		m.kinds.Grow(96 * (len(m.parts) + len(m.tensors) + 1))
 	}
-	b := strconv.AppendInt(m.kinds, int64(len(e.program.Parts)-1), 10)
-	b = append(append(b, '\t'), g.CreateFn.String()...)
-	b = append(append(b, '\t'), g.Source.String()...)
-	b = append(append(b, '\t'), g.Name...)
+	columns := [...]string{strconv.Itoa(len(e.program.Parts) - 1), g.CreateFn.String(), g.Source.String(), g.Name}
+	for i, column := range columns {
+		if i > 0 {
+			m.kinds.WriteByte('\t')
+		}
+		m.kinds.WriteString(column)
+	}
 	if own && g.Line.File != "" {
-		b = strconv.AppendInt(append(b, '\t'), int64(g.Line.Line), 10)
-		b = append(append(b, '\t'), g.Line.File...)
+		m.kinds.WriteByte('\t')
+		m.kinds.WriteString(strconv.Itoa(g.Line.Line))
+		m.kinds.WriteByte('\t')
+		m.kinds.WriteString(g.Line.File)
 	}
-	m.kinds = append(b, '\n')
+	m.kinds.WriteByte('\n')
 }
 
 // Program returns the verified program.
@@ -146,24 +151,16 @@ func (m *CheckFunctionManager) CodeParts() []string { return m.program.Parts }
 // Text returns the whole condition: executable Python in the environment of godynamo._called.guard_env.
 func (m *CheckFunctionManager) Text() string { return strings.Join(m.program.Parts, " and ") }
 
-// sortedGuards returns the guards in the order of Guard.Compare. It sorts pointers because a Guard is many
-// words long.
-func sortedGuards(set []Guard) []Guard {
-	pointers := make([]*Guard, len(set))
-	for i := range set {
-		pointers[i] = &set[i]
-	}
-	slices.SortFunc(pointers, (*Guard).compare) // no two guards of a set are equal
-	out := make([]Guard, len(set))
-	for i, g := range pointers {
-		out[i] = *g
-	}
+// sortedGuards returns the guards in the order of Guard.Compare.
+func sortedGuards(set []*Guard) []*Guard {
+	out := slices.Clone(set)
+	slices.SortFunc(out, (*Guard).compare) // no two guards of a set are equal
 	return out
 }
 
 // newPrinter finds the roots (sources without a base) and decides which of them the text can print as bare
 // names.
-func newPrinter(all []Guard, values []Source, slotNames []string) *printer {
+func newPrinter(all []*Guard, values []Source, slotNames []string) *printer {
 	p := &printer{globals: map[string]bool{}, cells: map[string]bool{}, quoted: map[string]bool{},
 		texts: map[Source]string{}}
 	locals := map[string]bool{}
@@ -238,7 +235,7 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 	}
 	for _, p := range parts {
 		e.beginPart(p.text, p.guard.Line)
-		m.describe(e, &p.guard, false)
+		m.describe(e, p.guard, false)
 		if err := e.part(p); err != nil {
 			return nil, err
 		}
@@ -267,7 +264,7 @@ func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error)
 	}
 	for _, p := range m.conditions {
 		e.beginPart(p.text, p.guard.Line)
-		m.describe(e, &p.guard, false)
+		m.describe(e, p.guard, false)
 		if err := e.condition(p.guard.Args.Cond); err != nil {
 			return nil, err
 		}
@@ -321,7 +318,7 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 	}
 	e.beginPart(text, line)
 	for _, g := range m.tensors {
-		m.describe(e, &g, true)
+		m.describe(e, g, true)
 		reg, err := e.register(g.Origin)
 		if err != nil {
 			return err
@@ -344,7 +341,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 		if a.cost != b.cost {
 			return a.cost - b.cost
 		}
-		if c := a.guard.compare(&b.guard); c != 0 {
+		if c := a.guard.compare(b.guard); c != 0 {
 			return c
 		}
 		if a.stage != b.stage {
@@ -352,7 +349,7 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 		}
 		return a.order - b.order
 	})
-	at := map[string][]*part{} // parts by the name of their place
+	at := make(map[string][]*part, len(m.parts)/2) // parts by the name of their place
 	for i, p := range m.parts {
 		p.order, p.waiting, p.next = i, 0, nil
 		// A check of two places is no prerequisite of the places read from them: `a is not a[0]` would wait for itself.
@@ -360,12 +357,12 @@ func (m *CheckFunctionManager) sorted() ([]*part, error) {
 			at[p.guard.Name] = append(at[p.guard.Name], p)
 		}
 	}
-	var ready partQueue
+	ready := make(partQueue, 0, len(m.parts))
 	for _, p := range m.parts {
-		for _, before := range prerequisites(p, at) {
+		prerequisites(p, at, func(before *part) {
 			before.next = append(before.next, p)
 			p.waiting++
-		}
+		})
 	}
 	for _, p := range m.parts {
 		if p.waiting == 0 {
@@ -400,24 +397,28 @@ func cost(p *part) int {
 	return kindTable[p.guard.CreateFn].rank + p.stage + 2*depth
 }
 
-// prerequisites returns the parts that must hold before p's value is read: parts of earlier stages on the
+// prerequisites calls do for the parts that must hold before p's value is read: parts of earlier stages on the
 // same place, and the parts on the nearest base place that has parts. Those parts have their own
 // prerequisites.
-func prerequisites(p *part, at map[string][]*part) []*part {
+func prerequisites(p *part, at map[string][]*part, do func(*part)) {
 	if p.guard.Origin == nil {
-		return nil
+		return
 	}
-	var out []*part
-	for _, q := range at[p.guard.Name] {
-		if q.stage < p.stage {
-			out = append(out, q)
+	if p.stage > 0 {
+		for _, q := range at[p.guard.Name] {
+			if q.stage < p.stage {
+				do(q)
+			}
 		}
 	}
-	out = append(out, nearest(p.guard.Origin, at)...)
-	if other := p.guard.Args.Other; other != nil {
-		out = append(out, nearest(other, at)...)
+	for _, q := range nearest(p.guard.Origin, at) {
+		do(q)
 	}
-	return out
+	if other := p.guard.Args.Other; other != nil {
+		for _, q := range nearest(other, at) {
+			do(q)
+		}
+	}
 }
 
 // nearest goes from src to its base, the base's base and so on, and returns the parts on the first of these

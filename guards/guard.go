@@ -90,7 +90,7 @@ type CreateFn int
 type kindInfo struct {
 	name   string
 	rank   int
-	create func(*GuardBuilder, Guard) error
+	create func(*GuardBuilder, *Guard) error
 }
 
 // String returns Dynamo's name of the kind, such as TYPE_MATCH.
@@ -176,8 +176,8 @@ func (g *Guard) compare(other *Guard) int {
 	return strings.Compare(g.Key, other.Key)
 }
 
-// Create calls the builder method for the guard's kind, on the builder of its family.
-func (g Guard) Create(local, global *GuardBuilder) error {
+// Create calls the builder method for the guard's kind, on the builder of its family. The parts refer to g.
+func (g *Guard) Create(local, global *GuardBuilder) error {
 	builder := global
 	if g.Source.IsLocal() {
 		builder = local

@@ -22,12 +22,12 @@ type saying struct{ entry, before int32 }
 
 // Below lists the guards on src and on places read from src, and the reads of such places, each in the order of its
 // log. A guard on several places is included if one of them is src or is read from src.
-func (p *Places) Below(src Source, gs []Guard, reads []Source) (guards []Guard, read []Source) {
+func (p *Places) Below(src Source, gs []*Guard, reads []Source) (guards []*Guard, read []Source) {
 	if p.at == nil {
 		p.at = make(map[string]int32, len(gs))
 	}
 	for ; p.guards < len(gs); p.guards++ {
-		g := &gs[p.guards]
+		g := gs[p.guards]
 		for _, s := range [2]Source{g.Origin, g.Args.Other} {
 			p.about(s)
 		}

@@ -68,19 +68,19 @@ func TestPlacesFindWhatWasSaidBelow(t *testing.T) {
 	self := NewLocalSource("self", 0)
 	one, ten := NewAttrSource(self, "one"), NewAttrSource(self, "ten")
 	typ := Const{Text: "T"}
-	said := []Guard{
+	said := NewSet(
 		TypeMatch(self, typ), TypeMatch(one, typ), TypeMatch(NewAttrSource(NewNNModuleSource(one), "x"), typ),
 		TypeMatch(ten, typ),
 		NoAlias(ten, NewAttrSource(one, "y")), GlobalState(),
-	}
+	).Guards()
 	reads := []Source{ten, NewAttrSource(one, "z"), NewAttrSource(one, "z")}
 	var p Places
 	gs, rs := p.Below(one, said, reads)
-	require.Equal(t, []Guard{said[1], said[2], said[4]}, gs)
+	require.Equal(t, []*Guard{said[1], said[2], said[4]}, gs)
 	require.Equal(t, reads[1:], rs)
-	said = append(said, TypeMatch(NewTypeSource(one), typ))
+	said = append(said, NewSet(TypeMatch(NewTypeSource(one), typ)).Guards()...)
 	gs, _ = p.Below(one, said, reads)
-	require.Equal(t, []Guard{said[1], said[2], said[4], said[6]}, gs, "the log has grown")
+	require.Equal(t, []*Guard{said[1], said[2], said[4], said[6]}, gs, "the log has grown")
 	gs, rs = p.Below(NewLocalSource("nobody", 1), said, reads)
 	require.Empty(t, gs)
 	require.Empty(t, rs)

@@ -7,12 +7,12 @@ import "slices"
 // the result is cached.
 type Set struct{ root *setNode }
 
-// setNode is a leaf (with a guard) or the union of two sets. Nodes are shared between sets and never change,
-// except for flat and index, which cache the result of reading.
+// setNode is a leaf (with guards) or the union of two sets. Nodes are shared between sets and never change,
+// except for flat and index, which cache the result of reading. The guards that flat points to never change.
 type setNode struct {
-	guard       *Guard
+	guards      []Guard
 	left, right *setNode
-	flat        []Guard
+	flat        []*Guard
 	index       map[GuardID]int
 }
 
@@ -21,11 +21,10 @@ func NewSet(gs ...Guard) Set { return Set{}.Add(gs...) }
 
 // Add returns the set with gs added. A second TENSOR_MATCH for a place is merged with the first.
 func (s Set) Add(gs ...Guard) Set {
-	for i := range gs {
-		g := gs[i]
-		s = s.Union(Set{&setNode{guard: &g}})
+	if len(gs) == 0 {
+		return s
 	}
-	return s
+	return s.Union(Set{&setNode{guards: slices.Clone(gs)}})
 }
 
 // Union returns the union of s and the others.
@@ -45,11 +44,12 @@ func (s Set) Union(others ...Set) Set {
 // Collector gathers the guards of a translation. There are thousands, and most of them are added many times.
 // Add finds a repeated guard by its identity, without an allocation. The zero value is empty.
 type Collector struct {
-	flat  []Guard
+	flat  []*Guard
 	index map[GuardID]int
+	room  []Guard // the next guards are stored here; a full array is replaced and not copied
 	// repeated TENSOR_MATCH guards. Set merges each into the first guard of its place, and not Add, since operands may
 	// still change.
-	tensors []Guard
+	tensors []*Guard
 }
 
 // Add adds gs, as Set.Add does.
@@ -62,11 +62,20 @@ func (c *Collector) Add(gs ...Guard) {
 		id := g.id()
 		if _, found := c.index[id]; !found {
 			c.index[id] = len(c.flat)
-			c.flat = append(c.flat, *g)
+			c.flat = append(c.flat, c.store(g))
 		} else if g.CreateFn == CreateTensorMatch {
-			c.tensors = append(c.tensors, *g)
+			c.tensors = append(c.tensors, c.store(g))
 		}
 	}
+}
+
+// store copies a guard; the copies are allocated several at a time, first 8 and then up to 128.
+func (c *Collector) store(g *Guard) *Guard {
+	if len(c.room) == cap(c.room) {
+		c.room = make([]Guard, 0, min(max(8, 2*cap(c.room)), 128))
+	}
+	c.room = append(c.room, *g)
+	return &c.room[len(c.room)-1]
 }
 
 // Set returns the set of the guards added so far; it is valid until the next Add.
@@ -78,15 +87,15 @@ func (c *Collector) Set() Set {
 	if len(c.tensors) > 0 {
 		flat = slices.Clone(flat)
 		for i := range c.tensors {
-			flat = addGuard(flat, c.index, &c.tensors[i])
+			flat = addGuard(flat, c.index, c.tensors[i])
 		}
 	}
 	return Set{&setNode{flat: flat, index: c.index}}
 }
 
 // Said returns the distinct guards so far, in the order in which they were added. It does not merge
-// TENSOR_MATCH guards. The caller must not change the slice.
-func (c *Collector) Said() []Guard { return c.flat }
+// TENSOR_MATCH guards. The caller must not change the slice or the guards.
+func (c *Collector) Said() []*Guard { return c.flat }
 
 // Len returns the number of distinct guards.
 func (s Set) Len() int { return len(s.Guards()) }
@@ -94,7 +103,7 @@ func (s Set) Len() int { return len(s.Guards()) }
 // Each calls f for every guard, in the order in which they were added.
 func (s Set) Each(f func(Guard)) {
 	for _, g := range s.Guards() {
-		f(g)
+		f(*g)
 	}
 }
 
@@ -109,8 +118,8 @@ func (s Set) Contains(g Guard) bool {
 }
 
 // Guards returns the distinct guards in the order in which they were added. The caller must not change the
-// slice.
-func (s Set) Guards() []Guard {
+// slice or the guards.
+func (s Set) Guards() []*Guard {
 	if s.root == nil {
 		return nil
 	}
@@ -124,24 +133,26 @@ func (s Set) Guards() []Guard {
 // is as deep as the set is long.
 func (n *setNode) flatten() {
 	index := map[GuardID]int{}
-	var flat []Guard
+	var flat []*Guard
 	seen := map[*setNode]bool{}
 	stack := []*setNode{n}
 	for len(stack) > 0 {
 		top := stack[len(stack)-1]
 		stack = stack[:len(stack)-1]
-		if top.guard == nil { // leaves are not marked as seen: a repeated guard is found by its ID
+		if top.guards == nil { // leaves are not marked as seen: a repeated guard is found by its ID
 			if seen[top] {
 				continue
 			}
 			seen[top] = true
 		}
 		switch {
-		case top.guard != nil:
-			flat = addGuard(flat, index, top.guard)
+		case top.guards != nil:
+			for i := range top.guards {
+				flat = addGuard(flat, index, &top.guards[i])
+			}
 		case top.index != nil:
-			for i := range top.flat {
-				flat = addGuard(flat, index, &top.flat[i])
+			for _, g := range top.flat {
+				flat = addGuard(flat, index, g)
 			}
 		default:
 			stack = append(stack, top.right, top.left)
@@ -150,15 +161,17 @@ func (n *setNode) flatten() {
 	n.flat, n.index = flat, index
 }
 
-func addGuard(flat []Guard, index map[GuardID]int, g *Guard) []Guard {
+func addGuard(flat []*Guard, index map[GuardID]int, g *Guard) []*Guard {
 	id := g.id()
 	at, found := index[id]
 	if !found {
 		index[id] = len(flat)
-		return append(flat, *g)
+		return append(flat, g)
 	}
 	if g.CreateFn == CreateTensorMatch && g.Args.Tensor != nil {
-		flat[at].Args.Tensor = flat[at].Args.Tensor.merge(g.Args.Tensor)
+		merged := *flat[at]
+		merged.Args.Tensor = merged.Args.Tensor.merge(g.Args.Tensor)
+		flat[at] = &merged
 	}
 	return flat
 }

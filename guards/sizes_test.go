@@ -169,7 +169,7 @@ func TestConditionsAreRewrittenAndFoundByAnyOfTheirPlaces(t *testing.T) {
 	assert.False(t, ok)
 
 	var p Places
-	said := []Guard{at(one), at(two)}
+	said := NewSet(at(one), at(two)).Guards()
 	found, _ := p.Below(one, said, nil)
 	assert.Equal(t, said[:1], found)
 	found, _ = p.Below(other, said, nil)

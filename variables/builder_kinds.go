@@ -8,11 +8,15 @@ import (
 
 // wrapping is an object for which a tracker is being made.
 type wrapping struct {
-	tx     Translator
-	obj    py.Object
-	src    guards.Source
-	typ    guards.Const   // the object's type
-	ofType []guards.Guard // the guard on the object's type
+	tx  Translator
+	obj py.Object
+	src guards.Source
+	typ guards.Const // the object's type
+}
+
+// ofType returns the guard on the object's type, with room for one more.
+func (w *wrapping) ofType() []guards.Guard {
+	return append(make([]guards.Guard, 0, 2), guards.TypeMatch(w.src, w.typ))
 }
 
 // wrapper returns the tracker of an object and the guards on which it depends, or no tracker and no error if the object
@@ -57,13 +61,13 @@ func init() { // set in init, since the wrappers call wrap, which reads these va
 		py.Dict:    func(w *wrapping) (VariableTracker, []guards.Guard, error) { return wrapDict(w.tx, w.obj, w.src) },
 		py.SetKind: func(w *wrapping) (VariableTracker, []guards.Guard, error) { return wrapSet(w.tx, w.obj, w.src) },
 		py.Function: func(w *wrapping) (VariableTracker, []guards.Guard, error) {
-			return wrapFunction(w.tx, w.obj, w.src, w.ofType)
+			return wrapFunction(w.tx, w.obj, w.src, w.ofType())
 		},
 		py.Code: func(w *wrapping) (VariableTracker, []guards.Guard, error) {
 			return NewConstant(w.obj, w.src), w.same(guards.KeepWeak), nil
 		},
 		py.Cell: func(w *wrapping) (VariableTracker, []guards.Guard, error) {
-			return NewRealCell(w.obj, w.src), w.ofType, nil
+			return NewRealCell(w.obj, w.src), w.ofType(), nil
 		},
 		py.Builtin: wrapNative, py.MethodDescr: wrapNative, py.WrapperDescr: wrapNative, py.MethodWrapper: wrapNative,
 		py.ClassMethodDescr: wrapNative,
@@ -113,7 +117,7 @@ func wrapSequence(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	for i, it := range items {
 		vs[i] = w.tx.Build(it, guards.NewIndexSource(w.src, i))
 	}
-	gs := append(w.ofType, guards.ListLength(w.src, w.typ, len(items)))
+	gs := append(w.ofType(), guards.ListLength(w.src, w.typ, len(items)))
 	if w.obj.Kind() == py.Tuple {
 		return NewTuple(vs, w.src), gs, nil
 	}
@@ -124,7 +128,7 @@ func wrapTupleLike(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if w.tx.World().IsSingletonType(w.obj.Type()) { // for example sys.version_info
 		return wrapIdentical(w)
 	}
-	return wrapTupleSubclass(w.tx, w.obj, w.src, w.ofType)
+	return wrapTupleSubclass(w.tx, w.obj, w.src, w.ofType())
 }
 
 func wrapDictLike(w *wrapping) (VariableTracker, []guards.Guard, error) {
@@ -138,7 +142,7 @@ func wrapMethod(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	fn, self := w.tx.Scope().MethodParts(w.obj)
 	f := w.tx.Build(fn, guards.NewFunctionFieldSource(w.src, guards.MethodFunc))
 	me := w.tx.Build(self, guards.NewFunctionFieldSource(w.src, guards.MethodSelf))
-	return NewMethod(f, me, w.src), w.ofType, nil
+	return NewMethod(f, me, w.src), w.ofType(), nil
 }
 
 func wrapPythonModule(w *wrapping) (VariableTracker, []guards.Guard, error) {
@@ -179,7 +183,7 @@ func wrapDequeOrWeakref(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	case w.tx.World().DequeType:
 		return wrapDeque(w.tx, w.obj, w.src)
 	case w.tx.World().weakrefType:
-		return &WeakrefVariable{Base: Base{Src: w.src}, obj: w.obj}, w.ofType, nil
+		return &WeakrefVariable{Base: Base{Src: w.src}, obj: w.obj}, w.ofType(), nil
 	}
 	return nil, nil, nil
 }
@@ -195,7 +199,7 @@ func wrapShadowed(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if !w.tx.World().isShadowType(w.obj.Type()) {
 		return nil, nil, nil
 	}
-	return wrapShadow(w.tx, w.obj, w.src, w.ofType)
+	return wrapShadow(w.tx, w.obj, w.src, w.ofType())
 }
 
 // wrapTorchConstant wraps a dtype, a device or another object guarded by equality.
@@ -216,7 +220,7 @@ func wrapTorchConstant(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if same, ok := py.Answered(s.Call(equal, w.obj)); !ok || same != py.True() {
 		return nil, nil, w.refused("%s, which does not equal itself")
 	}
-	return NewConstant(w.obj, w.src), append(w.ofType, guards.PyCheck(w.src, w.tx.Output().Const(equal), "== "+text)),
+	return NewConstant(w.obj, w.src), append(w.ofType(), guards.PyCheck(w.src, w.tx.Output().Const(equal), "== "+text)),
 		nil
 }
 
@@ -224,7 +228,7 @@ func wrapEnumMember(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if !w.tx.World().IsEnum(w.tx.Scope(), w.obj) {
 		return nil, nil, nil
 	}
-	return NewConstant(w.obj, w.src), append(w.ofType, w.same(guards.KeepWeak)...), nil
+	return NewConstant(w.obj, w.src), append(w.ofType(), w.same(guards.KeepWeak)...), nil
 }
 
 func wrapOptimizedCallable(w *wrapping) (VariableTracker, []guards.Guard, error) {
@@ -240,7 +244,7 @@ func wrapPartialCallable(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if !py.IsSubtype(w.obj.Type(), partial) || !inherits(w.tx, w.obj.Type(), partial, "__call__") {
 		return nil, nil, nil
 	}
-	return wrapPartial(w.tx, w.obj, w.src, w.ofType)
+	return wrapPartial(w.tx, w.obj, w.src, w.ofType())
 }
 
 func wrapTorchCallable(w *wrapping) (VariableTracker, []guards.Guard, error) {
@@ -260,7 +264,7 @@ func wrapStandInObject(w *wrapping) (VariableTracker, []guards.Guard, error) {
 }
 
 func wrapBuiltinSubclass(w *wrapping) (VariableTracker, []guards.Guard, error) {
-	v, gs, ok, err := wrapSubclass(w.tx, w.obj, w.src, w.ofType)
+	v, gs, ok, err := wrapSubclass(w.tx, w.obj, w.src, w.ofType())
 	if !ok {
 		return nil, nil, err
 	}
@@ -273,10 +277,10 @@ func wrapPlainObject(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	t := w.obj.Type()
 	switch w.obj.Kind() {
 	case py.Exception:
-		return NewObject(w.obj, w.src), w.ofType, nil
+		return NewObject(w.obj, w.src), w.ofType(), nil
 	case py.Other:
 		if py.Is(t, py.HeapType) && !py.Is(t, py.HasIterNext) || w.tx.World().PlainLayout(w.tx.Scope(), t) {
-			return NewObject(w.obj, w.src), w.ofType, nil
+			return NewObject(w.obj, w.src), w.ofType(), nil
 		}
 	}
 	return nil, nil, nil

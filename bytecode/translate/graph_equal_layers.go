@@ -140,7 +140,7 @@ type layer struct {
 // layerCheck is the condition under which a layer applies to another module.
 type layerCheck struct {
 	Check
-	guards  []guards.Guard
+	guards  []*guards.Guard
 	reads   []guards.Source
 	tensors []*variables.TensorVariable // tensors of the layer's module
 	changed map[*fxgraph.Node]bool      // operands of the layer's in-place operations
@@ -288,7 +288,7 @@ func (o *OutputGraph) again(tx *InstructionTranslator, class *classLayers, l *la
 		if g.CreateFn == guards.CreateTensorMatch {
 			continue // the guard is added with the input, in the loop over tensors
 		}
-		g, _ := rebase.Guard(g)
+		g, _ := rebase.Guard(*g)
 		o.guards.Add(g)
 	}
 	for _, src := range l.check.reads {
@@ -384,16 +384,17 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 	}
 	c.guards, c.reads = o.layers.places.Below(src, o.guards.Said(), o.reads)
 	if !l.apart { // the caller distinguished the modules; the layer's code did not
-		c.guards = slices.DeleteFunc(c.guards, func(g guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
+		c.guards = slices.DeleteFunc(c.guards,
+			func(g *guards.Guard) bool { return g.CreateFn == guards.CreateNoAlias })
 	}
 	apart, ok := o.apartFromChanged(below, c.guards)
 	if !ok {
 		return nil, nil
 	}
 	c.guards = append(c.guards, apart...)
-	var all []guards.Guard
+	all := make([]guards.Guard, 0, len(c.guards))
 	for _, g := range c.guards {
-		moved, ok := other.Guard(g)
+		moved, ok := other.Guard(*g)
 		if !ok {
 			return nil, nil
 		}
@@ -465,7 +466,7 @@ func (o *OutputGraph) changedIn(l *layer,
 // code has changed, since changed objects no longer match their guards. It returns false if a changed object is below
 // the layer's own module.
 func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
-	gs []guards.Guard) (apart []guards.Guard, ok bool) {
+	gs []*guards.Guard) (apart []*guards.Guard, ok bool) {
 	ok = true
 	keep := func(obj py.Object, changed guards.Source) {
 		if below(changed) {
@@ -475,7 +476,8 @@ func (o *OutputGraph) apartFromChanged(below func(s guards.Source) bool,
 		typ := obj.Type().ID()
 		for _, g := range gs {
 			if g.Origin != nil && g.Args.Obj.ID == typ && below(g.Origin) {
-				apart = append(apart, guards.NoAlias(g.Origin, changed))
+				alias := guards.NoAlias(g.Origin, changed)
+				apart = append(apart, &alias)
 			}
 		}
 	}
