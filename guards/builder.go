@@ -39,10 +39,10 @@ type check struct {
 // operand is a number, or an object, name or place that gets its number later.
 type operand struct {
 	class  operandClass
+	keep   Keep
 	number uint32
 	konst  Const
 	name   string
-	keep   Keep
 	src    Source
 }
 
@@ -59,8 +59,13 @@ func (b *GuardBuilder) ref(g *Guard) string { return printed(g.Origin, b.manager
 
 // add appends a part. `stage` orders the parts on one place: a type is checked before the conditions that
 // depend on the type.
-func (b *GuardBuilder) add(g *Guard, stage int, text string, checks ...check) error {
-	b.manager.parts = append(b.manager.parts, &part{guard: g, stage: stage, text: text, checks: checks})
+func (b *GuardBuilder) add(g *Guard, stage int, text string, c check) error {
+	m := b.manager
+	if len(m.room) == cap(m.room) {
+		m.room = make([]part, 0, min(max(8, 2*cap(m.room)), 128))
+	}
+	m.room = append(m.room, part{guard: g, stage: stage, text: text, check: c})
+	m.parts = append(m.parts, &m.room[len(m.room)-1])
 	return nil
 }
 

@@ -18,6 +18,8 @@ type Options struct {
 	// Reads are places that the frame read, although the translation does not depend on their values. The guard program
 	// checks that each of them can be read. A place that the program reads for another purpose needs no such check.
 	Reads []Source
+	// Anonymous leaves out Program.Kinds, for a program that is not shown to users.
+	Anonymous bool
 }
 
 // CheckFunctionManager turns all guards of a translation into one Program and one text.
@@ -31,9 +33,11 @@ type CheckFunctionManager struct {
 	printer    *printer
 	unguarded  func(GuardSource) bool // whether guards on places of a family are left out
 	parts      []*part
+	room       []part // the next parts are stored here; a full array is replaced and not copied
 	tensors    []*Guard
 	conditions []*part // on sizes and ints
 	needsState bool
+	anonymous  bool
 	places     uint8           // number of QUIET_* guards (see QuietAt), at most maxPlaces
 	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
 	stateLine  UserLine
@@ -41,12 +45,12 @@ type CheckFunctionManager struct {
 	program    *Program
 }
 
-// part is one condition of the guard text, with its checks.
+// part is one condition of the guard text, with its check.
 type part struct {
-	guard  *Guard
-	stage  int
-	text   string
-	checks []check
+	guard *Guard
+	stage int
+	text  string
+	check check
 
 	cost    int     // the result of the function cost
 	order   int     // position in the order by cost alone
@@ -67,7 +71,8 @@ func NewCheckFunctionManager(numSlots int, set Set, values []Source, opts Option
 	all = slices.DeleteFunc(all, func(g *Guard) bool { return unguarded(g.Source) })
 	opts.Reads = slices.DeleteFunc(slices.Clone(opts.Reads),
 		func(s Source) bool { return s.GuardSource() == SourcePolyfill })
-	m := &CheckFunctionManager{numSlots: numSlots, unguarded: unguarded,
+	m := &CheckFunctionManager{numSlots: numSlots, unguarded: unguarded, anonymous: opts.Anonymous,
+		parts:   make([]*part, 0, len(all)+len(all)/8),
 		printer: newPrinter(all, append(slices.Clone(values), opts.Reads...), opts.SlotNames)}
 	local, global := &GuardBuilder{m}, &GuardBuilder{m}
 	m.countQuiet(all)
@@ -123,8 +128,11 @@ func (m *CheckFunctionManager) countQuiet(all []*Guard) {
 // describe adds a guard's line to Program.Kinds, for the current part. If `own` is set, it also appends the
 // line of the user's code that was being translated when the guard was made.
 func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
+	if m.anonymous {
+		return
+	}
 	if m.kinds.Cap() == 0 {
-		m.kinds.Grow(96 * (len(m.parts) + len(m.tensors) + 1))
+		m.kinds.Grow(m.lengthOfKinds())
 	}
 	columns := [...]string{strconv.Itoa(len(e.program.Parts) - 1), g.CreateFn.String(), g.Source.String(), g.Name}
 	for i, column := range columns {
@@ -140,6 +148,21 @@ func (m *CheckFunctionManager) describe(e *emitter, g *Guard, own bool) {
 		m.kinds.WriteString(g.Line.File)
 	}
 	m.kinds.WriteByte('\n')
+}
+
+// lengthOfKinds returns a bound of the length of Program.Kinds.
+func (m *CheckFunctionManager) lengthOfKinds() int {
+	const aroundName = 64 // the other columns, except a file
+	n := 0
+	for _, parts := range [][]*part{m.parts, m.conditions} {
+		for _, p := range parts {
+			n += aroundName + len(p.guard.Name)
+		}
+	}
+	for _, g := range m.tensors {
+		n += aroundName + len(g.Name) + len(g.Line.File)
+	}
+	return n
 }
 
 // Program returns the verified program.
@@ -226,7 +249,7 @@ func (m *CheckFunctionManager) dropDuplicates() {
 
 // compile orders the parts and writes the nodes.
 func (m *CheckFunctionManager) compile(values, reads []Source) (*Program, error) {
-	e := newEmitter(m.numSlots, values)
+	e := newEmitter(m.numSlots, values, 1+len(m.parts)+len(values)+len(reads)+1+len(m.conditions))
 	e.beginPart(validText, UserLine{})
 	e.node(Node{Op: OpValid})
 	parts, err := m.sorted()

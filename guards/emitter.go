@@ -23,10 +23,12 @@ type constKey struct {
 	name  string
 }
 
-func newEmitter(numSlots int, values []Source) *emitter {
+// newEmitter returns an emitter with room for about `parts` parts.
+func newEmitter(numSlots int, values []Source, parts int) *emitter {
 	e := &emitter{
-		program:  &Program{NumSlots: numSlots},
-		regs:     map[string]uint32{},
+		program: &Program{NumSlots: numSlots, Parts: make([]string, 0, parts), PartLines: make([]UserLine, 0, parts),
+			Nodes: make([]Node, 0, 2*parts)},
+		regs:     make(map[string]uint32, parts),
 		reserved: map[string]uint32{},
 		consts:   map[constKey]uint32{},
 		nextReg:  numSlots + 2 + len(values),
@@ -63,7 +65,7 @@ func (e *emitter) node(n Node) {
 	e.program.Nodes = append(e.program.Nodes, n)
 }
 
-// part writes the nodes that fetch the part's value, then its checks.
+// part writes the nodes that fetch the part's value, then its check.
 func (e *emitter) part(p *part) error {
 	var src uint32
 	if p.guard.Origin != nil {
@@ -73,17 +75,16 @@ func (e *emitter) part(p *part) error {
 		}
 		src = reg
 	}
-	for _, c := range p.checks {
-		a, err := e.operand(c.a)
-		if err != nil {
-			return err
-		}
-		b, err := e.operand(c.b)
-		if err != nil {
-			return err
-		}
-		e.node(Node{Op: c.op, Flags: c.flags, Src: src, A: a, B: b})
+	c := &p.check
+	a, err := e.operand(c.a)
+	if err != nil {
+		return err
 	}
+	b, err := e.operand(c.b)
+	if err != nil {
+		return err
+	}
+	e.node(Node{Op: c.op, Flags: c.flags, Src: src, A: a, B: b})
 	return nil
 }
 

@@ -73,7 +73,7 @@ func FamilyInNNModule(name string) bool {
 func (s GuardSource) IsLocal() bool { return s == SourceLocal || s == SourceLocalNNModule }
 
 // Keep says how an entry keeps an object to which its program refers.
-type Keep int
+type Keep uint8
 
 // The values of Keep; golib.h has the same numbers. If a weakly kept object dies, the entry becomes invalid. An
 // object that does not support weak references is held strongly. KeepOwner is for an object that stays alive

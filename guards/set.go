@@ -24,7 +24,12 @@ func (s Set) Add(gs ...Guard) Set {
 	if len(gs) == 0 {
 		return s
 	}
-	return s.Union(Set{&setNode{guards: slices.Clone(gs)}})
+	return s.Own(slices.Clone(gs))
+}
+
+// Own does what Add does. The caller must not change gs afterwards.
+func (s Set) Own(gs []Guard) Set {
+	return s.Union(Set{&setNode{guards: gs}})
 }
 
 // Union returns the union of s and the others.
@@ -46,13 +51,12 @@ func (s Set) Union(others ...Set) Set {
 type Collector struct {
 	flat  []*Guard
 	index map[GuardID]int
-	room  []Guard // the next guards are stored here; a full array is replaced and not copied
 	// repeated TENSOR_MATCH guards. Set merges each into the first guard of its place, and not Add, since operands may
 	// still change.
 	tensors []*Guard
 }
 
-// Add adds gs, as Set.Add does.
+// Add adds gs, as Set.Add does. The caller must not change gs afterwards.
 func (c *Collector) Add(gs ...Guard) {
 	if c.index == nil {
 		c.index = map[GuardID]int{}
@@ -62,20 +66,11 @@ func (c *Collector) Add(gs ...Guard) {
 		id := g.id()
 		if _, found := c.index[id]; !found {
 			c.index[id] = len(c.flat)
-			c.flat = append(c.flat, c.store(g))
+			c.flat = append(c.flat, g)
 		} else if g.CreateFn == CreateTensorMatch {
-			c.tensors = append(c.tensors, c.store(g))
+			c.tensors = append(c.tensors, g)
 		}
 	}
-}
-
-// store copies a guard; the copies are allocated several at a time, first 8 and then up to 128.
-func (c *Collector) store(g *Guard) *Guard {
-	if len(c.room) == cap(c.room) {
-		c.room = make([]Guard, 0, min(max(8, 2*cap(c.room)), 128))
-	}
-	c.room = append(c.room, *g)
-	return &c.room[len(c.room)-1]
 }
 
 // Set returns the set of the guards added so far; it is valid until the next Add.

@@ -25,7 +25,7 @@ func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, err
 	}
 	if len(gs) > 0 {
 		tx.Output().AddGuards(gs...)
-		v.base().set = v.base().set.Add(gs...)
+		v.base().set = v.base().set.Own(gs)
 	}
 	tx.World().remember(obj, v)
 	if u := tx.World().unseen[obj]; u != nil {

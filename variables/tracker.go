@@ -100,6 +100,12 @@ func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	return c
 }
 
+// WithGuardsOf gives v the guards of the trackers and of their children. No other code has seen v.
+func WithGuardsOf(v VariableTracker, of []VariableTracker) VariableTracker {
+	v.base().set = Propagate(of...)
+	return v
+}
+
 // AddGuards returns a copy of v with the guards in set added (see ReplaceGuards).
 func AddGuards(v VariableTracker, set guards.Set) VariableTracker {
 	return ReplaceGuards(v, v.Guards().Union(set))
@@ -112,17 +118,21 @@ func AddGuard(v VariableTracker, g guards.Guard) VariableTracker {
 
 // Propagate returns the union of the guards of all given trackers and of their children.
 func Propagate(vars ...VariableTracker) guards.Set {
-	return propagate(guards.Set{}, vars, map[VariableTracker]bool{})
+	var seen map[VariableTracker]bool
+	return propagate(guards.Set{}, vars, &seen)
 }
 
-func propagate(out guards.Set, vars []VariableTracker, seen map[VariableTracker]bool) guards.Set {
+func propagate(out guards.Set, vars []VariableTracker, seen *map[VariableTracker]bool) guards.Set {
 	for _, v := range vars {
 		if v == nil {
 			continue
 		}
 		out = out.Union(v.Guards())
-		if c, ok := v.(Container); ok && !seen[v] {
-			seen[v] = true
+		if c, ok := v.(Container); ok && !(*seen)[v] {
+			if *seen == nil {
+				*seen = map[VariableTracker]bool{}
+			}
+			(*seen)[v] = true
 			out = propagate(out, c.Children(), seen)
 		}
 	}

@@ -431,7 +431,7 @@ func (o *OutputGraph) checkOf(tx variables.Translator, l *layer) (*layerCheck, e
 		return nil, nil
 	}
 	m, err := guards.NewCheckFunctionManager(slots+1, guards.NewSet(all...), nil,
-		guards.Options{GuardNNModules: true, Reads: reads})
+		guards.Options{GuardNNModules: true, Reads: reads, Anonymous: true})
 	if err != nil {
 		return nil, nil // there are too many guards for one program, or the places form a cycle
 	}

@@ -172,7 +172,7 @@ func (tx *InstructionTranslator) unary(inst *bytecode.Instruction) error {
 //	stack: items -- tuple      arg: number of items
 func (tx *InstructionTranslator) buildTuple(inst *bytecode.Instruction) error {
 	items := tx.popn(inst.Arg)
-	tx.push(variables.AddGuards(variables.NewTuple(items, nil), variables.Propagate(items...)))
+	tx.push(variables.WithGuardsOf(variables.NewTuple(items, nil), items))
 	return nil
 }
 
@@ -181,7 +181,7 @@ func (tx *InstructionTranslator) buildTuple(inst *bytecode.Instruction) error {
 //	stack: items -- list      arg: number of items
 func (tx *InstructionTranslator) buildList(inst *bytecode.Instruction) error {
 	items := tx.popn(inst.Arg)
-	tx.push(variables.AddGuards(variables.NewList(items, nil), variables.Propagate(items...)))
+	tx.push(variables.WithGuardsOf(variables.NewList(items, nil), items))
 	return nil
 }
 

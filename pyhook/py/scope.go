@@ -12,7 +12,8 @@ import (
 // Scope keeps the objects of one translation alive. Only one thread may use it, and it must be closed
 // with the GIL held.
 type Scope struct {
-	owned  []*python3.PyObject
+	owned  []*python3.PyObject   // at most ownedAtOnce
+	full   [][]*python3.PyObject // earlier contents of owned
 	names  map[string]Object
 	closed bool
 	// OnTypeLookup, if set, is called with the results of TypeLookup on classes that can change. If nothing
@@ -29,10 +30,24 @@ func (s *Scope) Close() {
 		return
 	}
 	s.closed = true
-	if n := len(s.owned); n > 0 { // one C call releases all references
-		C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&s.owned[0])), C.Py_ssize_t(n))
+	for _, owned := range append(s.full, s.owned) {
+		if n := len(owned); n > 0 { // one C call releases many references
+			C.gdpy_decref_all((**C.PyObject)(unsafe.Pointer(&owned[0])), C.Py_ssize_t(n))
+		}
 	}
-	s.owned = nil
+	s.owned, s.full = nil, nil
+}
+
+// ownedAtOnce is the largest length of Scope.owned. A translation takes up to a million references; they would be
+// copied several times if one slice held them.
+const ownedAtOnce = 4096
+
+// own records a reference that Close releases.
+func (s *Scope) own(p *python3.PyObject) {
+	if len(s.owned) == ownedAtOnce {
+		s.full, s.owned = append(s.full, s.owned), make([]*python3.PyObject, 0, ownedAtOnce)
+	}
+	s.owned = append(s.owned, p)
 }
 
 // NoMemory is the panic value of a function that cannot make a Python object. Exported functions recover
@@ -57,7 +72,7 @@ func (s *Scope) made(o Object) Object {
 func (s *Scope) take(p *C.PyObject) Object {
 	o := wrapC(p)
 	if o.p != nil {
-		s.owned = append(s.owned, o.p)
+		s.own(o.p)
 	}
 	return o
 }
@@ -65,7 +80,7 @@ func (s *Scope) take(p *C.PyObject) Object {
 // Adopt gives the scope the new reference o, which came from C, and returns o; o may be NULL.
 func (s *Scope) Adopt(o Object) Object {
 	if o.p != nil {
-		s.owned = append(s.owned, o.p)
+		s.own(o.p)
 	}
 	return o
 }
@@ -74,7 +89,7 @@ func (s *Scope) Adopt(o Object) Object {
 func (s *Scope) Hold(o Object) Object {
 	if o.p != nil {
 		incref(o)
-		s.owned = append(s.owned, o.p)
+		s.own(o.p)
 	}
 	return o
 }
