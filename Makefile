@@ -20,7 +20,7 @@ JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models pgo sizes old-torch conformance check clean
+	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models first-calls pgo sizes old-torch conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -137,6 +137,9 @@ paritybench: build ## compare modules of hundreds of projects with eager, from a
 
 models: build ## run the model zoo: correctness, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)
+
+first-calls: build ## print where the time of first calls goes: MODELS="transformers.bert torchvision.resnet18"
+	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/first_calls.py $(or $(MODELS),transformers.bert torchvision.resnet18)
 
 pgo: build ## profile first calls and rewrite cmd/godynamo-ext/default.pgo, from which go build optimizes the library
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" scripts/pgo.py

@@ -2,15 +2,18 @@
 
 package pyhook
 
+// #include <stdint.h>
 import "C"
 
 import (
 	"os"
 	"runtime"
+	"runtime/metrics"
 	"runtime/pprof"
+	"unsafe"
 )
 
-// The functions of this file are for scripts/profile_go.py, which builds the library with the tag `profile`.
+// The functions of this file are for `make pgo` and `make first-calls`, which build the library with the tag `profile`.
 
 var profile *os.File
 
@@ -51,4 +54,20 @@ func gdAllocations(path *C.char) C.int {
 		return -1
 	}
 	return 0
+}
+
+// gdStatistics writes what Go has counted since the process started: calls from Go into C, bytes and objects
+// allocated, collections, and the CPU time of the collector in nanoseconds (in all threads).
+//
+//export gdStatistics
+func gdStatistics(out *C.int64_t) {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	sample := []metrics.Sample{{Name: "/cpu/classes/gc/total:cpu-seconds"}}
+	metrics.Read(sample)
+	counted := [...]int64{runtime.NumCgoCall(), int64(memory.TotalAlloc), int64(memory.Mallocs), int64(memory.NumGC),
+		int64(sample[0].Value.Float64() * 1e9)}
+	for i, n := range counted {
+		unsafe.Slice(out, len(counted))[i] = C.int64_t(n)
+	}
 }

@@ -8,6 +8,9 @@ of the rounds' ratios and its interval (godynamo/_tools/bench/timing.py). A mode
 interval is above 1. The column "calls" is the number of additional torch operator calls compared with eager mode; the
 column "bytes" is the peak memory relative to eager mode. These two do not depend on the machine's load.
 
+"cold" is the CPU time of a first call in seconds, the best of three, "x" torch.compile's relative to it. Both contain
+the model's own run; "alone" is the ratio without it: each first call minus eager's call (models_child.py).
+
 Exits with 1 if a model is wrong, fails, or has more than one graph where torch.compile has one. With a backend
 (aot_eager, inductor, callable) only correctness is checked: outputs, gradients, buffers and random numbers must equal
 those of eager mode. A model with the same difference under torch.compile is no failure. With --sizes the captures at
@@ -65,11 +68,18 @@ def line(r: dict[str, Any]) -> str:
         f"{r['name']:34} {verdict(r):6} {r['graphs']:3}"
         f" {r.get('torch_graphs', '-'):>3} {r['ops']:5} {r['cold']:7.2f}"
         f" {r['torch_cold'] / r['cold'] if 'torch_cold' in r else math.nan:6.1f}"
+        f" {alone(r) if 'torch_cold' in r else math.nan:6.1f}"
         f" {r['us']['eager']:9.0f} {interval(r, 'godynamo/eager')} {interval(r, 'torch.compile/eager')}"
         f" {interval(r, 'godynamo/torch.compile')} {guards if guards is not None else math.nan:6.1f}"
         f" {work['godynamo']['calls'] - work['eager']['calls']:+6}"
         f" {work['godynamo']['bytes'] / work['eager']['bytes'] if work['eager']['bytes'] else 1:5.2f}"
     )
+
+
+def alone(r: dict[str, Any]) -> float:
+    """Return how many times longer torch.compile's first call is, without the model's own run in both."""
+    eager = r["eager_first"]
+    return float((r["torch_cold"] - eager) / max(r["cold"] - eager, 1e-6))
 
 
 def interval(r: dict[str, Any], what: str) -> str:
@@ -134,7 +144,7 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
     compared = [r for r in done if "torch.compile/eager" in r["ratios"]]
     ours = mean([r["ratios"]["godynamo/eager"][0] for r in done])
     theirs = mean([r["ratios"]["torch.compile/eager"][0] for r in compared])
-    first = [r["torch_cold"] / r["cold"] for r in compared]
+    first, capture = [r["torch_cold"] / r["cold"] for r in compared], mean([alone(r) for r in compared])
     one, torch_one = (sum(r.get(key) == 1 for r in done) for key in ("graphs", "torch_graphs"))
     work = {r["name"]: (r["work"]["eager"], r["work"]["godynamo"]) for r in done}
     calls = [name for name, (eager, own) in work.items() if own["calls"] > eager["calls"]]
@@ -144,7 +154,8 @@ def summary(results: list[dict[str, Any]], done: list[dict[str, Any]]) -> str:
         f" {len(results) - len(done)} failed; {one} in one graph (torch.compile {torch_one}),"
         f" {sum(map(more_graphs, done))} in more than torch.compile's one\n"
         f"warm, ratio to eager: {ours:.2f}, torch.compile {theirs:.2f};"
-        f" first call {mean(first):.1f} times faster (geometric means), at least {min(first, default=math.nan):.1f}\n"
+        f" first call {mean(first):.1f} times faster (geometric means), at least {min(first, default=math.nan):.1f};"
+        f" without the model's own run {capture:.1f} times\n"
         f"than eager: {told(done, 'godynamo/eager')}\n"
         f"than torch.compile: {told(done, 'godynamo/torch.compile')}\n"
         f"more calls of operators than eager: {len(calls)}{names(calls)}; more memory: {len(memory)}{names(memory)};"
@@ -202,7 +213,7 @@ def main() -> int:
     if options.backend:
         return with_backend(names, options)
     print(
-        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'eager us':>9}"
+        f"{'model':34} {'':6} {'graphs, torch':>7} {'ops':>5} {'cold s':>7} {'x':>6} {'alone':>6} {'eager us':>9}"
         f" {'ours/eager':14} {'torch/eager':14} {'ours/torch':14} {'guards':>6} {'calls':>6} {'bytes':>5}"
     )
     results = []
