@@ -257,4 +257,9 @@ func TestAProgramSaysWhatEachOfItsPartsIsAbout(t *testing.T) {
 	assert.Equal(t,
 		"1\tTYPE_MATCH\tLOCAL\ty\n2\tID_MATCH\tGLOBAL\tG['g']\n3\tEQUALS_MATCH\tLOCAL\ty\n"+
 			"4\tTENSOR_MATCH\tLOCAL\tx\t7\tf.py\n", m.Program().Kinds)
+
+	anonymous, err := NewCheckFunctionManager(2, NewSet(gs...), nil, Options{Anonymous: true})
+	require.NoError(t, err)
+	assert.Empty(t, anonymous.Program().Kinds)
+	assert.Equal(t, m.Program().Nodes, anonymous.Program().Nodes)
 }

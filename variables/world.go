@@ -33,9 +33,10 @@ type World struct {
 	modesAndStates
 	writes
 	symbolic
-	scope *py.Scope // scope of the translation
-	told  map[question]string
-	depth int // nested calls of this package's operations; see Enter
+	scope         *py.Scope // scope of the translation
+	told          map[question]string
+	functionKinds map[functionCall]result // results of functionResult, nil until the first
+	depth         int                     // nested calls of this package's operations; see Enter
 	// standIns caches the results of callables.stand_in.
 	standIns map[py.Object]replacement
 	sorted   py.Object                // the class of the items being sorted, see sortedClass
@@ -388,11 +389,30 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 
 // functionResult returns the kind of result of a torch function for arguments of these kinds (callables.result_kind).
 func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (result, error) {
+	call := functionCall{fn, methodCall{nargs: nargs, keywords: strings.Join(kwnames, ","), kinds: kinds}}
+	if r, ok := w.functionKinds[call]; ok {
+		return r, nil
+	}
 	text, err := w.text(s, w.resultKind, fn, s.Int(int64(nargs)), w.names(s, kwnames), s.Str(kinds))
 	if err != nil {
 		return result{}, err
 	}
-	return parseResult(text)
+	r, err := parseResult(text)
+	if err == nil {
+		if w.functionKinds == nil {
+			w.functionKinds = map[functionCall]result{}
+		}
+		w.scope.Hold(fn)
+		w.functionKinds[call] = r
+	}
+	return r, err
+}
+
+// functionCall is a call of a torch function, whose result's kind is read once per translation: a later one may find
+// another schema, since operators can be registered again.
+type functionCall struct {
+	fn   py.Object
+	call methodCall
 }
 
 // CallableName returns the name that graph nodes print for a callable.

@@ -42,7 +42,8 @@ func (p *Package) Path() string {
 
 // list returns the module's packages below dir. tags are the build tags.
 func list(dir string, tags string) ([]*Package, error) {
-	cmd := exec.Command("go", "list", "-e", "-json", "-tags", tags, "./...")
+	// With the profile, packages would have the name of the main package in their import paths.
+	cmd := exec.Command("go", "list", "-e", "-json", "-pgo=off", "-tags", tags, "./...")
 	cmd.Dir = dir
 	// Listing needs no compiler. Without cgo, files with `import "C"` would count as excluded.
 	cmd.Env = append(cmd.Environ(), "CGO_ENABLED=1")
