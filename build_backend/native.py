@@ -191,7 +191,7 @@ def install(built: Path, target: Path) -> None:
 def go_build_command(output: Path) -> list[str]:
     """Return the command that writes the Go library to output."""
     # -s -w omit the symbol table and DWARF, which makes the library a third smaller. Panics still name functions and
-    # lines. cgocheck=0: a translation passes tens of thousands of pointers to C. All are CPython's objects, or Go slices
+    # lines. cgocheck=0: a translation passes tens of thousands of pointers to C. All are CPython's objects, or slices
     # of such pointers that C does not keep. The tests that embed CPython and build/sanitized run with the checks.
     # go build also reads cmd/godynamo-ext/default.pgo (`make pgo`).
     return [
