@@ -29,8 +29,8 @@ venv: ## make or update the shared virtual environment
 	@scripts/venv.sh >/dev/null
 
 # Bytecode files are written even if PYTHONDONTWRITEBYTECODE is set. Without them each process compiles the package.
-build: venv ## compile _C and libgodynamo.so into python/godynamo/
-	@[ -e python/godynamo/libgodynamo.so ] || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
+build: venv ## compile _C and the Go library into python/godynamo/
+	@ls python/godynamo/libgodynamo-*.so >/dev/null 2>&1 || echo "building: the C core, the Go library and the tools; the first time takes 1 to 5 minutes"
 	@mkdir -p build && flock build/.lock $(PY) setup.py --quiet egg_info build_ext --inplace
 	@$(PY) -m compileall -q python/godynamo
 

@@ -1,6 +1,6 @@
 """Compiles the two native libraries and the command line tool. setup.py and the Makefile take all flags from here.
 
-``_C`` is plain C (``pyhook/core/**/*.c``), compiled by setuptools. ``libgodynamo.so`` is built from
+``_C`` is plain C (``pyhook/core/**/*.c``), compiled by setuptools. ``libgodynamo-3xx.so`` is built from
 ``cmd/godynamo-ext`` with ``go build -buildmode=c-shared``. The command line tool, ``cmd/godynamo``, is pure Go. The
 libraries do not link libpython: the host process provides Python's symbols, so one build works with any Python, whether
 its libpython is shared or static. Only Go test binaries that embed CPython link it (``embed=True``).
@@ -22,16 +22,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "pyhook" / "core"
 PACKAGE = ROOT / "python" / "godynamo"
-GO_LIBRARY = "libgodynamo.so"
+GO_LIBRARY = "libgodynamo-%d%d.so" % sys.version_info[:2]  # golib_load.c opens this name
 GO_MAIN = "./cmd/godynamo-ext"
 LAUNCHER = "godynamo-embed"
 LAUNCHER_SOURCE = "pyhook/launcher/launcher.c"
 TOOL = "godynamo"
 TOOL_MAIN = "./cmd/godynamo"
 
-SUPPORTED = (3, 11)
+SUPPORTED = ((3, 11), (3, 12))
 
-C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden"]
+# 3.12 deprecates names that 3.11 has no others for: dict versions, a code object's extra slots.
+C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-fvisibility=hidden"]
 
 # The host process has Python's symbols. If a library linked libpython, a process of a statically linked Python would
 # load a second interpreter.
@@ -43,8 +44,16 @@ class BuildError(RuntimeError):
 
 
 def core_sources() -> list[str]:
-    """Return the C files of ``_C``, relative to the repository's root, in a fixed order."""
-    return sorted(str(path.relative_to(ROOT)) for path in CORE.rglob("*.c"))
+    """Return the C files of ``_C``, relative to the repository's root, in a fixed order.
+
+    Of the folders ``py3xx`` it takes the running Python's only.
+    """
+    own = "py%d%d" % sys.version_info[:2]
+    return sorted(
+        str(path.relative_to(ROOT))
+        for path in CORE.rglob("*.c")
+        if path.parent.name == own or re.fullmatch(r"py3\d+", path.parent.name) is None
+    )
 
 
 def core_headers() -> list[str]:
@@ -105,10 +114,10 @@ def glibc_needed(folder: Path) -> tuple[int, int]:
 
 def check_python() -> None:
     """Raise BuildError on a Python that the C core has not been checked against."""
-    if sys.version_info[:2] != SUPPORTED:
+    if sys.version_info[:2] not in SUPPORTED:
+        known = " and ".join("%d.%d" % version for version in SUPPORTED)
         raise BuildError(
-            f"godynamo's native part is written for Python {SUPPORTED[0]}.{SUPPORTED[1]}, "
-            f"this is {sys.version_info[0]}.{sys.version_info[1]}"
+            f"godynamo's native part is written for Python {known}, this is {sys.version_info[0]}.{sys.version_info[1]}"
         )
 
 
@@ -123,11 +132,11 @@ def _write_if_changed(path: Path, text: str) -> None:
 
 
 def write_pkg_config() -> Path:
-    """Write build/pkgconfig/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
+    """Write build/pkgconfig-3.x/python3.pc, which go-python3's ``#cgo pkg-config: python3`` finds first.
 
     The system's own python3.pc may name another Python, and it adds -lpython. Returns the directory.
     """
-    directory = ROOT / "build" / "pkgconfig"
+    directory = ROOT / "build" / ("pkgconfig-%d.%d" % sys.version_info[:2])
     text = (
         "Name: python3\n"
         "Description: CPython's headers; its symbols come from the host process\n"

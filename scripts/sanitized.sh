@@ -17,14 +17,16 @@ rm -f "$out"/godynamo/*.so
 flags="-fsanitize=address -fno-omit-frame-pointer -g -O1"
 include=$("$PY" -c 'import sysconfig; print(sysconfig.get_path("include"))')
 suffix=$("$PY" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+library=$("$PY" -c 'import sys; sys.path.insert(0, "build_backend"); import native; print(native.GO_LIBRARY)')
+sources=$("$PY" -c 'import sys; sys.path.insert(0, "build_backend"); import native; print(*native.core_sources())')
 echo "sanitized: compiling the core" >&2
-# shellcheck disable=SC2046,SC2086
-gcc $flags -shared -fPIC -std=gnu11 -fvisibility=hidden -I"$include" -Ipyhook/core $(find pyhook/core -name "*.c") -o "$out/godynamo/_C$suffix" -ldl -lpthread
+# shellcheck disable=SC2086
+gcc $flags -shared -fPIC -std=gnu11 -fvisibility=hidden -I"$include" -Ipyhook/core $sources -o "$out/godynamo/_C$suffix" -ldl -lpthread
 echo "sanitized: compiling the Go library" >&2
 eval "$(PYTHON=$PY scripts/go_env.sh)"
 CGO_CFLAGS="$CGO_CFLAGS $flags" CGO_LDFLAGS="$CGO_LDFLAGS -fsanitize=address" \
-    go build -asan -buildmode=c-shared -trimpath -o "$out/godynamo/libgodynamo.so" ./cmd/godynamo-ext
-rm -f "$out/godynamo/libgodynamo.h"
+    go build -asan -buildmode=c-shared -trimpath -o "$out/godynamo/$library" ./cmd/godynamo-ext
+rm -f "$out/godynamo/${library%.so}.h"
 # libstdc++ is preloaded as well: AddressSanitizer looks for the real __cxa_throw when it starts.
 GODYNAMO_ASAN_PRELOAD="$(gcc -print-file-name=libasan.so):$(gcc -print-file-name=libstdc++.so)"
 export GODYNAMO_ASAN_PRELOAD PYTHONPATH="$out${PYTHONPATH:+:$PYTHONPATH}"

@@ -25,7 +25,7 @@ func (app *App) Embed(p *Python, args ...string) error {
 	case !isExecutable(launcher):
 		return Problemf("%s is missing: install godynamo again", launcher)
 	default:
-		line := append([]string{launcher, facts.LibPython, filepath.Join(facts.Package, "libgodynamo.so")},
+		line := append([]string{launcher, facts.LibPython, filepath.Join(facts.Package, facts.GoLibrary())},
 			p.entry(args)...)
 		return Problemf("cannot start %s: %v", launcher, syscall.Exec(launcher, line, os.Environ()))
 	}

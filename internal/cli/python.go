@@ -100,6 +100,11 @@ type Facts struct {
 // Minor returns the part of the version that is in the names of libraries, for example "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
 
+// GoLibrary returns the name of the Go library's file, which native.py builds: "libgodynamo-311.so".
+func (f *Facts) GoLibrary() string {
+	return "libgodynamo-" + strings.ReplaceAll(f.Minor(), ".", "") + ".so"
+}
+
 // noTorch is the usage error for an interpreter without torch.
 type noTorch struct{ error }
 

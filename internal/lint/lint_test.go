@@ -132,7 +132,7 @@ var internalHeader = regexp.MustCompile(`#\s*include\s*[<"]internal/`)
 
 // perVersion matches the files that may depend on CPython's version: those in the core's folders for versions, and
 // pycompat_ files in Go packages.
-var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+_3\d+\.c$`)
+var perVersion = regexp.MustCompile(`/py3\d+/|/pycompat_\w+\.c$`)
 
 func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 	for _, file := range sources(t, ".c", ".h") {
@@ -147,11 +147,13 @@ func TestInternalHeadersAreIncludedForOneVersionOnly(t *testing.T) {
 // rooms maps each folder of pyhook/core to the folders whose headers it may include. All folders may include the
 // headers in pyhook/core itself.
 var rooms = map[string]string{
-	"calls":  "cache guards torch py311",
-	"cache":  "guards torch py311",
-	"guards": "torch py311",
-	"torch":  "",
-	"py311":  "guards",
+	"calls":    "cache guards torch pycommon",
+	"cache":    "guards torch pycommon",
+	"guards":   "torch pycommon",
+	"torch":    "",
+	"pycommon": "guards",
+	"py311":    "pycommon",
+	"py312":    "pycommon",
 }
 
 var included = regexp.MustCompile(`(?m)^#include "(([a-z0-9]+)/[^"]+)"`)

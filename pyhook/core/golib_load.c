@@ -12,7 +12,10 @@
 
 #include "runtime.h"
 
-#define LIBRARY_NAME "libgodynamo.so"
+/* One folder may hold the libraries of several Pythons: libgodynamo-311.so. */
+#define TEXT_OF(x) #x
+#define TEXT(x) TEXT_OF(x)
+#define LIBRARY_NAME "libgodynamo-" TEXT(PY_MAJOR_VERSION) TEXT(PY_MINOR_VERSION) ".so"
 
 /* A handle is never closed, since a Go runtime cannot be unloaded. */
 static struct {

@@ -12,7 +12,7 @@
 #include "guards/pure.h"
 #include "guards/tensor.h"
 #include "guards/weak.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "torch/torch_state.h"
 
 /* ---- running an entry's program from Python ---- */

@@ -1,7 +1,6 @@
 /* Exceptions from outside, which no operation raised: see interrupt.h. */
 #include "interrupt.h"
 
-#include <opcode.h>
 #include <signal.h>
 
 /* strong: a Python function that does nothing. CPython looks for requests when the function starts. */

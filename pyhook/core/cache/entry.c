@@ -8,7 +8,7 @@
 #include "guards/sizes.h"
 #include "guards/tensor.h"
 #include "guards/weak.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "structmember.h"
 #include "torch/torch_state.h"
 

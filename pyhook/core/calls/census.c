@@ -5,7 +5,6 @@
 #include "interrupt.h"
 #include "calls/other_hook.h"
 
-#include <opcode.h>
 
 /* Questions to the `ask` callback; see _explain/census.py. */
 enum { ASK_CODE, ASK_FUNCTION, ASK_CALLEE };
@@ -425,15 +424,17 @@ is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
         return is_tensor(c, sp[-2])
                || (is_tensor(c, sp[-1]) && !PyType_HasFeature(Py_TYPE(sp[-2]), Py_TPFLAGS_HEAPTYPE));
     case UNARY_NEGATIVE:
-    case UNARY_POSITIVE:
     case UNARY_INVERT:
     case CONTAINS_OP:
         return is_tensor(c, sp[-1]);
     case BINARY_SUBSCR:
     case STORE_SUBSCR:
         return is_tensor(c, sp[-2]);
-    case LOAD_ATTR:
-        return is_tensor(c, sp[-1]) && PySet_Contains(c->properties, PyTuple_GET_ITEM(s->code->co_names, arg)) == 1;
+    case LOAD_ATTR: {
+        int name = gd_py_attribute_name(arg);
+        return name >= 0 && is_tensor(c, sp[-1])
+               && PySet_Contains(c->properties, PyTuple_GET_ITEM(s->code->co_names, name)) == 1;
+    }
     case CALL: {
         int method = sp[-(arg + 2)] != NULL;
         PyObject *callable = sp[-(arg + 1 + method)];
@@ -454,7 +455,7 @@ is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
         return answer == TORCH || (answer == TORCH_WITH_TENSOR && holds_tensor(c, sp[-(1 + kw)]));
     }
     default:
-        return 0;
+        return (gd_py_is_positive(op, arg) && is_tensor(c, sp[-1])) || (gd_py_slices(op) && is_tensor(c, sp[-3]));
     }
 }
 
@@ -570,7 +571,7 @@ census_start(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     gd_thread.census = c;
-    PyEval_SetTrace(gd_census_trace, NULL);
+    gd_py_set_opcode_trace(gd_py_thread_state(), gd_census_trace);
     Py_RETURN_TRUE;
 }
 

@@ -140,7 +140,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
 static int
 serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd_FrameCache *cache, PyObject **result)
 {
-    PyFunctionObject *function = frame->f_func;
+    PyFunctionObject *function = gd_py_frame_function(frame);
     PyObject *small[GD_SMALL_REGS];
     PyObject **slots = small;
     if (cache->max_regs > GD_SMALL_REGS) {
@@ -203,7 +203,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         return pass_on(tstate, frame, throwflag);
     }
     gd_Root *root = gd_thread.extent->root;
-    PyFunctionObject *function = frame->f_func;
+    PyFunctionObject *function = gd_py_frame_function(frame);
     int heat = root->hot_calls > 0 ? gd_heat(root, extra, frame->f_code, function, frame->localsplus) : GD_HEAT_HOT;
     if (heat != GD_HEAT_HOT) {
         GD_COUNT(cold);
@@ -218,8 +218,6 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
-    /* The caller needs only the result. _PyEval_Vector (Python/ceval.c, 3.11) clears and pops a frame that is
-     * not a generator's, whether it ran or not. */
     PyObject *result = NULL;
     Py_INCREF(root);
     Py_INCREF(cache);
@@ -228,7 +226,9 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     Py_DECREF(root);
     if (how == GD_SERVED) {
         GD_COUNT(hook_served);
-        return gd_finish_tail(result);
+        result = gd_finish_tail(result);
+        gd_py_end_frame(tstate, frame);
+        return result;
     }
     GD_COUNT(hook_original);
     if (root_is_hot) {

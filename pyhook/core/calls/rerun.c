@@ -4,7 +4,6 @@
 #include "cache/extra_state.h"
 
 #include <frameobject.h>
-#include <opcode.h>
 #include <time.h>
 
 void
@@ -131,15 +130,10 @@ after_a_check(PyCodeObject *code, int offset)
     while (before > 0 && units[before] == CACHE) {
         before -= 2;
     }
-    switch (units[offset]) {
-    case JUMP_BACKWARD:
-    case POP_JUMP_BACKWARD_IF_TRUE:
-    case POP_JUMP_BACKWARD_IF_FALSE:
-    case POP_JUMP_BACKWARD_IF_NONE:
-    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+    if (gd_py_jumps_back(units[offset])) {
         found = 1;
-        break;
-    default:
+    }
+    else {
         found = before >= 0
                 && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
                     || (units[before] == RESUME && (units[before + 1] & 3) < 2))
@@ -338,7 +332,7 @@ gd_rerun_begin(gd_rerun *r, PyCodeObject *code)
     r->previous = tstate->c_tracefunc;
     r->previous_object = Py_XNewRef(tstate->c_traceobj);
     r->traced = 1;
-    PyEval_SetTrace(trace, NULL);
+    gd_py_set_opcode_trace(tstate, trace);
 }
 
 PyObject *

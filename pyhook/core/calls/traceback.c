@@ -10,7 +10,7 @@
 #include "calls/tail_call.h"
 #include "guards/guarded_code.h"
 #include "interrupt.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "runtime.h"
 #include "torch/leave_modes.h"
 

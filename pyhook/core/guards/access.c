@@ -2,7 +2,7 @@
 #include "guards/access.h"
 
 #include "guards/pure.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 
 PyObject *
 gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)

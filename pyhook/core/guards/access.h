@@ -4,7 +4,7 @@
 
 #include "guards/guarded_code.h"
 #include "structmember.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 
 /* A bit of gd_inline_cache.tag. If it is set, the tag holds a position among inline values instead of a
  * dict's version. */

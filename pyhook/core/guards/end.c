@@ -3,7 +3,7 @@
 
 #include "guards/access.h"
 #include "guards/weak.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "torch/tensor_layout.h"
 
 /* How many objects the search visits, and how deep it goes. */

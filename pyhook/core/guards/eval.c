@@ -10,7 +10,7 @@
 #include "guards/sizes.h"
 #include "guards/tensor.h"
 #include "interrupt.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "runtime.h"
 #include "torch/torch_state.h"
 

@@ -7,7 +7,7 @@
 #include "guards/show.h"
 #include "guards/sizes.h"
 #include "guards/tensor.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
 #include "torch/torch_state.h"

@@ -15,7 +15,7 @@
 #include "guards/memo.h"
 
 #include "guards/tensor.h"
-#include "py311/guard.h"
+#include "pycommon/guard.h"
 
 typedef enum { UNKNOWN, ADDRESS, OBJECT } known;
 
@@ -168,9 +168,10 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     gd_instance_look(v, view);
     PyTypeObject *type = Py_TYPE(v);
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        watch(l, _PyObject_ValuesPointer(v));
-        if (view->values == NULL) {
-            watch(l, _PyObject_ManagedDictPointer(v));
+        const void *values = gd_py_values_place(v), *dict = gd_py_managed_dict_place(v);
+        watch(l, values);
+        if (view->values == NULL && dict != values) {
+            watch(l, dict);
         }
         return 1;
     }

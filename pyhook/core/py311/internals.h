@@ -1,6 +1,6 @@
 /* CPython 3.11: its internal headers, and facts about them. Included by pycompat.h only. */
-#ifndef GD_PYCOMPAT_311_H
-#define GD_PYCOMPAT_311_H
+#ifndef GD_PY311_INTERNALS_H
+#define GD_PY311_INTERNALS_H
 
 /* The internal headers require this macro. It is defined after Python.h on purpose: defined earlier, it would
  * change what the public headers declare. */
@@ -24,134 +24,11 @@
 #    undef GD_DEFINED_PY_BUILD_CORE
 #endif
 
-typedef _PyFrameEvalFunction gd_py_eval_function;
-
-/* Returns the calling thread's state, borrowed. The caller holds the GIL. */
-static inline PyThreadState *
-gd_py_thread_state(void)
-{
-    return _PyThreadState_GET();
-}
-
 /* Reports whether a trace or profile function is active on this thread: events must then come from CPython itself. */
 static inline int
 gd_py_tracing(PyThreadState *tstate)
 {
     return tstate->cframe->use_tracing != 0;
-}
-
-/* Reports whether trace events go to this C trace function and no profile function is active. */
-static inline int
-gd_py_traced_by(PyThreadState *tstate, Py_tracefunc function)
-{
-    return tstate->c_tracefunc == function && tstate->c_profilefunc == NULL;
-}
-
-/* Returns the frame object of the running Python function, a new reference; NULL if none has been created. */
-static inline PyObject *
-gd_py_running_frame(PyThreadState *tstate)
-{
-    _PyInterpreterFrame *frame = tstate->cframe->current_frame;
-    return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
-}
-
-/* Reports whether another thread of the interpreter is inside a Python frame. */
-static inline int
-gd_py_others_run(PyThreadState *tstate)
-{
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(tstate->interp); t != NULL; t = PyThreadState_Next(t)) {
-        if (t != tstate && t->cframe != NULL && t->cframe->current_frame != NULL) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
-/* Keeps signal handlers and pending calls from running until gd_py_release_signals. CPython runs both on the thread
- * that its runtime records as the main thread (_Py_ThreadCanHandleSignals in pycore_pystate.h); during the hold no
- * thread is recorded. Signals that arrive stay pending, as during a long C call. Returns 1 if this call began the
- * hold; 0 on other threads, and if signals are held already. */
-static inline int
-gd_py_hold_signals(void)
-{
-    if (_PyRuntime.main_thread != PyThread_get_thread_ident()) {
-        return 0;
-    }
-    _PyRuntime.main_thread = 0;
-    return 1;
-}
-
-/* Ends the hold. Call it only on the thread where gd_py_hold_signals returned 1. Makes the eval loop check its
- * requests again, since during the hold it may have found that it could not handle them. */
-static inline void
-gd_py_release_signals(PyThreadState *tstate)
-{
-    _PyRuntime.main_thread = PyThread_get_thread_ident();
-    if (_Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending)
-        || _Py_atomic_load_relaxed(&tstate->interp->ceval.pending.calls_to_do)) {
-        _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, 1);
-    }
-}
-
-/* The state that gd_py_hold_full_collections replaced. */
-typedef struct {
-    struct _gc_runtime_state *collector;
-    Py_ssize_t total, held;
-} gd_py_collections;
-
-/* Delays full collections. gc_collect_generations (Modules/gcmodule.c) starts one only if long_lived_pending is at
- * least a quarter of long_lived_total, so a larger total delays it. It still starts once as many objects as there are
- * now, and two million more, have survived a younger collection. gc.get_threshold() and gc.collect() are unchanged. */
-static inline gd_py_collections
-gd_py_hold_full_collections(PyInterpreterState *interp)
-{
-    struct _gc_runtime_state *gc = &interp->gc;
-    gd_py_collections was = {gc, gc->long_lived_total, 4 * (gc->long_lived_total + 2000000)};
-    gc->long_lived_total = was.held;
-    return was;
-}
-
-/* Undoes gd_py_hold_full_collections. If a full collection ran meanwhile, it counted the objects itself, and its
- * total stays. */
-static inline void
-gd_py_release_full_collections(gd_py_collections was)
-{
-    if (was.collector->long_lived_total == was.held) {
-        was.collector->long_lived_total = was.total;
-    }
-}
-
-/* Reports whether CPython's eval loop would look at requests now: a signal, a pending call, an exception or
- * GIL request of another thread. */
-static inline int
-gd_py_has_requests(PyThreadState *tstate)
-{
-    return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
-}
-
-/* Does the work of gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The
- * stores are atomic. main_thread: the main thread's ident; interp: its interpreter. */
-static inline void
-gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
-{
-    __atomic_store_n(&_PyRuntime.main_thread, main_thread, __ATOMIC_SEQ_CST);
-    _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
-}
-
-/* Returns the code that the frame object runs or ran, borrowed. */
-static inline PyCodeObject *
-gd_py_frame_code_of(PyFrameObject *frame)
-{
-    return frame->f_frame->f_code;
-}
-
-/* Returns the value of the i-th variable of a frame, read from the variable's cell if it has one; borrowed, NULL if
- * the variable is unbound. */
-static inline PyObject *
-gd_py_frame_value(PyFrameObject *frame, int i)
-{
-    PyObject *value = frame->f_frame->localsplus[i];
-    return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
 }
 
 /* Returns the opcode at a byte offset in its current form, specialized or not; -1 if the offset is outside the code. */
@@ -161,25 +38,6 @@ gd_py_opcode_at(PyCodeObject *code, int offset)
     return offset >= 0 && offset < _PyCode_NBYTES(code)
                ? _Py_OPCODE(_PyCode_CODE(code)[offset / (int)sizeof(_Py_CODEUNIT)])
                : -1;
-}
-
-/* Returns the byte offset of a frame's current instruction. In a frame that is calling another, this may be an
- * inline cache of the CALL. */
-static inline int
-gd_py_frame_offset(const _PyInterpreterFrame *frame)
-{
-    return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
-}
-
-/* Returns the frame that called this one, skipping incomplete frames; NULL if no frame did. */
-static inline _PyInterpreterFrame *
-gd_py_caller(const _PyInterpreterFrame *frame)
-{
-    _PyInterpreterFrame *back = frame->previous;
-    while (back != NULL && _PyFrame_IsIncomplete(back)) {
-        back = back->previous;
-    }
-    return back;
 }
 
 /* Returns the number of Python frames in use on this thread, as the recursion limit counts them. */
@@ -195,50 +53,59 @@ gd_py_depth_left(PyThreadState *tstate)
     return tstate->recursion_remaining;
 }
 
-/* Returns the current eval-frame function; never NULL. */
-static inline gd_py_eval_function
-gd_py_get_eval(PyThreadState *tstate)
-{
-    gd_py_eval_function f = tstate->interp->eval_frame;
-    return f != NULL ? f : _PyEval_EvalFrameDefault;
-}
-
-/* Does what _PyInterpreterState_SetEvalFrameFunc in Python/pystate.c of 3.11 does: stores the default function as
- * NULL. Specialized calls test for NULL before they push a frame without a C call. */
-static inline void
-gd_py_set_eval(PyThreadState *tstate, gd_py_eval_function f)
-{
-    tstate->interp->eval_frame = f == _PyEval_EvalFrameDefault ? NULL : f;
-}
-
-/* Reports whether the dict is as PyDict_New made it: empty, with the table that all empty dicts share,
- * untracked by the collector. */
+/* Reports whether a signal has arrived or a pending call waits, for the thread that runs them. */
 static inline int
-gd_dict_is_fresh(PyObject *dict)
+gd_py_signals_wait(PyThreadState *tstate)
 {
-    PyDictObject *mp = (PyDictObject *)dict;
-    return mp->ma_used == 0 && mp->ma_values == NULL && mp->ma_keys->dk_log2_size == 0
-           && !_PyObject_GC_IS_TRACKED(dict);
+    return _Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending)
+           || _Py_atomic_load_relaxed(&tstate->interp->ceval.pending.calls_to_do);
 }
 
-/* The parts of a code object, as CPython objects; all borrowed. */
-typedef struct {
-    PyObject *name, *qualname, *filename;       /* str */
-    PyObject *code, *linetable, *exceptiontable; /* bytes */
-    PyObject *consts, *names;                   /* tuples */
-    PyObject *localsplusnames, *localspluskinds; /* tuple of str, bytes */
-    int flags, firstlineno, argcount, posonlyargcount, kwonlyargcount, stacksize;
-} gd_py_code_parts;
+/* Returns the address where an instance of a class with managed dicts keeps the pointer to its inline values. */
+static inline const void *
+gd_py_values_place(PyObject *v)
+{
+    return _PyObject_ValuesPointer(v);
+}
 
-/* Returns a new code object, or NULL with an exception set if the parts do not fit together. */
-PyObject *gd_py_code_new(const gd_py_code_parts *parts);
+/* Returns the address where such an instance keeps the pointer to its dict. */
+static inline const void *
+gd_py_managed_dict_place(PyObject *v)
+{
+    return _PyObject_ManagedDictPointer(v);
+}
 
-/* Reads fields of a code object that have no public accessor. The results are borrowed from code. */
-void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
-                       PyObject **localspluskinds);
+/* Reads where such an instance keeps its attributes. Sets *values to the inline values, or to NULL; then *dict is the
+ * dict, borrowed, or NULL. */
+static inline void
+gd_py_managed_attributes(PyObject *v, PyDictValues **values, PyObject **dict)
+{
+    *values = *_PyObject_ValuesPointer(v);
+    *dict = *values != NULL ? NULL : *_PyObject_ManagedDictPointer(v);
+}
 
-/* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. From 3.13 on, this
- * function is public under another name. */
-#define gd_is_finalizing() _Py_IsFinalizing()
+/* Returns the function that the frame runs, borrowed. */
+static inline PyFunctionObject *
+gd_py_frame_function(const _PyInterpreterFrame *frame)
+{
+    return frame->f_func;
+}
+
+/* Ends a frame that an eval-frame function has not run. In 3.11 its caller (_PyEval_Vector, Python/ceval.c) clears and
+ * pops the frame, whether it ran or not. */
+static inline void
+gd_py_end_frame(PyThreadState *Py_UNUSED(tstate), _PyInterpreterFrame *Py_UNUSED(frame))
+{
+}
+
+/* Sets a C trace function that wants events of opcodes; NULL removes it. Steals nothing. */
+static inline void
+gd_py_set_opcode_trace(PyThreadState *Py_UNUSED(tstate), Py_tracefunc function)
+{
+    PyEval_SetTrace(function, NULL);
+}
+
+#include "pycommon/internals.h"
+#include "py311/opcodes.h"
 
 #endif

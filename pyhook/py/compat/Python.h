@@ -1,9 +1,9 @@
 /* Python.h as go-python3 expects it.
  *
- * go-python3's last version was written for CPython 3.7. It builds on 3.11 except for the calls below,
- * which 3.9 to 3.11 removed. This directory is first on the include path (scripts/go_env.py), so
+ * go-python3's last version was written for CPython 3.7. It builds on 3.11 and 3.12 except for the calls
+ * below, which 3.9 to 3.12 removed. This directory is first on the include path (scripts/go_env.py), so
  * go-python3's `#include "Python.h"` finds this file; the real header follows at once. The one function
- * that 3.11 declares but does not define, PySignal_SetWakeupFd, is in pyhook/py/compat_311.c: an inline
+ * that they declare but do not define, PySignal_SetWakeupFd, is in pyhook/py/compat_missing.c: an inline
  * definition would conflict with the declaration.
  *
  * godynamo calls none of the functions defined here. They exist because a library opened with RTLD_NOW must not
@@ -14,8 +14,8 @@
 
 #include_next <Python.h>
 
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030c0000
-#    error "pyhook/py/compat has been checked against CPython 3.11 only"
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030d0000
+#    error "pyhook/py/compat has been checked against CPython 3.11 and 3.12 only"
 #endif
 
 /* Since 3.9 gc.collect() clears free lists. Each of these four functions returned the number of blocks that

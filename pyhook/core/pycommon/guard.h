@@ -1,13 +1,13 @@
-/* CPython 3.11: how guards read dicts and instances without running code or creating objects. */
-#ifndef GD_PYCOMPAT_GUARD_311_H
-#define GD_PYCOMPAT_GUARD_311_H
+/* CPython 3.11 and 3.12: how guards read dicts and instances without running code or creating objects. */
+#ifndef GD_PYCOMPAT_GUARD_H
+#define GD_PYCOMPAT_GUARD_H
 
 #include "pycompat.h"
 
 #include <frameobject.h>
 #include <structmember.h>
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000
 
 /* Returns the version of the dict's current state. Every change gives the dict a new version, and no two states of
  * any dicts have the same one. The version does not cover the order of an OrderedDict. */
@@ -76,12 +76,9 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
     view->values = NULL;
     view->dict = NULL;
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        view->values = *_PyObject_ValuesPointer(v);
+        gd_py_managed_attributes(v, &view->values, &view->dict);
         if (view->values != NULL) {
             view->keys = ((PyHeapTypeObject *)type)->ht_cached_keys;
-        }
-        else {
-            view->dict = *_PyObject_ManagedDictPointer(v);
         }
         return;
     }

@@ -1,9 +1,7 @@
-/* CPython 3.11: the hash table of a set, as in Objects/setobject.c of 3.11. */
+/* The hash table of a set, as in Objects/setobject.c of CPython 3.11 and 3.12. */
 #include "set_layout.h"
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-
-#    include <string.h>
+#include <string.h>
 
 /* Returns the object as a set, borrowed; NULL with TypeError set if it is not one. */
 static PySetObject *
@@ -92,5 +90,3 @@ gd_set_layout_init(PyObject *module)
 {
     return PyModule_AddFunctions(module, functions);
 }
-
-#endif

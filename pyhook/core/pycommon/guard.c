@@ -1,6 +1,6 @@
-/* CPython 3.11: dict probing that calls no user code, inline values, tuple iterators. This follows
- * Objects/dictobject.c and Objects/tupleobject.c of 3.11. */
-#include "py311/guard.h"
+/* CPython 3.11 and 3.12: dict probing that calls no user code, inline values, tuple iterators. This follows
+ * Objects/dictobject.c and Objects/tupleobject.c. */
+#include "pycommon/guard.h"
 #include "guards/pure.h"
 
 /* Hash bits mixed in at each further probe: PERTURB_SHIFT of Objects/dictobject.c. */
@@ -134,7 +134,7 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
     /* PyFrame_New makes a function without a closure. For a frame past its first instruction, reading f_locals
      * requires that the cells of the free variables exist (_PyFrame_FastToLocalsWithError of
      * Objects/frameobject.c). */
-    int first = code->co_nlocals + code->co_nplaincellvars;
+    int first = code->co_nlocalsplus - code->co_nfreevars;
     for (int i = 0; i < code->co_nfreevars; i++) {
         inner->localsplus[first + i] = PyCell_New(NULL);
         if (inner->localsplus[first + i] == NULL) {
@@ -194,7 +194,7 @@ gd_pycompat_guard_check(void)
                  ? 0
                  : -1;
         if (ok < 0) {
-            PyErr_SetString(PyExc_ImportError, "godynamo: this CPython's tuple iterators are not those of 3.11");
+            PyErr_SetString(PyExc_ImportError, "godynamo: this CPython's tuple iterators are not those expected");
         }
     }
     Py_XDECREF(item);

@@ -1,7 +1,5 @@
-/* CPython 3.11: functions too long for internals.h. */
+/* CPython 3.11 and 3.12: functions too long for internals.h. */
 #include "pycompat.h"
-
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 
 PyObject *
 gd_py_code_new(const gd_py_code_parts *parts)
@@ -39,5 +37,3 @@ gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exception
     *localsplusnames = code->co_localsplusnames;
     *localspluskinds = code->co_localspluskinds;
 }
-
-#endif

@@ -2,15 +2,13 @@
  * more than most graphs. */
 #include "random_words.h"
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
-
 /* RandomObject of Modules/_randommodule.c; _called/computed.py checks at import that a copy works. */
 typedef struct {
     PyObject_HEAD int index;
     uint32_t state[624];
 } random_object;
 
-#    define WORDS_SIZE ((Py_ssize_t)(sizeof(random_object) - offsetof(random_object, index)))
+#define WORDS_SIZE ((Py_ssize_t)(sizeof(random_object) - offsetof(random_object, index)))
 
 /* Returns the words of a generator (borrowed), or NULL with TypeError set if the object is too small to hold them.
  * The caller knows that the object is a generator. */
@@ -60,5 +58,3 @@ gd_random_words_init(PyObject *module)
 {
     return PyModule_AddFunctions(module, functions);
 }
-
-#endif

@@ -1,17 +1,37 @@
-/* Reads instance attributes from storage, on CPython 3.11. This is the only file of the package that
+/* Reads instance attributes from storage, on CPython 3.11 and 3.12. This is the only file of the package that
  * includes internal headers. Py_BUILD_CORE must be defined before Python.h, so that Python.h agrees with
  * the internal headers. */
 #define Py_BUILD_CORE 1
+#define Py_BUILD_CORE_MODULE 1 /* 3.12 does not export the variable that holds the current thread's state */
 #include "helpers.h"
 
 #include "internal/pycore_dict.h"
 #include "internal/pycore_object.h"
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030C0000
-#    error "inline values have been checked on CPython 3.11 only"
+/* Reads where an instance of a class with managed dicts keeps its attributes. Sets *values to the inline values, or to
+ * NULL. Returns the existing dict, borrowed, or NULL. 3.11 has two pointers; 3.12 has one, whose bit 0 marks inline
+ * values. */
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+static PyObject *
+managed_dict(PyObject *o, PyDictValues **values)
+{
+    *values = *_PyObject_ValuesPointer(o);
+    return *_PyObject_ManagedDictPointer(o);
+}
+#elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+static PyObject *
+managed_dict(PyObject *o, PyDictValues **values)
+{
+    PyDictOrValues either = *_PyObject_DictOrValuesPointer(o);
+    int inlined = _PyDictOrValues_IsValues(either);
+    *values = inlined ? _PyDictOrValues_GetValues(either) : NULL;
+    return inlined ? NULL : _PyDictOrValues_GetDict(either);
+}
+#else
+#    error "inline values have not been checked on this CPython"
 #endif
 
-/* Returns an attribute from the inline values as a new reference, or NULL. CPython 3.11 keeps the
+/* Returns an attribute from the inline values as a new reference, or NULL. CPython keeps the
  * attributes of most instances in a values array, with a keys table shared by the type
  * (Objects/dictobject.c, _PyObject_GetInstanceAttribute). Reading __dict__ would convert them to a dict
  * for good. */
@@ -41,8 +61,7 @@ existing_dict(PyObject *o, PyDictValues **values)
     PyTypeObject *t = Py_TYPE(o);
     *values = NULL;
     if (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
-        *values = *_PyObject_ValuesPointer(o);
-        return *_PyObject_ManagedDictPointer(o);
+        return managed_dict(o, values);
     }
     Py_ssize_t offset = t->tp_dictoffset;
     if (offset == 0) {

@@ -1,5 +1,5 @@
-/* Defines the one function that go-python3 calls and that CPython 3.11 declares (cpython/pyerrors.h) but does
- * not define.
+/* Defines the one function that go-python3 calls and that CPython 3.11 and 3.12 declare (cpython/pyerrors.h) but
+ * do not define.
  *
  * godynamo never calls this function. Without the definition the library would have an undefined function that
  * the host process lacks, and RTLD_NOW would reject the library. The symbol is hidden, so that no other
@@ -10,6 +10,6 @@ __attribute__((visibility("hidden"))) int
 PySignal_SetWakeupFd(int fd)
 {
     (void)fd;
-    PyErr_SetString(PyExc_NotImplementedError, "PySignal_SetWakeupFd: not in CPython 3.11, use signal.set_wakeup_fd");
+    PyErr_SetString(PyExc_NotImplementedError, "PySignal_SetWakeupFd: not in this CPython, use signal.set_wakeup_fd");
     return -1;
 }

@@ -1,0 +1,44 @@
+/* CPython 3.11: facts about its opcodes. */
+#ifndef GD_PY311_OPCODES_H
+#define GD_PY311_OPCODES_H
+
+#include <opcode.h>
+
+/* Reports whether the opcode jumps backwards and first checks for signals. */
+static inline int
+gd_py_jumps_back(int op)
+{
+    switch (op) {
+    case JUMP_BACKWARD:
+    case POP_JUMP_BACKWARD_IF_TRUE:
+    case POP_JUMP_BACKWARD_IF_FALSE:
+    case POP_JUMP_BACKWARD_IF_NONE:
+    case POP_JUMP_BACKWARD_IF_NOT_NONE:
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Reports whether the instruction applies unary plus. */
+static inline int
+gd_py_is_positive(int op, int Py_UNUSED(arg))
+{
+    return op == UNARY_POSITIVE;
+}
+
+/* Reports whether the opcode reads or writes a slice whose bounds are on the stack, above the container. */
+static inline int
+gd_py_slices(int Py_UNUSED(op))
+{
+    return 0;
+}
+
+/* Returns the index of the name that LOAD_ATTR reads, or -1 if it loads a method for a call. */
+static inline int
+gd_py_attribute_name(int arg)
+{
+    return arg;
+}
+
+#endif

@@ -1,0 +1,157 @@
+/* CPython 3.12: its internal headers, and facts about them. Included by pycompat.h only. */
+#ifndef GD_PY312_INTERNALS_H
+#define GD_PY312_INTERNALS_H
+
+/* The internal headers require this macro. It is defined after Python.h on purpose: defined earlier, it would
+ * change what the public headers declare. */
+#ifndef Py_BUILD_CORE
+#    define Py_BUILD_CORE 1
+#    define GD_DEFINED_PY_BUILD_CORE
+#endif
+/* The public headers of 3.12 define these macros differently from the internal ones. */
+#undef _PyGC_FINALIZED
+#undef _PyObject_LookupSpecial
+/* The current thread's state is read by a function: the variable that holds it is not exported. */
+#ifndef Py_BUILD_CORE_MODULE
+#    define Py_BUILD_CORE_MODULE 1
+#    define GD_DEFINED_PY_BUILD_CORE_MODULE
+#endif
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_gc.h>
+#include <internal/pycore_interp.h>
+#include <internal/pycore_object.h>
+#include <internal/pycore_pystate.h>
+#include <internal/pycore_runtime.h>
+#ifdef GD_DEFINED_PY_BUILD_CORE
+#    undef Py_BUILD_CORE
+#    undef GD_DEFINED_PY_BUILD_CORE
+#endif
+#ifdef GD_DEFINED_PY_BUILD_CORE_MODULE
+#    undef Py_BUILD_CORE_MODULE
+#    undef GD_DEFINED_PY_BUILD_CORE_MODULE
+#endif
+#include <opcode.h>
+
+/* The tools of sys.monitoring whose numbers are not those through which CPython serves sys.settrace and
+ * sys.setprofile, one byte for each event. */
+#define GD_PY_OTHER_TOOLS 0x3f3f3f3f3f3f3f3fULL
+
+/* Reports whether a tool of sys.monitoring listens to the events of all code. */
+static inline int
+gd_py_monitored(PyThreadState *tstate)
+{
+    _Static_assert(PY_MONITORING_SYS_PROFILE_ID == 6 && PY_MONITORING_SYS_TRACE_ID == 7
+                       && sizeof(_Py_GlobalMonitors) >= 8 && sizeof(_Py_GlobalMonitors) <= 16,
+                   "six tools are others, and two words cover the events");
+    const char *tools = (const char *)tstate->interp->monitors.tools;
+    uint64_t first, last;
+    memcpy(&first, tools, sizeof first);
+    memcpy(&last, tools + sizeof(_Py_GlobalMonitors) - sizeof last, sizeof last);
+    return ((first | last) & GD_PY_OTHER_TOOLS) != 0;
+}
+
+/* Reports whether a trace or profile function is active on this thread, or a tool of sys.monitoring: events must then
+ * come from CPython itself. */
+static inline int
+gd_py_tracing(PyThreadState *tstate)
+{
+    return (((tstate->c_tracefunc != NULL) | (tstate->c_profilefunc != NULL)) && tstate->tracing == 0)
+           || gd_py_monitored(tstate);
+}
+
+/* Returns the opcode at a byte offset, specialized or not, but never an instrumented form that hides another opcode; -1
+ * if the offset is outside the code. */
+static inline int
+gd_py_opcode_at(PyCodeObject *code, int offset)
+{
+    if (offset < 0 || offset >= _PyCode_NBYTES(code)) {
+        return -1;
+    }
+    int unit = offset / (int)sizeof(_Py_CODEUNIT), op = _PyCode_CODE(code)[unit].op.code;
+    const _PyCoMonitoringData *monitoring = code->_co_monitoring;
+    if (op == INSTRUMENTED_LINE && monitoring != NULL && monitoring->lines != NULL) {
+        op = monitoring->lines[unit].original_opcode;
+    }
+    if (op == INSTRUMENTED_INSTRUCTION && monitoring != NULL && monitoring->per_instruction_opcodes != NULL) {
+        op = monitoring->per_instruction_opcodes[unit];
+    }
+    return op;
+}
+
+/* Returns the number of Python frames in use on this thread, as the recursion limit counts them. */
+static inline int
+gd_py_depth(PyThreadState *tstate)
+{
+    return tstate->py_recursion_limit - tstate->py_recursion_remaining;
+}
+
+static inline int
+gd_py_depth_left(PyThreadState *tstate)
+{
+    return tstate->py_recursion_remaining;
+}
+
+/* Reports whether a signal has arrived or a pending call waits, for the thread that runs them. */
+static inline int
+gd_py_signals_wait(PyThreadState *tstate)
+{
+    return _Py_atomic_load_relaxed(&_PyRuntime.ceval.signals_pending)
+           || _Py_atomic_load_relaxed(&tstate->interp->ceval.pending.calls_to_do)
+           || _Py_atomic_load_relaxed(&_PyRuntime.ceval.pending_mainthread.calls_to_do);
+}
+
+/* Returns the address where an instance of a class with managed dicts keeps the pointer to its inline values. */
+static inline const void *
+gd_py_values_place(PyObject *v)
+{
+    return _PyObject_DictOrValuesPointer(v);
+}
+
+/* Returns the address where such an instance keeps the pointer to its dict: in 3.12 it is the same pointer, and bit 0
+ * says which of the two it is. */
+static inline const void *
+gd_py_managed_dict_place(PyObject *v)
+{
+    return _PyObject_DictOrValuesPointer(v);
+}
+
+/* Reads where such an instance keeps its attributes. Sets *values to the inline values, or to NULL; then *dict is the
+ * dict, borrowed, or NULL. */
+static inline void
+gd_py_managed_attributes(PyObject *v, PyDictValues **values, PyObject **dict)
+{
+    PyDictOrValues either = *_PyObject_DictOrValuesPointer(v);
+    int inlined = _PyDictOrValues_IsValues(either);
+    *values = inlined ? _PyDictOrValues_GetValues(either) : NULL;
+    *dict = inlined ? NULL : _PyDictOrValues_GetDict(either);
+}
+
+/* Returns the function that the frame runs, borrowed. */
+static inline PyFunctionObject *
+gd_py_frame_function(const _PyInterpreterFrame *frame)
+{
+    return (PyFunctionObject *)frame->f_funcobj;
+}
+
+/* Ends a frame that an eval-frame function has not run: releases its references and takes it off the thread's data
+ * stack. The frame is the last one on it, has no frame object, and is not linked to its caller yet. In 3.12 the eval
+ * loop does this itself, so a frame that the loop never sees is left to its eval-frame function. */
+void gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame);
+
+/* Sets a C trace function that wants events of opcodes; NULL removes it. CPython 3.12 reports opcodes only if a frame
+ * has asked for them before the function is set (Objects/frameobject.c, frame_settrace_opcodes). */
+static inline void
+gd_py_set_opcode_trace(PyThreadState *tstate, Py_tracefunc function)
+{
+    int before = tstate->interp->f_opcode_trace_set;
+    tstate->interp->f_opcode_trace_set |= function != NULL;
+    PyEval_SetTrace(function, NULL);
+    tstate->interp->f_opcode_trace_set = before;
+}
+
+#include "pycommon/internals.h"
+#include "py312/opcodes.h"
+
+#endif
