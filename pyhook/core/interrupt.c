@@ -149,7 +149,7 @@ raised_by_libraries(PyTypeObject *type)
     if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
         return 1;
     }
-    PyObject *module = PyDict_GetItemString(type->tp_dict, "__module__");
+    PyObject *module = PyDict_GetItemString(gd_py_type_dict(type), "__module__");
     const char *name = module != NULL && PyUnicode_Check(module) ? PyUnicode_AsUTF8(module) : NULL;
     if (name == NULL) {
         PyErr_Clear();

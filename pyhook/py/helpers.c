@@ -75,7 +75,7 @@ gdpy_mro_index(PyObject *type, PyObject *name)
 {
     PyObject *mro = ((PyTypeObject *)type)->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
-        PyObject *d = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *d = gdpy_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
         int has = d != NULL ? PyDict_Contains(d, name) : 0;
         if (has < 0) {
             gdpy_forget_error();
@@ -220,7 +220,7 @@ gdpy_int(PyObject *o, int *overflow)
 {
     if (!PyLong_Check(o)
         /* a type in the user's code may define __index__ */
-        && PyType_HasFeature(Py_TYPE(o), Py_TPFLAGS_HEAPTYPE)) {
+        && GDPY_MAY_CHANGE(Py_TYPE(o))) {
         *overflow = 1;
         return 0;
     }
@@ -273,10 +273,10 @@ is_own(PyObject *type, const char *name, Py_ssize_t n, PyObject *descr)
     }
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
         PyTypeObject *k = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
-        if (k != PyDescr_TYPE(descr) && k->tp_flags & Py_TPFLAGS_HEAPTYPE) {
+        if (k != PyDescr_TYPE(descr) && GDPY_MAY_CHANGE(k)) {
             continue;
         }
-        PyObject *found = k->tp_dict == NULL ? NULL : PyDict_GetItemWithError(k->tp_dict, own);
+        PyObject *dict = gdpy_type_dict(k), *found = dict == NULL ? NULL : PyDict_GetItemWithError(dict, own);
         if (found != NULL) {
             return found == descr;
         }
@@ -307,7 +307,7 @@ gdpy_reads_generically(PyObject *type)
     PyTypeObject *t = (PyTypeObject *)type;
     PyObject *mro = t->tp_mro;
     for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
-        PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+        PyObject *dict = gdpy_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
         PyObject *hook = dict != NULL ? PyDict_GetItemString(dict, "__getattribute__") : NULL;
         if (hook != NULL) {
             return Py_IS_TYPE(hook, &PyWrapperDescr_Type) && PyType_IsSubtype(t, PyDescr_TYPE(hook))

@@ -88,6 +88,14 @@ PyObject *gdpy_instance_dict(PyObject *o);
 /* returns a new reference to the instance's dict, which is created if it does not exist yet */
 PyObject *gdpy_made_dict(PyObject *o);
 int gdpy_has_instance_storage(PyObject *o); /* 1 if instances of the type have attributes */
+/* Whether Python code can change the attributes of a class: a class statement made it, or a C library that did not protect
+ * it. Some C types of the standard library are static in one version and protected heap types in the next. */
+#define GDPY_MAY_CHANGE(type) \
+    (((type)->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) == Py_TPFLAGS_HEAPTYPE)
+
+/* returns the dict of a class, borrowed, or NULL */
+PyObject *gdpy_type_dict(PyTypeObject *type);
+
 /* calls _PyType_Lookup; returns a new reference or NULL, never raises */
 PyObject *gdpy_type_lookup(PyObject *type, PyObject *name);
 /* Returns the index in type.__mro__ of the first class whose __dict__ has the name, or -1. */

@@ -18,6 +18,12 @@ managed_dict(PyObject *o, PyDictValues **values)
     *values = *_PyObject_ValuesPointer(o);
     return *_PyObject_ManagedDictPointer(o);
 }
+
+PyObject *
+gdpy_type_dict(PyTypeObject *type)
+{
+    return type->tp_dict;
+}
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
 static PyObject *
 managed_dict(PyObject *o, PyDictValues **values)
@@ -26,6 +32,17 @@ managed_dict(PyObject *o, PyDictValues **values)
     int inlined = _PyDictOrValues_IsValues(either);
     *values = inlined ? _PyDictOrValues_GetValues(either) : NULL;
     return inlined ? NULL : _PyDictOrValues_GetDict(either);
+}
+
+PyObject *
+gdpy_type_dict(PyTypeObject *type)
+{
+    PyObject *dict = type->tp_dict;
+    if (dict == NULL) { /* the interpreter keeps the dicts of its own static classes */
+        dict = PyType_GetDict(type);
+        Py_XDECREF(dict);
+    }
+    return dict;
 }
 #else
 #    error "inline values have not been checked on this CPython"

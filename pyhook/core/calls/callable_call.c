@@ -16,21 +16,22 @@
 /* Calls the function as CPython would, with self before the arguments. Returns a new reference, or NULL with an
  * exception set. */
 static PyObject *
-call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
+call_original(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
     PyObject *function = (PyObject *)w->function, *self = w->self_object;
     if (w->kind == GD_FRAME_RESUME) { /* a resume function takes positional arguments only */
-        return gd_call_handing_over(gd_py_thread_state(), w->function->vectorcall, function, args, nargsf);
+        return gd_call_handing_over(tstate, w->function->vectorcall, function, args, nargsf);
     }
     if (self == NULL) {
-        return w->function->vectorcall(function, args, nargsf, kwnames);
+        return gd_py_call_function(tstate, w->function->vectorcall, function, args, nargsf, kwnames);
     }
     Py_ssize_t nargs = PyVectorcall_NARGS(nargsf);
     if (nargsf & PY_VECTORCALL_ARGUMENTS_OFFSET) {
         /* With PY_VECTORCALL_ARGUMENTS_OFFSET, args[-1] may be overwritten if it is restored before returning. */
         PyObject **place = (PyObject **)args - 1, *lent = *place;
         *place = self;
-        PyObject *result = w->function->vectorcall(function, place, (size_t)nargs + 1, kwnames);
+        PyObject *result =
+            gd_py_call_function(tstate, w->function->vectorcall, function, place, (size_t)nargs + 1, kwnames);
         *place = lent;
         return result;
     }
@@ -44,7 +45,7 @@ call_original(gd_Callable *w, PyObject *const *args, size_t nargsf, PyObject *kw
     if (total > 0) {
         memcpy(all + 1, args, (size_t)total * sizeof(PyObject *));
     }
-    PyObject *result = w->function->vectorcall(function, all, (size_t)nargs + 1, kwnames);
+    PyObject *result = gd_py_call_function(tstate, w->function->vectorcall, function, all, (size_t)nargs + 1, kwnames);
     if (all != small) {
         PyMem_Free(all);
     }
@@ -61,7 +62,7 @@ call_original_hooked(PyThreadState *tstate, gd_Callable *w, PyObject *const *arg
     PyCodeObject *outer = gd_thread.skip_once;
     gd_extent_enter(tstate, w->root, &extent);
     gd_thread.skip_once = (PyCodeObject *)w->function->func_code;
-    PyObject *result = call_original(w, args, nargsf, kwnames);
+    PyObject *result = call_original(tstate, w, args, nargsf, kwnames);
     gd_thread.skip_once = outer;
     gd_extent_leave(tstate, &extent);
     return result;
@@ -79,13 +80,13 @@ call_left(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
 {
     gd_FrameCache *cache = w->cache;
     if (cache == NULL || gd_thread.mode == GD_MODE_DISABLED) {
-        return call_original(w, args, nargsf, kwnames);
+        return call_original(tstate, w, args, nargsf, kwnames);
     }
     gd_ExtraState *extra = gd_extra_get(cache->code);
     int makes_only = cache->code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR);
     int tree = extra != NULL && extra->flags & GD_CODE_SKIP_TREE;
     if (makes_only || tree || (cache->idle >= GD_IDLE_CALLS && ++cache->idle % GD_IDLE_CALLS != 0)) {
-        return call_original(w, args, nargsf, kwnames);
+        return call_original(tstate, w, args, nargsf, kwnames);
     }
     const uint64_t *n = gd_runtime.counters;
     uint64_t before = n[GD_COUNT_hook_served] + n[GD_COUNT_translations];
@@ -119,14 +120,14 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     }
     else if (how == GD_RUN_ORIGINAL_ALONE) {
         int aside = gd_hook_set_aside(tstate);
-        result = call_original(w, args, nargsf, kwnames);
+        result = call_original(tstate, w, args, nargsf, kwnames);
         gd_hook_put_back(tstate, aside);
     }
     else if (how == GD_RUN_ORIGINAL_AGAIN) {
         gd_rerun again;
         PyCodeObject *code = (PyCodeObject *)Py_NewRef(w->function->func_code);
         gd_rerun_begin(&again, code);
-        result = gd_rerun_end(&again, call_original(w, args, nargsf, kwnames));
+        result = gd_rerun_end(&again, call_original(tstate, w, args, nargsf, kwnames));
         Py_DECREF(code);
     }
     else if (how == GD_RUN_ORIGINAL_LEFT) {
@@ -134,7 +135,7 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
     }
     else {
         PyObject *graph_error = gd_take_graph_error();
-        result = call_original(w, args, nargsf, kwnames);
+        result = call_original(tstate, w, args, nargsf, kwnames);
         if (graph_error != NULL) {
             gd_graph_error_done(graph_error, (PyObject *)w->function, result);
         }
@@ -189,7 +190,7 @@ call_bound(PyThreadState *tstate, gd_Callable *w, gd_FrameCache *cache, PyObject
     }
     if (bound == 0) {
         GD_COUNT(unbound);
-        return call_original(w, args, nargsf, kwnames);
+        return call_original(tstate, w, args, nargsf, kwnames);
     }
     gd_copy_cells(cache, w->function, regs);
     /* The entry overwrites the registers after the slots, so the references to release later are kept separately. */
@@ -325,11 +326,11 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     if (gd_observed(tstate)) {
         GD_COUNT(traced);
         gd_census_left(code, GD_COUNT_traced);
-        return call_original(w, args, nargsf, kwnames);
+        return call_original(tstate, w, args, nargsf, kwnames);
     }
     if (gd_switched_off() || gd_thread.mode == GD_MODE_DISABLED) {
         GD_COUNT(disabled);
-        return call_original(w, args, nargsf, kwnames);
+        return call_original(tstate, w, args, nargsf, kwnames);
     }
     if (gd_runtime.special) {
         gd_update_special(0); /* the thread that set `special` may not exist in this forked child */
@@ -342,7 +343,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
     }
     if (w->cache == NULL || w->function->func_code != (PyObject *)w->cache->code) {
         if (w->function->func_globals == NULL) {
-            return call_original(w, args, nargsf, kwnames);
+            return call_original(tstate, w, args, nargsf, kwnames);
         }
         if (renew_cache(w) < 0) {
             return NULL;

@@ -26,6 +26,7 @@ typedef struct {
     int ours;           /* made by a translation */
     tally *tallies;
     PyObject *callees;  /* strong dict or NULL: code unit of a call → text for the first callee there */
+    int16_t *depths;    /* owned: what gd_py_stack_depths returned */
 } seen;
 
 /* The cause for which CPython runs a frame: either a reason that the core has noted, or the instruction of a
@@ -171,6 +172,7 @@ look_up(census *c, PyCodeObject *code)
         return NULL;
     }
     s->code = (PyCodeObject *)Py_NewRef(code);
+    s->depths = gd_py_stack_depths(code, s->bytes);
     gd_ExtraState *extra = gd_extra_get(code);
     s->ours = extra != NULL && (extra->flags & GD_CODE_OURS);
     c->table[slot_of(c, code)] = s; /* added before the callback runs, which may call look_up again */
@@ -422,7 +424,7 @@ is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
     case BINARY_OP:
     case COMPARE_OP: /* an instance of a Python class on the left is tried first and computes the result itself */
         return is_tensor(c, sp[-2])
-               || (is_tensor(c, sp[-1]) && !PyType_HasFeature(Py_TYPE(sp[-2]), Py_TPFLAGS_HEAPTYPE));
+               || (is_tensor(c, sp[-1]) && !gd_py_class_may_change(Py_TYPE(sp[-2])));
     case UNARY_NEGATIVE:
     case UNARY_INVERT:
     case CONTAINS_OP:
@@ -475,6 +477,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
     if (unit < 0 || unit >= n) {
         return;
     }
+    PyObject **top = gd_py_stack_top(frame, s->depths, unit);
     int op = units[2 * unit], arg = units[2 * unit + 1];
     while (op == EXTENDED_ARG && unit + 1 < n) {
         unit++;
@@ -485,7 +488,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
         r->unit = (int)unit;
         r->tally->runs[unit]++;
     }
-    if (is_torch(c, s, (int)unit, op, arg, frame->localsplus + frame->stacktop) && r->unit >= 0) {
+    if (top != NULL && is_torch(c, s, (int)unit, op, arg, top) && r->unit >= 0) {
         r->tally->torch[r->unit]++;
     }
 }
@@ -533,6 +536,7 @@ census_free(census *c)
         Py_DECREF(s->code);
         Py_DECREF(s->bytes);
         Py_XDECREF(s->callees);
+        PyMem_Free(s->depths);
         PyMem_Free(s);
     }
     PyMem_Free(c->table);

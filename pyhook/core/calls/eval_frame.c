@@ -22,7 +22,7 @@ pass_on(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
     gd_thread_state *t = &gd_thread;
     if (gd_hook.previous == _PyEval_EvalFrameDefault || t->passing == frame) {
-        return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+        return gd_py_eval_default(tstate, frame, throwflag);
     }
     _PyInterpreterFrame *outer = t->passing;
     t->passing = frame;

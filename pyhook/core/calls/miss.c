@@ -591,7 +591,7 @@ gd_entry_call_specially(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *r
     }
     PyObject *value = entry->flags & GD_ENTRY_HANDS_OVER
                           ? gd_call_handing_over(tstate, entry->vectorcall, entry->function, regs, n)
-                          : entry->vectorcall(entry->function, regs, n, NULL);
+                          : gd_py_call_function(tstate, entry->vectorcall, entry->function, regs, n, NULL);
     if (hooked) {
         gd_extent_leave(tstate, &extent);
     }

@@ -32,13 +32,13 @@ gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *funct
 {
     gd_TailCall *t = gd_thread.tail;
     if (t == NULL) {
-        return call(function, args, n, NULL);
+        return gd_py_call_function(tstate, call, function, args, n, NULL);
     }
     gd_thread.tail = NULL;
     gd_thread.handing = t;
     gd_thread.handing_to = gd_py_get_eval(tstate);
     gd_py_set_eval(tstate, eval_handed_over);
-    PyObject *result = call(function, args, n, NULL);
+    PyObject *result = gd_py_call_function(tstate, call, function, args, n, NULL);
     if (GD_UNLIKELY(gd_thread.handing == t)) { /* no frame has started, for lack of memory */
         gd_thread.handing = NULL;
         gd_py_set_eval(tstate, gd_thread.handing_to);

@@ -140,12 +140,12 @@ gd_dict_keys_tuple(PyObject *dict)
 int
 gd_is_deque(PyObject *v)
 {
-    /* deque is a static type, so it is immortal. Its instances start with PyObject_VAR_HEAD, which holds
+    /* deque is a static type, or one that its module keeps. Its instances start with PyObject_VAR_HEAD, which holds
      * their length. */
     static PyTypeObject *deque;
     if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
-        && !(Py_TYPE(v)->tp_flags & Py_TPFLAGS_HEAPTYPE)) {
-        deque = Py_TYPE(v);
+        && !gd_py_class_may_change(Py_TYPE(v))) {
+        deque = (PyTypeObject *)Py_NewRef(Py_TYPE(v));
     }
     return deque != NULL && PyObject_TypeCheck(v, deque);
 }

@@ -73,7 +73,7 @@ mro_value(PyObject *type, PyObject *name, Py_hash_t hash, uint32_t i)
     if (mro == NULL || !PyTuple_Check(mro) || (Py_ssize_t)i >= PyTuple_GET_SIZE(mro)) {
         return NULL;
     }
-    PyObject *dict = ((PyTypeObject *)PyTuple_GET_ITEM(mro, i))->tp_dict;
+    PyObject *dict = gd_py_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
     return dict != NULL ? gd_dict_lookup(dict, name, hash) : NULL;
 }
 

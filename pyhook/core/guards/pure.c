@@ -127,7 +127,7 @@ equals(PyObject *a, PyObject *b, int depth)
                && equals(x->step, y->step, depth + 1);
     }
     /* torch.device is written in C, and so is its comparison. */
-    if (!(type->tp_flags & Py_TPFLAGS_HEAPTYPE) && type->tp_richcompare != NULL
+    if (!gd_py_class_may_change(type) && type->tp_richcompare != NULL
         && strcmp(type->tp_name, "torch.device") == 0) {
         return plain_equal(a, b);
     }
@@ -195,7 +195,7 @@ pure_hash(PyObject *key, int depth)
         }
         return pure;
     }
-    return !(type->tp_flags & Py_TPFLAGS_HEAPTYPE) || type->tp_hash == PyBaseObject_Type.tp_hash;
+    return !gd_py_class_may_change(type) || type->tp_hash == PyBaseObject_Type.tp_hash;
 }
 
 int

@@ -105,6 +105,44 @@ gd_py_set_opcode_trace(PyThreadState *Py_UNUSED(tstate), Py_tracefunc function)
     PyEval_SetTrace(function, NULL);
 }
 
+/* Returns the dict of a class, borrowed; NULL if the class has none. */
+static inline PyObject *
+gd_py_type_dict(PyTypeObject *type)
+{
+    return type->tp_dict;
+}
+
+/* The eval loop, as an eval-frame function. */
+static inline PyObject *
+gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    return _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+}
+
+/* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
+ * limit alone. */
+static inline PyObject *
+gd_py_call_function(PyThreadState *Py_UNUSED(tstate), vectorcallfunc call, PyObject *function, PyObject *const *args,
+                    size_t nargsf, PyObject *kwnames)
+{
+    return call(function, args, nargsf, kwnames);
+}
+
+/* The depths of the stack at each instruction, for gd_py_stack_top. 3.11 does not need them. */
+static inline int16_t *
+gd_py_stack_depths(PyCodeObject *Py_UNUSED(code), PyObject *Py_UNUSED(bytes))
+{
+    return NULL;
+}
+
+/* Returns the address past the top of the stack of a frame that is about to run the instruction at a unit, for a trace
+ * function. */
+static inline PyObject **
+gd_py_stack_top(_PyInterpreterFrame *frame, const int16_t *Py_UNUSED(depths), Py_ssize_t Py_UNUSED(unit))
+{
+    return frame->localsplus + frame->stacktop;
+}
+
 #include "pycommon/internals.h"
 #include "py311/opcodes.h"
 

@@ -151,6 +151,59 @@ gd_py_set_opcode_trace(PyThreadState *tstate, Py_tracefunc function)
     tstate->interp->f_opcode_trace_set = before;
 }
 
+/* Returns the dict of a class, borrowed; NULL if the class has none. The interpreter keeps the dicts of its own static
+ * classes, whose tp_dict is NULL. */
+static inline PyObject *
+gd_py_type_dict(PyTypeObject *type)
+{
+    PyObject *dict = type->tp_dict;
+    if (dict == NULL) {
+        dict = PyType_GetDict(type);
+        Py_XDECREF(dict); /* the class holds it */
+    }
+    return dict;
+}
+
+/* What one run of the eval loop takes of the thread's allowance for recursion in C (PY_EVAL_C_STACK_UNITS of
+ * Python/ceval.c). Calls between Python functions take nothing from it, since they stay in one run. The limit is 1,500,
+ * so if each call through the hook or a Callable took two, a program would end at 750 calls in place of 1,000. So we
+ * give back what such a run takes, and check the C stack itself (GD_DEPTH_TRUSTED in runtime.h). */
+#define GD_PY_EVAL_UNITS 2
+
+/* The eval loop, as an eval-frame function. */
+static inline PyObject *
+gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
+{
+    tstate->c_recursion_remaining += GD_PY_EVAL_UNITS;
+    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
+    tstate->c_recursion_remaining -= GD_PY_EVAL_UNITS;
+    return result;
+}
+
+/* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
+ * limit alone. */
+static inline PyObject *
+gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
+                    size_t nargsf, PyObject *kwnames)
+{
+    tstate->c_recursion_remaining += GD_PY_EVAL_UNITS;
+    PyObject *result = call(function, args, nargsf, kwnames);
+    tstate->c_recursion_remaining -= GD_PY_EVAL_UNITS;
+    return result;
+}
+
+/* Returns a new array (PyMem_Free) with the depth of the stack before each code unit of the code, -1 where it is unknown;
+ * NULL without an exception if there is no memory. bytes: the code's instructions, not specialized. */
+int16_t *gd_py_stack_depths(PyCodeObject *code, PyObject *bytes);
+
+/* Returns the address past the top of the stack of a frame that is about to run the instruction at a unit, for a trace
+ * function; NULL if it is unknown. depths: what gd_py_stack_depths returned. */
+static inline PyObject **
+gd_py_stack_top(_PyInterpreterFrame *frame, const int16_t *depths, Py_ssize_t unit)
+{
+    return depths != NULL && depths[unit] >= 0 ? _PyFrame_Stackbase(frame) + depths[unit] : NULL;
+}
+
 #include "pycommon/internals.h"
 #include "py312/opcodes.h"
 

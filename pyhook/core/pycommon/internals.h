@@ -109,6 +109,15 @@ gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
     _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
 }
 
+/* Reports whether Python code can change the attributes of the class: a class statement made it, or a C library that
+ * did not protect it. Some C types of the standard library are static in one version and protected heap types in the
+ * next. */
+static inline int
+gd_py_class_may_change(const PyTypeObject *type)
+{
+    return (type->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) == Py_TPFLAGS_HEAPTYPE;
+}
+
 /* Returns the code that the frame object runs or ran, borrowed. */
 static inline PyCodeObject *
 gd_py_frame_code_of(PyFrameObject *frame)
