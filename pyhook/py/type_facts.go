@@ -12,8 +12,6 @@ type TypeFact int
 const (
 	GenericGetAttr TypeFact = iota
 	GenericSetAttr
-	// HeapType holds if Python code can change the attributes of the class. It does not hold for C types that are
-	// heap types but protected, since some are static in one version and protected in the next.
 	HeapType
 	HasIterNext
 	HasCall
@@ -48,7 +46,7 @@ func Is(typ Object, fact TypeFact) bool {
 	case GenericSetAttr:
 		return unsafe.Pointer(t.tp_setattro) == known.generic_setattr
 	case HeapType:
-		return t.tp_flags&(C.Py_TPFLAGS_HEAPTYPE|C.Py_TPFLAGS_IMMUTABLETYPE) == C.Py_TPFLAGS_HEAPTYPE
+		return t.tp_flags&C.Py_TPFLAGS_HEAPTYPE != 0
 	case HasIterNext:
 		return t.tp_iternext != nil && unsafe.Pointer(t.tp_iternext) != known.next_not_implemented
 	case HasCall:
