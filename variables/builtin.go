@@ -605,6 +605,12 @@ func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bo
 	return unsupported(exc.TooLarge, "iterator of more than %d items", maxUnroll)
 }
 
+// emptyExtremum returns the ValueError of min() or max() of nothing. CPython's versions word it differently.
+func emptyExtremum(tx Translator, name string) error {
+	_, err := tx.Scope().Call(tx.World().Builtin(name), tx.Scope().Tuple())
+	return observed(err)
+}
+
 // extremum returns the handler of min or max. The translator must know the result of each comparison.
 func extremum(name string, op opcode.CompareOp) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
@@ -636,7 +642,7 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			if def != nil {
 				return def, nil
 			}
-			return nil, &exc.Observed{TypeName: "ValueError", Text: name + "() arg is an empty sequence"}
+			return nil, emptyExtremum(tx, name)
 		}
 		keyed := func(v VariableTracker) (VariableTracker, error) {
 			if key == nil {

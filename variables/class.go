@@ -127,11 +127,12 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 		return c.bindMeta(tx, name, m)
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))
-	if hook, ok := s.TypeLookup(meta, "__getattr__"); ok && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
+	hook, hooked := s.TypeLookup(meta, "__getattr__")
+	if hooked && !w.IsEnumClass(s, c.Class) && hook.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name,
 			py.TypeName(c.Class))
 	}
-	if w.IsEnumClass(s, c.Class) {
+	if hooked && w.IsEnumClass(s, c.Class) { // in 3.12 the members are attributes of the class, and EnumType has no hook
 		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // EnumType's __getattr__ skips dunder names
 			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 		}

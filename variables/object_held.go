@@ -115,7 +115,8 @@ func (o *ObjectVariable) tupleField(tx Translator, d py.Object, src guards.Sourc
 
 // field returns the item that the namedtuple field d selects. It returns nil if d is another descriptor.
 func (t *TupleVariable) field(tx Translator, d py.Object, src guards.Source) (VariableTracker, error) {
-	if py.TypeName(d.Type()) != "_collections._tuplegetter" {
+	// 3.12 names the module by which programs import it
+	if name := py.TypeName(d.Type()); name != "_collections._tuplegetter" && name != "collections._tuplegetter" {
 		return nil, nil
 	}
 	parts, err := tx.Scope().CallMethod(d, "__reduce__")

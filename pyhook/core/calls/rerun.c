@@ -116,9 +116,9 @@ handler_of(PyCodeObject *code, int offset)
 }
 
 /* Reports whether CPython may check for signals just before the instruction at `offset`, so that an exception raised
- * by the check reaches the same handler as an exception of the instruction. */
+ * by the check reaches the same handler as an exception of the instruction. Called for each instruction that runs. */
 static int
-after_a_check(PyCodeObject *code, int offset)
+after_a_check(gd_rerun *r, PyCodeObject *code, int offset)
 {
     PyObject *bytes = PyCode_GetCode(code);
     if (bytes == NULL) {
@@ -130,14 +130,17 @@ after_a_check(PyCodeObject *code, int offset)
     while (before > 0 && units[before] == CACHE) {
         before -= 2;
     }
-    if (gd_py_jumps_back(units[offset])) {
+    int jumps = gd_py_jumps_back(units[offset]), landed = r->landing;
+    r->landing = GD_PY_CHECKS_AFTER_JUMP && jumps;
+    if (jumps && !GD_PY_CHECKS_AFTER_JUMP) {
         found = 1;
     }
     else {
-        found = before >= 0
-                && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
-                    || (units[before] == RESUME && (units[before + 1] & 3) < 2))
-                && handler_of(code, before) == handler_of(code, offset);
+        found = landed
+                || (before >= 0
+                    && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
+                        || (units[before] == RESUME && (units[before + 1] & 3) < 2))
+                    && handler_of(code, before) == handler_of(code, offset));
     }
     Py_DECREF(bytes);
     return found;
@@ -247,7 +250,7 @@ now(void)
 static int
 is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
 {
-    int checked = after_a_check(frame->f_code, gd_py_frame_offset(frame));
+    int checked = after_a_check(r, frame->f_code, gd_py_frame_offset(frame));
     if (r->reached) {
         return checked;
     }

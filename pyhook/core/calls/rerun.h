@@ -36,6 +36,7 @@ typedef struct gd_rerun {
     int64_t begun; /* when the run began, in ns */
     int throws; /* the exception came from outside: raise it at the place */
     int body; /* byte offset of a resume function's body in its code; 0 for the user's own code */
+    int landing; /* the instruction before was a backward jump, whose check comes after it */
     int traced; /* our trace function is installed */
     Py_tracefunc previous;
     PyObject *previous_object; /* strong or NULL */

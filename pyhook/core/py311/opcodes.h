@@ -4,7 +4,7 @@
 
 #include <opcode.h>
 
-/* Reports whether the opcode jumps backwards and first checks for signals. */
+/* Reports whether the opcode jumps backwards and checks for signals. */
 static inline int
 gd_py_jumps_back(int op)
 {
@@ -19,6 +19,9 @@ gd_py_jumps_back(int op)
         return 0;
     }
 }
+
+/* An exception that such a check raises reaches the handler of the jump. */
+#define GD_PY_CHECKS_AFTER_JUMP 0
 
 /* Reports whether the instruction applies unary plus. */
 static inline int

@@ -4,12 +4,16 @@
 
 #include <opcode.h>
 
-/* Reports whether the opcode jumps backwards and first checks for signals. */
+/* Reports whether the opcode jumps backwards and checks for signals. */
 static inline int
 gd_py_jumps_back(int op)
 {
     return op == JUMP_BACKWARD;
 }
+
+/* An exception that such a check raises reaches the handler of the jump's target. The jump itself may have none, since
+ * the compiler adds it after it has computed the handlers. */
+#define GD_PY_CHECKS_AFTER_JUMP 1
 
 /* Reports whether the instruction applies unary plus. */
 static inline int
