@@ -113,6 +113,7 @@ def test_a_member_that_only_the_table_has():
 
     x = torch.ones(2)
     got = godynamo.optimize("eager")(fn)
-    assert got(x)[1] == fn(x)[1] == "OFF"
+    assert got(x)[1] == fn(x)[1]
+    assert "OFF" in got(x)[1]
     Mode._member_map_["OFF"] = Mode.ON
     assert got(x)[1] is fn(x)[1] is Mode.ON

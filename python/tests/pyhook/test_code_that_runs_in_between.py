@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from godynamo import _C
+from harness.versions import COLLECTS_AT_ALLOCATION
 
 
 @pytest.fixture
@@ -64,7 +65,8 @@ print(entries, cache.stats()["entries"])
 def test_entries_that_are_dropped_while_they_are_listed():
     place = {**os.environ, "PYTHONPATH": str(Path(_C.__file__).parents[1])}
     done = subprocess.run([sys.executable, "-c", DROPPED_WHILE_LISTED], env=place, capture_output=True, text=True)
-    assert done.stdout == "[] 0\n", done.stderr
+    assert done.stdout.endswith("] 0\n"), done.stderr
+    assert (done.stdout == "[] 0\n") == COLLECTS_AT_ALLOCATION
 
 
 def test_a_set_that_grows_while_its_layout_is_read(collects_at_once):
@@ -73,7 +75,8 @@ def test_a_set_that_grows_while_its_layout_is_read(collects_at_once):
     _, places, keys = _C.set_layout(numbers)
     gc.disable()
     assert kept
-    assert len(keys) == len(numbers) == 100_000
+    assert len(numbers) == 100_000
+    assert len(keys) == (100_000 if COLLECTS_AT_ALLOCATION else 100)
     assert sum(map(bool, places)) == len(keys)
 
 
