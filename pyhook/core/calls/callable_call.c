@@ -323,7 +323,7 @@ slow_door(PyThreadState *tstate, gd_Callable *w, PyObject *const *args, size_t n
 {
     *done = 1;
     PyCodeObject *code = (PyCodeObject *)w->function->func_code;
-    if (gd_observed(tstate)) {
+    if (gd_observed(tstate) || gd_py_code_observed(code)) {
         GD_COUNT(traced);
         gd_census_left(code, GD_COUNT_traced);
         return call_original(tstate, w, args, nargsf, kwnames);
@@ -366,6 +366,7 @@ call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     PyThreadState *tstate = gd_py_thread_state();
     gd_FrameCache *cache = w->cache;
     if (GD_UNLIKELY(gd_runtime.special | gd_py_tracing(tstate) | cache->skip
+                    | gd_py_code_may_be_observed(cache->code)
                     | (w->function->func_code != (PyObject *)cache->code) | (gd_py_depth(tstate) > GD_DEPTH_TRUSTED))) {
         int done;
         PyObject *result = slow_door(tstate, w, args, nargsf, kwnames, &done);

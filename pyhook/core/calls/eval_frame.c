@@ -103,7 +103,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (t->mode == GD_MODE_DISABLED || t->translating > 0 || gd_switched_off()) {
         return GD_COUNT_hook_mode;
     }
-    if (gd_observed(tstate)) {
+    if (gd_observed(tstate) || gd_py_code_observed(code)) {
         return GD_COUNT_hook_traced;
     }
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {

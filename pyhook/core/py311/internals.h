@@ -31,6 +31,19 @@ gd_py_tracing(PyThreadState *tstate)
     return tstate->cframe->use_tracing != 0;
 }
 
+/* Reports whether a tool may listen to the events of this code alone. 3.11 has no such tools. */
+static inline int
+gd_py_code_may_be_observed(const PyCodeObject *Py_UNUSED(code))
+{
+    return 0;
+}
+
+static inline int
+gd_py_code_observed(const PyCodeObject *Py_UNUSED(code))
+{
+    return 0;
+}
+
 /* Returns the opcode at a byte offset in its current form, specialized or not; -1 if the offset is outside the code. */
 static inline int
 gd_py_opcode_at(PyCodeObject *code, int offset)

@@ -38,17 +38,16 @@
  * sys.setprofile, one byte for each event. */
 #define GD_PY_OTHER_TOOLS 0x3f3f3f3f3f3f3f3fULL
 
-/* Reports whether a tool of sys.monitoring listens to the events of all code. */
+/* Reports whether another tool listens to an event. tools: one byte for each event, with a bit for each tool. */
 static inline int
-gd_py_monitored(PyThreadState *tstate)
+gd_py_others_listen(const uint8_t *tools)
 {
     _Static_assert(PY_MONITORING_SYS_PROFILE_ID == 6 && PY_MONITORING_SYS_TRACE_ID == 7
-                       && sizeof(_Py_GlobalMonitors) >= 8 && sizeof(_Py_GlobalMonitors) <= 16,
+                       && _PY_MONITORING_UNGROUPED_EVENTS >= 8 && _PY_MONITORING_UNGROUPED_EVENTS <= 16,
                    "six tools are others, and two words cover the events");
-    const char *tools = (const char *)tstate->interp->monitors.tools;
     uint64_t first, last;
     memcpy(&first, tools, sizeof first);
-    memcpy(&last, tools + sizeof(_Py_GlobalMonitors) - sizeof last, sizeof last);
+    memcpy(&last, tools + _PY_MONITORING_UNGROUPED_EVENTS - sizeof last, sizeof last);
     return ((first | last) & GD_PY_OTHER_TOOLS) != 0;
 }
 
@@ -58,7 +57,22 @@ static inline int
 gd_py_tracing(PyThreadState *tstate)
 {
     return (((tstate->c_tracefunc != NULL) | (tstate->c_profilefunc != NULL)) && tstate->tracing == 0)
-           || gd_py_monitored(tstate);
+           || gd_py_others_listen(tstate->interp->monitors.tools);
+}
+
+/* Reports whether a tool may listen to the events of this code alone (sys.monitoring.set_local_events): the code has been
+ * instrumented before. */
+static inline int
+gd_py_code_may_be_observed(const PyCodeObject *code)
+{
+    return code->_co_monitoring != NULL;
+}
+
+/* Reports whether a tool listens to the events of this code alone. */
+static inline int
+gd_py_code_observed(const PyCodeObject *code)
+{
+    return code->_co_monitoring != NULL && gd_py_others_listen(code->_co_monitoring->local_monitors.tools);
 }
 
 /* Returns the opcode at a byte offset, specialized or not, but never an instrumented form that hides another opcode; -1
