@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 CORE = ROOT / "pyhook" / "core"
 PACKAGE = ROOT / "python" / "godynamo"
-GO_LIBRARY = "libgodynamo-%d%d.so" % sys.version_info[:2]  # golib_load.c opens this name
+GO_LIBRARY = "libgodynamo-{}{}.so".format(*sys.version_info)  # golib_load.c opens this name
 GO_MAIN = "./cmd/godynamo-ext"
 LAUNCHER = "godynamo-embed"
 LAUNCHER_SOURCE = "pyhook/launcher/launcher.c"
@@ -48,7 +48,7 @@ def core_sources() -> list[str]:
 
     Of the folders ``py3xx`` it takes the running Python's only.
     """
-    own = "py%d%d" % sys.version_info[:2]
+    own = "py{}{}".format(*sys.version_info)
     return sorted(
         str(path.relative_to(ROOT))
         for path in CORE.rglob("*.c")
@@ -115,7 +115,7 @@ def glibc_needed(folder: Path) -> tuple[int, int]:
 def check_python() -> None:
     """Raise BuildError on a Python that the C core has not been checked against."""
     if sys.version_info[:2] not in SUPPORTED:
-        known = " and ".join("%d.%d" % version for version in SUPPORTED)
+        known = " and ".join("{}.{}".format(*version) for version in SUPPORTED)
         raise BuildError(
             f"godynamo's native part is written for Python {known}, this is {sys.version_info[0]}.{sys.version_info[1]}"
         )
@@ -136,7 +136,7 @@ def write_pkg_config() -> Path:
 
     The system's own python3.pc may name another Python, and it adds -lpython. Returns the directory.
     """
-    directory = ROOT / "build" / ("pkgconfig-%d.%d" % sys.version_info[:2])
+    directory = ROOT / "build" / "pkgconfig-{}.{}".format(*sys.version_info)
     text = (
         "Name: python3\n"
         "Description: CPython's headers; its symbols come from the host process\n"

@@ -132,7 +132,7 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name,
 			py.TypeName(c.Class))
 	}
-	if hooked && w.IsEnumClass(s, c.Class) { // in 3.12 the members are attributes of the class, and EnumType has no hook
+	if hooked && w.IsEnumClass(s, c.Class) { // in 3.12 members are attributes of the class, and EnumType has no hook
 		if strings.HasPrefix(name, "__") && strings.HasSuffix(name, "__") { // EnumType's __getattr__ skips dunder names
 			return nil, &exc.Observed{TypeName: "AttributeError", Text: name}
 		}

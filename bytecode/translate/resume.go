@@ -375,10 +375,10 @@ func (tx *InstructionTranslator) stackItems() []item {
 	return items
 }
 
-// behindJump returns the target of an unconditional jump that follows a branch, and other instructions as they are. 3.12
-// writes a branch back to a loop's head as a branch over a jump. Resuming at the head itself, the loop has one resume
-// function. Such a jump has no handler, as the compiler adds it last.
-func (tx *InstructionTranslator) behindJump(after *bytecode.Instruction) *bytecode.Instruction {
+// pastJump returns the target of an unconditional jump that follows a branch, and other instructions as they are. 3.12
+// writes a branch back to a loop's head as a branch over a jump. If the frame resumes at the head itself, the loop has
+// one resume function. Such a jump has no handler, as the compiler adds it last.
+func (tx *InstructionTranslator) pastJump(after *bytecode.Instruction) *bytecode.Instruction {
 	if after.Op != opcode.JUMP || (after.Handler != nil && after.Handler != after.Target.Handler) {
 		return after
 	}
@@ -416,7 +416,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	tx.out.account.nativeIs(tx, inst, c.list[start:end])
 	switch inst.Op {
 	case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.POP_JUMP_IF_NONE, opcode.POP_JUMP_IF_NOT_NONE:
-		if err = resume(tx.behindJump(after), below); err == nil {
+		if err = resume(tx.pastJump(after), below); err == nil {
 			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
 	case opcode.JUMP_IF_FALSE_OR_POP, opcode.JUMP_IF_TRUE_OR_POP:

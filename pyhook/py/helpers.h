@@ -88,8 +88,8 @@ PyObject *gdpy_instance_dict(PyObject *o);
 /* returns a new reference to the instance's dict, which is created if it does not exist yet */
 PyObject *gdpy_made_dict(PyObject *o);
 int gdpy_has_instance_storage(PyObject *o); /* 1 if instances of the type have attributes */
-/* Whether Python code can change the attributes of a class: a class statement made it, or a C library that did not protect
- * it. Some C types of the standard library are static in one version and protected heap types in the next. */
+/* Whether Python code can change the attributes of a class: a class statement made it, or a C library that did not
+ * protect it. Some C types of the standard library are static in one version and protected heap types in the next. */
 #define GDPY_MAY_CHANGE(type) \
     (((type)->tp_flags & (Py_TPFLAGS_HEAPTYPE | Py_TPFLAGS_IMMUTABLETYPE)) == Py_TPFLAGS_HEAPTYPE)
 

@@ -8,10 +8,9 @@
 #include "internal/pycore_dict.h"
 #include "internal/pycore_object.h"
 
-/* Reads where an instance of a class with managed dicts keeps its attributes. Sets *values to the inline values, or to
- * NULL. Returns the existing dict, borrowed, or NULL. 3.11 has two pointers; 3.12 has one, whose bit 0 marks inline
- * values. */
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+/* Reads where an instance of a class with managed dicts keeps its attributes: in 3.11 there are two pointers. Sets
+ * *values to the inline values, or to NULL. Returns the existing dict, borrowed, or NULL. */
 static PyObject *
 managed_dict(PyObject *o, PyDictValues **values)
 {
@@ -19,12 +18,15 @@ managed_dict(PyObject *o, PyDictValues **values)
     return *_PyObject_ManagedDictPointer(o);
 }
 
+/* Returns the dict of a class, borrowed, or NULL. */
 PyObject *
 gdpy_type_dict(PyTypeObject *type)
 {
     return type->tp_dict;
 }
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
+/* Reads the same in 3.12, where one pointer leads to either; bit 0 marks inline values. Returns the existing dict,
+ * borrowed, or NULL. */
 static PyObject *
 managed_dict(PyObject *o, PyDictValues **values)
 {
@@ -34,6 +36,7 @@ managed_dict(PyObject *o, PyDictValues **values)
     return inlined ? NULL : _PyDictOrValues_GetDict(either);
 }
 
+/* Returns the dict of a class, borrowed, or NULL. */
 PyObject *
 gdpy_type_dict(PyTypeObject *type)
 {

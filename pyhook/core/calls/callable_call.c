@@ -365,8 +365,7 @@ call(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
     gd_Callable *w = (gd_Callable *)op;
     PyThreadState *tstate = gd_py_thread_state();
     gd_FrameCache *cache = w->cache;
-    if (GD_UNLIKELY(gd_runtime.special | gd_py_tracing(tstate) | cache->skip
-                    | gd_py_code_may_be_observed(cache->code)
+    if (GD_UNLIKELY(gd_runtime.special | gd_py_tracing(tstate) | cache->skip | gd_py_code_may_be_observed(cache->code)
                     | (w->function->func_code != (PyObject *)cache->code) | (gd_py_depth(tstate) > GD_DEPTH_TRUSTED))) {
         int done;
         PyObject *result = slow_door(tstate, w, args, nargsf, kwnames, &done);

@@ -423,8 +423,7 @@ is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
     switch (op) {
     case BINARY_OP:
     case COMPARE_OP: /* an instance of a Python class on the left is tried first and computes the result itself */
-        return is_tensor(c, sp[-2])
-               || (is_tensor(c, sp[-1]) && !gd_py_class_may_change(Py_TYPE(sp[-2])));
+        return is_tensor(c, sp[-2]) || (is_tensor(c, sp[-1]) && !gd_py_class_may_change(Py_TYPE(sp[-2])));
     case UNARY_NEGATIVE:
     case UNARY_INVERT:
     case CONTAINS_OP:

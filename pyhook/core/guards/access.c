@@ -143,8 +143,7 @@ gd_is_deque(PyObject *v)
     /* deque is a static type, or one that its module keeps. Its instances start with PyObject_VAR_HEAD, which holds
      * their length. */
     static PyTypeObject *deque;
-    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0
-        && !gd_py_class_may_change(Py_TYPE(v))) {
+    if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0 && !gd_py_class_may_change(Py_TYPE(v))) {
         deque = (PyTypeObject *)Py_NewRef(Py_TYPE(v));
     }
     return deque != NULL && PyObject_TypeCheck(v, deque);

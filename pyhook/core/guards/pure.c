@@ -127,8 +127,7 @@ equals(PyObject *a, PyObject *b, int depth)
                && equals(x->step, y->step, depth + 1);
     }
     /* torch.device is written in C, and so is its comparison. */
-    if (!gd_py_class_may_change(type) && type->tp_richcompare != NULL
-        && strcmp(type->tp_name, "torch.device") == 0) {
+    if (!gd_py_class_may_change(type) && type->tp_richcompare != NULL && strcmp(type->tp_name, "torch.device") == 0) {
         return plain_equal(a, b);
     }
     return 0;

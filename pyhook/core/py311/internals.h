@@ -125,7 +125,7 @@ gd_py_type_dict(PyTypeObject *type)
     return type->tp_dict;
 }
 
-/* The eval loop, as an eval-frame function. */
+/* The eval loop, as an eval-frame function. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -133,7 +133,7 @@ gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwf
 }
 
 /* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
- * limit alone. */
+ * limit alone. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_call_function(PyThreadState *Py_UNUSED(tstate), vectorcallfunc call, PyObject *function, PyObject *const *args,
                     size_t nargsf, PyObject *kwnames)

@@ -3,7 +3,7 @@
 #include "pycompat.h"
 
 /* Takes the frame off the data stack. If it is the only one of its chunk, the chunk is freed; the first chunk of a
- * thread always has a frame before ours. */
+ * thread always has a frame before ours. base (borrowed): where the frame begins. */
 static void
 pop(PyThreadState *tstate, PyObject **base)
 {

@@ -60,8 +60,8 @@ gd_py_tracing(PyThreadState *tstate)
            || gd_py_others_listen(tstate->interp->monitors.tools);
 }
 
-/* Reports whether a tool may listen to the events of this code alone (sys.monitoring.set_local_events): the code has been
- * instrumented before. */
+/* Reports whether a tool may listen to the events of this code alone (sys.monitoring.set_local_events): the code has
+ * been instrumented before. */
 static inline int
 gd_py_code_may_be_observed(const PyCodeObject *code)
 {
@@ -184,7 +184,7 @@ gd_py_type_dict(PyTypeObject *type)
  * give back what such a run takes, and check the C stack itself (GD_DEPTH_TRUSTED in runtime.h). */
 #define GD_PY_EVAL_UNITS 2
 
-/* The eval loop, as an eval-frame function. */
+/* The eval loop, as an eval-frame function. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
 {
@@ -195,7 +195,7 @@ gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwf
 }
 
 /* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
- * limit alone. */
+ * limit alone. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                     size_t nargsf, PyObject *kwnames)
@@ -206,8 +206,8 @@ gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *functi
     return result;
 }
 
-/* Returns a new array (PyMem_Free) with the depth of the stack before each code unit of the code, -1 where it is unknown;
- * NULL without an exception if there is no memory. bytes: the code's instructions, not specialized. */
+/* Returns a new array (PyMem_Free) with the depth of the stack before each code unit of the code, -1 where it is
+ * unknown; NULL without an exception if there is no memory. bytes: the code's instructions, not specialized. */
 int16_t *gd_py_stack_depths(PyCodeObject *code, PyObject *bytes);
 
 /* Returns the address past the top of the stack of a frame that is about to run the instruction at a unit, for a trace

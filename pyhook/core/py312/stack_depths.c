@@ -1,5 +1,6 @@
-/* CPython 3.12: how deep the stack is at each instruction. While the eval loop reports an instruction to a trace function,
- * the frame's stacktop is not set, so a trace function that looks at operands needs the depth from the code itself. */
+/* CPython 3.12: how deep the stack is at each instruction. While the eval loop reports an instruction to a trace
+ * function, the frame's stacktop is not set, so a trace function that looks at operands needs the depth from the code
+ * itself. */
 #include "pycompat.h"
 
 #include <string.h>
@@ -8,7 +9,7 @@ typedef struct {
     const unsigned char *units;
     int n;
     int16_t *depths; /* depth before each unit; -1: not reached so far */
-    int *todo;       /* units whose depth is new */
+    int *todo; /* units whose depth is new */
     int ntodo;
 } walk;
 

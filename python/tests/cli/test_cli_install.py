@@ -87,7 +87,9 @@ def test_bench_measures_far_from_the_checkout(installed, tmp_path):
 
 def test_what_is_installed_is_all_there(installed):
     package = next((installed / "lib").glob("python*/site-packages/godynamo"))
-    assert {f"libgodynamo-{sys.version_info[0]}{sys.version_info[1]}.so", "godynamo-embed", "py.typed", "_tools"} <= {p.name for p in package.iterdir()}
+    assert {f"libgodynamo-{sys.version_info[0]}{sys.version_info[1]}.so", "godynamo-embed", "py.typed", "_tools"} <= {
+        p.name for p in package.iterdir()
+    }
     ours = {p.relative_to(ROOT / "python" / "godynamo") for p in (ROOT / "python" / "godynamo").rglob("*.py")}
     assert ours == {p.relative_to(package) for p in package.rglob("*.py")}
     (about,) = package.parent.glob("godynamo-*.dist-info")

@@ -48,7 +48,9 @@ def test_the_compat_header_comes_before_every_other_include():
 
 def test_our_pkg_config_file_is_found_first_and_links_no_python():
     environment = native.cgo_environment()
-    assert environment["PKG_CONFIG_PATH"].split(os.pathsep)[0] == str(ROOT / "build" / ("pkgconfig-%d.%d" % sys.version_info[:2]))
+    assert environment["PKG_CONFIG_PATH"].split(os.pathsep)[0] == str(
+        ROOT / "build" / "pkgconfig-{}.{}".format(*sys.version_info)
+    )
     for option, want in (("--cflags", f"-I{sysconfig.get_path('include')}"), ("--libs", "")):
         done = subprocess.run(
             ["pkg-config", option, "python3"],
