@@ -424,6 +424,44 @@ def pairwise_of(iterable: Any, /) -> Any:
     return pairwise(iter(iterable))
 
 
+if hasattr(itertools, "batched"):  # since Python 3.12
+    _batched: Any = itertools.batched
+
+    class batched(StandIn):
+        __real__ = _batched
+
+        def __init__(self, iterator: Any, size: int) -> None:
+            self.iterator = iterator
+            self.size = size
+
+        def _next(self) -> Any:
+            if self.iterator is None:
+                return END
+            row: list[Any] = []
+            while len(row) < self.size:
+                try:
+                    item = next(self.iterator, END)
+                except BaseException:  # the real one also ends for good
+                    self.iterator = None
+                    raise
+                if item is END:
+                    break
+                row.append(item)
+            if not row:
+                self.iterator = None
+                return END
+            return tuple(row)
+
+        def _escape(self) -> Any:
+            return (_batched, () if self.iterator is None else self.iterator, self.size)
+
+    @stands_for(_batched)
+    def batched_of(iterable: Any, n: Any) -> Any:
+        if not isinstance(n, int) or not 0 < n < 1 << 62:
+            return DECLINE
+        return batched(iter(iterable), n)
+
+
 class zip_longest(StandIn):
     __real__ = itertools.zip_longest
 

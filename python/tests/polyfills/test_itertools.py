@@ -41,6 +41,14 @@ def test_cycle_and_pairwise(items, leave):
     walk(itertools.pairwise, lambda f, log: f(Pulled(items, log, "a")), leave)
 
 
+@pytest.mark.skipif(not hasattr(itertools, "batched"), reason="since 3.12")
+@settings(max_examples=60, deadline=None)
+@given(ITEMS, st.integers(0, 4), LEAVE)
+def test_batched(items, n, leave):
+    walk(itertools.batched, lambda f, log: f(Pulled(items, log, "a"), n), leave)
+    walk(itertools.batched, lambda f, log: f(iterable=Pulled(items, log, "a"), n=n), leave)
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.integers(-1, 5) | st.booleans() | st.just("x"), LEAVE)
 def test_repeat(times, leave):
