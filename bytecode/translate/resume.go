@@ -819,6 +819,8 @@ func resumeBody(code *bytecode.Code, body []*bytecode.Instruction, place []int) 
 		switch in.Op {
 		case opcode.MAKE_CELL, opcode.COPY_FREE_VARS:
 			in.Op, in.Arg = opcode.NOP, 0
+		case opcode.LOAD_SUPER_ATTR: // both arguments are on the stack
+			in.Arg |= superCalled
 		}
 		switch in.Op.ArgKind() {
 		case opcode.ArgLocal, opcode.ArgFree:

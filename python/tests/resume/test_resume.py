@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -234,6 +235,29 @@ def test_super_and_the_class_cell_across_a_break() -> None:
     for _ in range(3):
         y, cls = w(x)
         assert torch.equal(y, x + 1 + 1) and cls is Derived
+
+
+@godynamo.disable
+def traced_from_here(value):
+    sys.settrace(lambda *event: None)
+    return value
+
+
+class Traced(Base):
+    def run(self, x):
+        y = traced_from_here(x * 2)
+        return super().run(y)
+
+
+def test_super_in_the_rest_of_a_frame_that_runs_in_cpython() -> None:
+    w, x = godynamo.optimize(Traced().run, backend=nb()), torch.randn(3)
+    before = sys.gettrace()
+    for _ in range(3):
+        try:
+            y = w(x)
+        finally:
+            sys.settrace(before)
+        assert torch.equal(y, x * 2 + 1)
 
 
 def inner_made_before(x):
