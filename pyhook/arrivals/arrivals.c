@@ -30,10 +30,11 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <frameobject.h>
-#include <opcode.h>
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+
+#include "opcodes.h" /* of pyhook/core/py3xx */
 
 enum { MOST_FAILURES = 10000 };
 
@@ -76,7 +77,7 @@ arrive(void)
 
 /* ---- points ---- */
 
-/* Reports whether CPython 3.11 never checks for signals during or after the instruction. Instructions that
+/* Reports whether CPython never checks for signals during or after the instruction. Instructions that
  * may release the last reference to an object are not listed, since the object's __del__ would run. */
 static int
 is_quiet(int opcode)
@@ -85,7 +86,6 @@ is_quiet(int opcode)
     case CACHE:
     case NOP:
     case PUSH_NULL:
-    case PRECALL:
     case KW_NAMES:
     case COPY:
     case SWAP:
@@ -104,7 +104,7 @@ is_quiet(int opcode)
     case MAKE_CELL:
         return 1;
     default:
-        return 0;
+        return gd_py_is_quiet_here(opcode);
     }
 }
 
@@ -139,11 +139,12 @@ is_operation(PyCodeObject *code, const unsigned char *instruction)
     case FOR_ITER:
     case UNPACK_SEQUENCE:
         return 1;
-    case LOAD_METHOD:
-        return instruction[1] < PyTuple_GET_SIZE(code->co_names)
-               && is_torch_name(PyTuple_GET_ITEM(code->co_names, instruction[1]));
-    default:
-        return 0;
+    default: {
+        int name = gd_py_method_name(instruction[0], instruction[1]);
+        return gd_py_slices(instruction[0])
+               || (name >= 0 && name < PyTuple_GET_SIZE(code->co_names)
+                   && is_torch_name(PyTuple_GET_ITEM(code->co_names, name)));
+    }
     }
 }
 
@@ -345,7 +346,15 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     }
     if (traced) {
+        /* From 3.12 on, opcodes are reported only if a frame has asked for them before the function is set. */
+        PyObject *caller = (PyObject *)PyEval_GetFrame();
+        if (PyObject_SetAttrString(caller, "f_trace_opcodes", Py_True) < 0) {
+            return NULL;
+        }
         PyEval_SetTrace(on_trace, NULL);
+        if (PyObject_SetAttrString(caller, "f_trace_opcodes", Py_False) < 0) {
+            return NULL;
+        }
         PyEval_SetProfile(how != RAISED ? on_profile : NULL, NULL);
     }
     else if (how == ALLOC || fails) {

@@ -44,4 +44,18 @@ gd_py_attribute_name(int arg)
     return arg;
 }
 
+/* Reports whether an opcode that other versions lack never checks for signals, and releases no object. */
+static inline int
+gd_py_is_quiet_here(int op)
+{
+    return op == PRECALL;
+}
+
+/* Returns the index of the name that the instruction loads as a method for a call, or -1. */
+static inline int
+gd_py_method_name(int op, int arg)
+{
+    return op == LOAD_METHOD ? arg : -1;
+}
+
 #endif

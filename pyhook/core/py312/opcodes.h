@@ -36,4 +36,18 @@ gd_py_attribute_name(int arg)
     return arg & 1 ? -1 : arg >> 1;
 }
 
+/* Reports whether an opcode that other versions lack never checks for signals, and releases no object. */
+static inline int
+gd_py_is_quiet_here(int op)
+{
+    return op == RETURN_CONST || op == LOAD_FAST_CHECK || op == LOAD_FAST_AND_CLEAR;
+}
+
+/* Returns the index of the name that the instruction loads as a method for a call, or -1. */
+static inline int
+gd_py_method_name(int op, int arg)
+{
+    return op == LOAD_ATTR && (arg & 1) ? arg >> 1 : -1;
+}
+
 #endif

@@ -21,14 +21,15 @@ BUILD = ROOT / "build" / "fuzz_signals"
 def _load() -> Any:
     """Return the module ``arrivals``, compiled if its source is new. Raises CalledProcessError if that fails."""
     source = ROOT / "pyhook" / "arrivals" / "arrivals.c"
-    key = hashlib.sha256(source.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    opcodes = ROOT / "pyhook" / "core" / "py{}{}".format(*sys.version_info) / "opcodes.h"
+    key = hashlib.sha256(source.read_bytes() + opcodes.read_bytes() + sys.version.encode()).hexdigest()[:12]
     library = BUILD / f"arrivals-{key}.so"
     if not library.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
         temporary = library.with_suffix(f".{os.getpid()}.so")
         compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
-        include = f"-I{sysconfig.get_paths()['include']}"
-        subprocess.run([*compiler, "-O1", "-shared", "-fPIC", include, str(source), "-o", str(temporary)], check=True)
+        includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{opcodes.parent}"]
+        subprocess.run([*compiler, "-O1", "-shared", "-fPIC", *includes, str(source), "-o", str(temporary)], check=True)
         os.replace(temporary, library)
     loader = importlib.machinery.ExtensionFileLoader("arrivals", str(library))
     spec = importlib.util.spec_from_file_location("arrivals", library, loader=loader)
