@@ -369,7 +369,8 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		}
 	}
 	_, inMeta := s.TypeLookup(meta, name)
-	if !py.Is(c.Class, py.HeapType) || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
+	fixed := !py.Is(c.Class, py.HeapType) || py.Is(c.Class, py.Protected)
+	if fixed || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
 		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 	}
 	if d, ok := heldByClass(tx, c.Class, name); ok {

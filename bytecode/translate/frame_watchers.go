@@ -9,6 +9,7 @@ import (
 // frameWatchers lists functions and attributes that show a frame, install a trace or profile function, or report what
 // objects the interpreter holds. Code that uses them can distinguish a resume function's frame from the user's frame.
 var frameWatchers = map[string]bool{"settrace": true, "setprofile": true, "_getframe": true, "currentframe": true,
+	"set_events": true, "set_local_events": true, // of sys.monitoring
 	"tb_frame":   true,
 	"walk_stack": true, "getrefcount": true, "getallocatedblocks": true, "_co_code_adaptive": true}
 
@@ -48,10 +49,11 @@ func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()
 }
 
-// setsEvents reports whether the code sets a trace or profile function. That function must see the events of the
-// callers as in CPython.
+// setsEvents reports whether the code sets a trace or profile function, or the events of a tool of sys.monitoring.
+// These must see the events of the callers as in CPython.
 func setsEvents(c *bytecode.Code) bool {
-	return namesAttr(c, map[string]bool{"settrace": true, "setprofile": true})
+	return namesAttr(c, map[string]bool{"settrace": true, "setprofile": true, "set_events": true,
+		"set_local_events": true})
 }
 
 func namesAttr(c *bytecode.Code, names map[string]bool) bool {

@@ -13,6 +13,9 @@ const (
 	GenericGetAttr TypeFact = iota
 	GenericSetAttr
 	HeapType
+	// Protected holds if the class refuses changes of its attributes. Some C types are static in one version of CPython
+	// and protected heap types in the next.
+	Protected
 	HasIterNext
 	HasCall
 	HasIter
@@ -47,6 +50,8 @@ func Is(typ Object, fact TypeFact) bool {
 		return unsafe.Pointer(t.tp_setattro) == known.generic_setattr
 	case HeapType:
 		return t.tp_flags&C.Py_TPFLAGS_HEAPTYPE != 0
+	case Protected:
+		return t.tp_flags&C.Py_TPFLAGS_IMMUTABLETYPE != 0
 	case HasIterNext:
 		return t.tp_iternext != nil && unsafe.Pointer(t.tp_iternext) != known.next_not_implemented
 	case HasCall:

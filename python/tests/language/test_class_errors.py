@@ -6,6 +6,8 @@ slots without a dict, hashes, computed strings.
 
 from __future__ import annotations
 
+import itertools
+import re
 import sys
 import types
 
@@ -314,3 +316,19 @@ def test_events_from_a_callee_that_sets_them(fn):
     for _ in range(2):
         assert run(compiled) == expected
     assert _C.counters()["internal_errors"] == 0
+
+
+@pytest.mark.parametrize("cls", [re.Pattern, itertools.count, int])
+def test_a_class_that_refuses_changes(cls):
+    """Some C types are static, others are heap types that are protected: both raise where the program stores."""
+
+    def fn(x):
+        try:
+            cls.label = 1
+        except TypeError as error:
+            return x + 1, str(error)
+        return x, None
+
+    x = torch.ones(2)
+    for got in (godynamo.optimize("eager")(fn)(x), fn(x)):
+        assert torch.equal(got[0], x + 1) and "immutable type" in got[1]
