@@ -11,7 +11,7 @@ import types
 import pytest
 
 from godynamo._explain.break_codes_gen import BREAK_CODES
-from golden_files import FOLDER, parsed, written
+from golden_files import FOLDER, VERSION, parsed, written
 
 FILES = sorted(FOLDER.glob("*/*.txtar"))
 NO_CODE = {
@@ -39,8 +39,10 @@ def generated():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_the_translation_is_the_golden(path, generated):
-    text = generated[str(path.relative_to(FOLDER))]
-    assert text == path.read_text(), "make golden writes the present translation"
+    made, golden = parsed(generated[str(path.relative_to(FOLDER))]), parsed(path.read_text())
+    if f"code {VERSION}" not in golden:  # the files have the code of one version of CPython
+        made, golden = ({k: v for k, v in parts.items() if not k.startswith("code ")} for parts in (made, golden))
+    assert written(made) == written(golden), "make golden writes the present translation"
 
 
 def test_files_are_read_as_they_are_written():

@@ -71,7 +71,7 @@ def test_only_embedding_links_libpython():
 
 
 def test_an_unsupported_python_is_refused(monkeypatch):
-    monkeypatch.setattr(native, "SUPPORTED", ((3, 99),))
+    monkeypatch.setattr(native, "BUILDS", ((3, 99),))
     with pytest.raises(native.BuildError, match=r"3\.99"):
         native.cgo_environment()
 
