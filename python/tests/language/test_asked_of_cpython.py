@@ -116,4 +116,4 @@ def test_a_member_that_only_the_table_has():
     assert got(x)[1] == fn(x)[1]
     assert "OFF" in got(x)[1]
     Mode._member_map_["OFF"] = Mode.ON
-    assert got(x)[1] is fn(x)[1] is Mode.ON
+    assert got(x)[1] == fn(x)[1]  # since 3.12 attributes are not looked up in the table
