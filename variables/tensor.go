@@ -351,6 +351,29 @@ var flagAttrs = map[string]bool{
 	"is_nested": true, "is_mps": true, "is_xpu": true, "itemsize": true, "nbytes": true,
 }
 
+// nbytes returns the number of bytes of a dense tensor's elements, or nil if the rules do not yield its sizes.
+func (t *TensorVariable) nbytes(tx Translator) (VariableTracker, error) {
+	m, ok := tx.Output().Sizes(t)
+	if !ok {
+		return nil, nil
+	}
+	t.Need(tx, "shape")
+	t.Need(tx, "dtype")
+	each, err := tx.Scope().GetAttr(m.Dtype, "itemsize")
+	if err != nil {
+		return nil, err
+	}
+	n, env := sym.Const(1), tx.World().Env()
+	for _, s := range m.Shape {
+		n = env.Mul(n, s)
+	}
+	k, _ := py.AsInt(each)
+	if n = env.Mul(n, sym.Const(k)); n.IsUnknown() {
+		return nil, nil
+	}
+	return NewSize(tx, n), nil
+}
+
 // flag returns a flag of a computed tensor whose sizes come from shape rules, which cover only dense strided tensors.
 // It returns false for all other tensors.
 func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
@@ -404,6 +427,11 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 	if flagAttrs[name] && tx.World().Calls == 0 {
 		if v, ok := t.flag(tx, name); ok {
 			return v, nil
+		}
+		if name == "nbytes" {
+			if v, err := t.nbytes(tx); v != nil || err != nil {
+				return v, err
+			}
 		}
 		if !t.Example.IsNull() {
 			fields := uint16(2 | 4 | 8)

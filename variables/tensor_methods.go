@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -70,6 +69,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
+			return v, err
+		}
+	}
+	if name == "is_contiguous" && len(args) == 0 && len(kwargs) == 1 && kwargs[0].Name == "memory_format" {
+		if v, ok, err := t.contiguousIn(tx, kwargs[0].Value); ok || err != nil {
 			return v, err
 		}
 	}
@@ -347,20 +351,30 @@ func (t *TensorVariable) contiguous(tx Translator) (holds, ok bool, err error) {
 	if !ok || err != nil {
 		return false, false, err
 	}
+	order := make([]int, len(sizes))
+	for i := range order {
+		order[i] = len(sizes) - 1 - i
+	}
+	if holds, ok, err = dense(tx, sizes, strides, order); err != nil || !ok || holds {
+		return holds, ok, err
+	}
+	return t.hasNoElements(tx, sizes)
+}
+
+// dense reports whether the dimensions follow one another in memory in the given order, the innermost first. The stride
+// of a dimension of size 1 does not matter. ok is false if the strides are too large.
+func dense(tx Translator, sizes, strides []sym.Size, order []int) (holds, ok bool, err error) {
 	env, expected := tx.World().Env(), sym.Const(1)
-	for i := range slices.Backward(sizes) {
+	for _, i := range order {
 		as := env.Eq(strides[i], expected)
 		if env.Ask(as) != sym.True {
-			// The stride of a dimension of size 1 does not matter, nor do those of a tensor without elements.
 			one, err := decide(tx, env.Eq(sizes[i], sym.Const(1)))
 			if err != nil {
 				return false, false, err
 			}
 			if !one {
-				if same, err := decide(tx, as); err != nil {
-					return false, false, err
-				} else if !same {
-					return t.hasNoElements(tx, sizes)
+				if same, err := decide(tx, as); err != nil || !same {
+					return false, err == nil, err
 				}
 			}
 		}
@@ -369,6 +383,51 @@ func (t *TensorVariable) contiguous(tx Translator) (holds, ok bool, err error) {
 		}
 	}
 	return true, true, nil
+}
+
+// formatOrders has the orders of dimensions in memory for memory formats, the innermost first. Tensors of other ranks
+// are not contiguous in such a format.
+var formatOrders = map[string][]int{
+	"torch.channels_last":    {1, 3, 2, 0},
+	"torch.channels_last_3d": {1, 4, 3, 2, 0},
+}
+
+// contiguousIn returns the result of is_contiguous for a memory format. ok is false for other arguments.
+func (t *TensorVariable) contiguousIn(tx Translator, format VariableTracker) (v VariableTracker, ok bool, err error) {
+	value, known := AsConstant(tx, MustRealize(tx, format))
+	if !known || tx.World().Calls > 0 {
+		return nil, false, nil
+	}
+	order := formatOrders[tx.Scope().Repr(value)]
+	if order == nil {
+		return nil, false, nil
+	}
+	if sizes, strides, ok, err := tx.Output().Layout(t); err != nil {
+		return nil, false, err
+	} else if ok {
+		t.Need(tx, "ndim")
+		if len(sizes) != len(order) {
+			return BoolConst(false), true, nil
+		}
+		holds, ok, err := dense(tx, sizes, strides, order)
+		return BoolConst(holds), ok, err
+	}
+	if !t.Example.IsNull() {
+		t.Need(tx, "is_contiguous")
+	}
+	sample, err := tx.Output().Sample(t)
+	if err != nil {
+		return nil, false, err
+	}
+	method, err := tx.Scope().GetAttr(sample, "is_contiguous")
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	r, err := tx.Scope().CallKw(method, []py.Object{value}, []string{"memory_format"})
+	if err != nil {
+		return nil, false, observed(err)
+	}
+	return NewConstant(r, nil), true, nil
 }
 
 func (t *TensorVariable) hasNoElements(tx Translator, sizes []sym.Size) (holds, ok bool, err error) {

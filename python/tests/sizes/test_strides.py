@@ -20,6 +20,18 @@ def asks_strides(x: Any) -> Any:
     return x + x.stride(0), x.stride(), x.stride(-1) * 2, x.stride(1) == 1
 
 
+def asks_formats(x: Any) -> Any:
+    y = x.relu()
+    last, volumes = torch.channels_last, torch.channels_last_3d
+    return x.is_contiguous(memory_format=last), y.is_contiguous(memory_format=last), x.is_contiguous(
+        memory_format=volumes
+    )
+
+
+def asks_bytes(x: Any) -> Any:
+    return x.nbytes + x.element_size(), x[:1].nbytes, x.double().nbytes
+
+
 def asks_wrongly(x: Any) -> Any:
     return x.stride(5)
 
@@ -39,7 +51,7 @@ SIZES = (6, 7, 4, 9, 5, 12)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-@pytest.mark.parametrize("f", [asks_contiguous, asks_strides], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [asks_contiguous, asks_strides, asks_bytes], ids=lambda f: f.__name__)
 @pytest.mark.parametrize(("backend", "most"), [("eager", 1), ("aot_eager", 2)])
 def test_one_entry_serves_all_sizes(f, layout, backend, most) -> None:
     optimized = godynamo.optimize(f, backend=backend)
@@ -50,7 +62,7 @@ def test_one_entry_serves_all_sizes(f, layout, backend, most) -> None:
     assert len(entries(optimized)) <= most, [e.parts for e in entries(optimized)]
 
 
-@pytest.mark.parametrize("f", [asks_contiguous, asks_strides, asks_wrongly], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("f", [asks_contiguous, asks_strides, asks_formats, asks_bytes, asks_wrongly], ids=lambda f: f.__name__)
 def test_layouts_and_sizes_in_turn(f) -> None:
     """An entry must not serve a tensor of another layout. Sizes 0 and 1 make a layout contiguous."""
     optimized = godynamo.optimize(f)
@@ -58,6 +70,18 @@ def test_layouts_and_sizes_in_turn(f) -> None:
         for make in LAYOUTS.values():
             x = make(n)
             assert_same(outcome(optimized, (x,)), outcome(f, (x,)))
+    assert_no_internal_errors()
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_memory_formats(backend) -> None:
+    for layout in ("images", "channels last", "rows"):
+        optimized = godynamo.optimize(asks_formats, backend=backend)
+        for n in SIZES:
+            x = LAYOUTS[layout](n)
+            assert_same(optimized(x), asks_formats(x))
+        assert len(entries(optimized)) <= 2
+        godynamo.reset()
     assert_no_internal_errors()
 
 
