@@ -96,6 +96,7 @@ func (c *Codegen) dropUnneeded() {
 	if len(c.unneeded) == 0 {
 		return
 	}
+	slices.SortFunc(c.unneeded, func(a, b written) int { return a.start - b.start })
 	loads := map[int]int{}
 	for _, in := range c.list {
 		if in.Op == opcode.LOAD_FAST {

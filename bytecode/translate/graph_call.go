@@ -175,6 +175,8 @@ type insertion struct {
 	body    []*bytecode.Instruction
 	marks   []mark
 	regions int // number of regions that restored torch's modes when the insertion began
+	// unneeded is the number of ranges that might be dropped when the insertion began.
+	unneeded int
 }
 
 // insertAt begins an insertion at an index of the code written so far. It ends with close.
@@ -182,7 +184,7 @@ func (c *Codegen) insertAt(at int) *insertion {
 	in := &insertion{c: c, at: at, body: c.list[at:], marks: c.marks}
 	c.list, c.marks = slices.Clone(c.list[:at]), nil
 	c.out.state.sealRegion() // the inserted code gets regions of its own
-	in.regions = len(c.out.state.regions)
+	in.regions, in.unneeded = len(c.out.state.regions), len(c.unneeded)
 	for len(in.marks) > 0 && in.marks[0].start < at {
 		c.marks, in.marks = append(c.marks, in.marks[0]), in.marks[1:]
 	}
@@ -194,7 +196,7 @@ func (c *Codegen) insertAt(at int) *insertion {
 	return in
 }
 
-// close appends the code that insertAt had set aside, and moves its marks, ends and regions.
+// close appends the code that insertAt had set aside, and moves its marks, ends, regions and ranges.
 func (in *insertion) close() {
 	c, at := in.c, in.at
 	n := len(c.list) - at
@@ -217,6 +219,11 @@ func (in *insertion) close() {
 	for i := range c.out.state.regions[:in.regions] { // the regions after these belong to the inserted code
 		if r := &c.out.state.regions[i]; r.start >= at {
 			r.start, r.end = r.start+n, r.end+n
+		}
+	}
+	for i := range c.unneeded[:in.unneeded] {
+		if w := &c.unneeded[i]; w.start >= at {
+			w.start, w.end = w.start+n, w.end+n
 		}
 	}
 	c.list = append(c.list, in.body...)

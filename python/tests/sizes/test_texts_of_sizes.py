@@ -91,3 +91,26 @@ def test_a_message_is_raised_with_the_sizes_of_the_call() -> None:
         assert outcome(optimized_checked, (long,)) == outcome(checked, (long,))
     assert len(entries(optimized)) == 3  # for 4 columns, for fewer and for more
     assert_no_internal_errors()
+
+
+def test_a_text_of_a_result_that_nothing_uses() -> None:
+    """The code of the graph's call is inserted before the code of the text, which is dropped."""
+
+    def unused(x):
+        text = str(int(x.sum()))  # noqa: F841
+        return x + 1
+
+    def caught(x):
+        try:
+            assert x.shape[0] == 7, str(int(x.sum()))
+        except AssertionError as e:
+            return x * len(e.args)
+        return x
+
+    for f in (unused, caught):
+        for backend in (Graphs(), "eager"):
+            optimized = godynamo.optimize(f, backend=backend)
+            for n in (4, 7, 5):
+                x = torch.arange(float(n))
+                assert torch.equal(optimized(x), f(x))
+    assert_no_internal_errors()
