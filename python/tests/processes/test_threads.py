@@ -113,7 +113,11 @@ def test_eight_threads_and_three_new_functions_make_three_translations(backend):
         # torch.fx replaces nn.Module.__call__ for all threads while one of them traces. A translation that ends while
         # another thread's AOTAutograd traces is left for a later call.
         again = counted["passed"] + counted["invalidated"] if backend == "aot_eager" else 0
-        assert 3 <= counted["translations"] <= 3 + again
+        assert 3 - again <= counted["translations"] <= 3 + again
+        if again:  # such a call may have been the last one
+            for f, fn in zip(plain, optimized, strict=True):
+                assert same(fn(x), f(x))
+            counted = _C.counters()
         assert [len(fn.cache.entries()) for fn in optimized] == [1, 1, 1]
         if backend == "custom":
             assert len(slow.graphs) == 3
