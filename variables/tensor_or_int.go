@@ -32,8 +32,7 @@ func (v *TensorOrInt) operand() VariableTracker { return NewTensor(v.Node) }
 // tensorOrInt captures max or min of a tensor of ints without dimensions and an int. It returns nil for other operands,
 // and if the backend does not run operations in program order.
 func tensorOrInt(tx Translator, name string, items []VariableTracker) (VariableTracker, error) {
-	out := tx.Output()
-	if len(items) != 2 || out.WholeGraph() || tx.World().PythonOps || !out.CapturesNumbers(true) {
+	if len(items) != 2 || tx.World().PythonOps {
 		return nil, nil
 	}
 	operands, at := make([]VariableTracker, 2), -1
@@ -48,6 +47,10 @@ func tensorOrInt(tx Translator, name string, items []VariableTracker) (VariableT
 		}
 	}
 	if at < 0 || !isPlainInt(operands[1-at]) {
+		return nil, nil
+	}
+	out := tx.Output()
+	if out.WholeGraph() || !out.CapturesNumbers(true) {
 		return nil, nil
 	}
 	t, ok := operands[at].(*TensorVariable)

@@ -108,4 +108,4 @@ def test_a_compiler_that_needs_the_value_gets_an_ordinary_symbol() -> None:
 
 
 def test_inductor() -> None:
-    assert_serves(lambda x: (x * 2).sin() + x.shape[0], [(marked(n),) for n in (4, 1, 7)], backend="inductor")
+    assert_serves(lambda x: (x * 2).relu() + x.shape[0], [(marked(n),) for n in (4, 1, 7)], backend="inductor")
