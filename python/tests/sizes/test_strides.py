@@ -23,8 +23,10 @@ def asks_strides(x: Any) -> Any:
 def asks_formats(x: Any) -> Any:
     y = x.relu()
     last, volumes = torch.channels_last, torch.channels_last_3d
-    return x.is_contiguous(memory_format=last), y.is_contiguous(memory_format=last), x.is_contiguous(
-        memory_format=volumes
+    return (
+        x.is_contiguous(memory_format=last),
+        y.is_contiguous(memory_format=last),
+        x.is_contiguous(memory_format=volumes),
     )
 
 
@@ -62,7 +64,10 @@ def test_one_entry_serves_all_sizes(f, layout, backend, most) -> None:
     assert len(entries(optimized)) <= most, [e.parts for e in entries(optimized)]
 
 
-@pytest.mark.parametrize("f", [asks_contiguous, asks_strides, asks_formats, asks_bytes, asks_wrongly], ids=lambda f: f.__name__)
+EVERY = [asks_contiguous, asks_strides, asks_formats, asks_bytes, asks_wrongly]
+
+
+@pytest.mark.parametrize("f", EVERY, ids=lambda f: f.__name__)
 def test_layouts_and_sizes_in_turn(f) -> None:
     """An entry must not serve a tensor of another layout. Sizes 0 and 1 make a layout contiguous."""
     optimized = godynamo.optimize(f)
