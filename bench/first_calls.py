@@ -184,7 +184,7 @@ def show(name: str, runs: int, go: Any) -> None:
     row(STATISTICS[0], capture * in_c, f"{per_call[0]:,.0f} calls")
     row("Go's allocator, with page faults", capture * allocating,
         f"{per_call[1] / 1e6:.1f} MB in {per_call[2]:,.0f} objects")  # fmt: skip
-    row("torch's results, foreseen", calls.seconds, f"{calls.count} calls")
+    row("torch's results, predicted", calls.seconds, f"{calls.count} calls")
     print("beside it")
     row("Go's collector, in other threads", per_call[4] / 1e9, f"{per_call[3]:.2f} collections")
     row("waiting (other processes, locks)", waited)

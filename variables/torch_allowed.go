@@ -10,23 +10,23 @@ import (
 // describes the result and reports whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
-	return callAllowed(tx, fn, name, args, kwargs, false, tx.Output().NodeResult)
+	return callAllowed(tx, fn, name, args, kwargs, false, false)
 }
 
 // CallBodies is CallAllowed for an operation that calls functions captured by Output.Body.
 func CallBodies(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
-	return callAllowed(tx, fn, name, args, kwargs, false, tx.Output().BodiesResult)
+	return callAllowed(tx, fn, name, args, kwargs, false, true)
 }
 
-func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, opaque bool,
-	result func(Translator, *fxgraph.Node) (py.Object, error)) (VariableTracker, error) {
+func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, opaque,
+	bodies bool) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
 	node.Opaque = opaque
-	r, err := result(tx, node)
+	r, err := tx.Output().NodeResult(tx, node, bodies)
 	if err != nil {
 		return nil, err
 	}

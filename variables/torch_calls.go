@@ -52,7 +52,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			return callAllowed(tx, t.Fn, name, args, kwargs, true, tx.Output().NodeResult)
+			return callAllowed(tx, t.Fn, name, args, kwargs, true, false)
 		},
 		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

@@ -340,10 +340,9 @@ type Output interface {
 	// object, or the number of tensors.
 	NodeValue(tx Translator, node *fxgraph.Node) (py.Object, error)
 	// NodeResult returns what _translator/fake.Session.result returns for a node that calls the user's function.
-	NodeResult(tx Translator, node *fxgraph.Node) (py.Object, error)
-	// BodiesResult is NodeResult for a node that calls functions captured by Body. Sizes do not become constants: what
-	// such a node returns, sizes excepted, follows from the operations in the bodies.
-	BodiesResult(tx Translator, node *fxgraph.Node) (py.Object, error)
+	// If bodies is set, the node calls functions captured by Body, and sizes do not become constants: what such a node
+	// returns, sizes excepted, follows from the operations in the bodies.
+	NodeResult(tx Translator, node *fxgraph.Node, bodies bool) (py.Object, error)
 	// Compute records code that computes a plain value at run time. For a whole-graph backend, the code runs before
 	// the graph, unless an operand is AfterGraph. operands are constants, values passed to the frame and other
 	// computed values. If draws is true, the code draws random numbers from the first operand.

@@ -8,8 +8,8 @@ exception. A model is close if the differences are at most 1e-6: some models com
 torch.compiler.is_compiling() (transformers.mamba).
 
 A first call is the call of a fresh copy that has not been captured, in CPU time of the process, the best of
-FIRST_CALLS. Both engines have captured another copy before, so imports and first-time costs of torch's kernels are not
-in it. It contains the model's own run. Eager's call of a fresh copy is measured in the same way.
+FIRST_CALLS. It includes the model's own run. It excludes imports and first-time costs of torch's kernels, since both
+engines have already captured another copy. Eager's call of a fresh copy is measured in the same way.
 
 With --backend only correctness is reported. The backend "callable" is a function that runs its GraphModule, and its
 results must also be equal bit by bit. torch's own backends compute in another order: a model is then close if the

@@ -155,8 +155,8 @@ func (o *OutputGraph) capturesLoops(tx *InstructionTranslator) bool {
 	return true
 }
 
-// hasLoops reports whether a loop is captured once, or is being captured. Values of tensors are then not foreseen: the
-// analysis would count one turn.
+// hasLoops reports whether a loop is captured once, or is being captured. Values of tensors are then not predicted:
+// the analysis would count one turn.
 func (o *OutputGraph) hasLoops() bool { return o.loops.active != nil || len(o.loops.finished) > 0 }
 
 // enterLoop starts the capture of a loop at its FOR_ITER, and pushes the item. It returns false if the loop cannot be

@@ -185,27 +185,16 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 }
 
 // NodeResult implements variables.Output.
-func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
+func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies bool) (py.Object, error) {
 	o.world.Asked.Origin++
-	o.needOfAll(fieldAll)
-	if err := o.runFakes(n); err != nil {
+	fields, run := uint16(fieldAll), o.runFakes
+	if bodies {
+		fields, run = fieldsOfGrad, o.runWithHints
+	}
+	o.needOfAll(fields)
+	if err := run(n); err != nil {
 		return py.Object{}, err
 	}
-	return o.resultOf(n)
-}
-
-// BodiesResult implements variables.Output.
-func (o *OutputGraph) BodiesResult(_ variables.Translator, n *fxgraph.Node) (py.Object, error) {
-	o.world.Asked.Origin++
-	o.needOfAll(fieldsOfGrad)
-	if err := o.runWithHints(n); err != nil {
-		return py.Object{}, err
-	}
-	return o.resultOf(n)
-}
-
-// resultOf describes the result of the next node that the session runs.
-func (o *OutputGraph) resultOf(n *fxgraph.Node) (py.Object, error) {
 	s := o.scope
 	row, err := NodeRow(s, n, o.pool, o.refClass())
 	if err != nil {

@@ -1,7 +1,7 @@
 """Computes the strides of a graph's values for all sizes of its inputs, with fake tensors whose sizes are symbols.
 
-Go calls this when the program reads strides, or whether a tensor is contiguous, once the sizes of the frame's tensors
-have differed between calls. torch's ShapeEnv records the conditions under which the result holds.
+Go calls this for `stride()` and `is_contiguous()` of a computed tensor, once the sizes of the frame's tensors have
+differed between calls. torch's ShapeEnv records the conditions under which the result holds.
 """
 
 from __future__ import annotations

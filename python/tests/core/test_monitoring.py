@@ -9,6 +9,7 @@ import torch
 import godynamo
 from godynamo import _C
 
+#: `make test PYTHON=3.12` runs these tests.
 pytestmark = pytest.mark.skipif(not hasattr(sys, "monitoring"), reason="no sys.monitoring before 3.12")
 
 TOOL = 4

@@ -41,7 +41,7 @@ def test_cycle_and_pairwise(items, leave):
     walk(itertools.pairwise, lambda f, log: f(Pulled(items, log, "a")), leave)
 
 
-@pytest.mark.skipif(not hasattr(itertools, "batched"), reason="since 3.12")
+@pytest.mark.skipif(not hasattr(itertools, "batched"), reason="itertools.batched is new in 3.12")
 @settings(max_examples=60, deadline=None)
 @given(ITEMS, st.integers(0, 4), LEAVE)
 def test_batched(items, n, leave):
