@@ -253,6 +253,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 }
 
 // viewOrCopy has the operations that return a view if the layout allows it, and a copy otherwise: it depends on sizes.
+// _backends/unbacked.py has the same list for GraphModules.
 var viewOrCopy = map[string]bool{"contiguous": true, "flatten": true, "ravel": true, "reshape": true,
 	"reshape_as": true, "sum_to_size": true, "to": true, "torch.flatten": true, "torch.ravel": true,
 	"torch.reshape": true}
