@@ -157,19 +157,7 @@ func sizePower(tx Translator, a, b VariableTracker) (VariableTracker, error) {
 	if positive, err := decide(tx, env.Ge(x, sym.Const(1))); err != nil || !positive {
 		return nil, nil
 	}
-	operands := []VariableTracker{a, k}
-	if err := tx.Output().Freeze(tx, a); err != nil {
-		return nil, err
-	}
-	operands[0] = settled(tx, a)
-	tx.World().Opaque++
-	return compute(tx, tx.World().Builtin("float"), operands, func(e Emitter) error {
-		if err := LoadAll(e, operands); err != nil {
-			return err
-		}
-		e.BinaryOp(opcode.NB_POWER)
-		return nil
-	})
+	return floatOfSizes(tx, opcode.NB_POWER, a, k)
 }
 
 // floatComparison compares a float that depends on sizes. It returns false for other operands.

@@ -64,7 +64,7 @@ func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (
 		if tx.World().FixesOpaque {
 			return nil, false, nil
 		}
-		v, err := quotientOfSizes(tx, a, b)
+		v, err := floatOfSizes(tx, n, a, b) // b is not 0
 		return v, err == nil, err
 	default:
 		return nil, false, nil
@@ -87,8 +87,8 @@ func tooLarge(env *sym.Env, r sym.Size, operands ...sym.Size) bool {
 	return !ok
 }
 
-// quotientOfSizes returns a / b as a float computed at run time. b is not 0.
-func quotientOfSizes(tx Translator, a, b VariableTracker) (VariableTracker, error) {
+// floatOfSizes returns the result of an operator as a float computed at run time. The operator must not raise.
+func floatOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
 	operands := []VariableTracker{a, b}
 	for i, v := range operands {
 		if err := tx.Output().Freeze(tx, v); err != nil {
@@ -101,7 +101,7 @@ func quotientOfSizes(tx Translator, a, b VariableTracker) (VariableTracker, erro
 		if err := LoadAll(e, operands); err != nil {
 			return err
 		}
-		e.BinaryOp(opcode.NB_TRUE_DIVIDE)
+		e.BinaryOp(n)
 		return nil
 	})
 }
