@@ -262,17 +262,18 @@ const (
 	SizeFloatDiv   SizeOp = 14 // / of floats; the divisor is not 0
 	SizeFloatMax   SizeOp = 15 // max() of floats
 	SizeFloatMin   SizeOp = 16 // min() of floats
-	SizeFloatLT    SizeOp = 17 // 1 if one float is < another, else 0
-	SizeFloatLE    SizeOp = 18 // 1 if one float is <= another, else 0
-	SizeFloatEQ    SizeOp = 19 // 1 if two floats are equal, else 0
-	SizeFloat      SizeOp = 20 // float() of an int up to 2**53
-	SizeSqrt       SizeOp = 21 // math.sqrt() of a float that is not negative
-	SizeFloor      SizeOp = 22 // math.floor() of a float up to 2**53
-	SizeCeil       SizeOp = 23 // math.ceil() of a float up to 2**53
-	SizeTrunc      SizeOp = 24 // int() of a float up to 2**53
-	SizeRound      SizeOp = 25 // round() of a float up to 2**53
+	SizeFloatPow   SizeOp = 17 // ** of a float that is not negative and a float
+	SizeFloatLT    SizeOp = 18 // 1 if one float is < another, else 0
+	SizeFloatLE    SizeOp = 19 // 1 if one float is <= another, else 0
+	SizeFloatEQ    SizeOp = 20 // 1 if two floats are equal, else 0
+	SizeFloat      SizeOp = 21 // float() of an int up to 2**53
+	SizeSqrt       SizeOp = 22 // math.sqrt() of a float that is not negative
+	SizeFloor      SizeOp = 23 // math.floor() of a float up to 2**53
+	SizeCeil       SizeOp = 24 // math.ceil() of a float up to 2**53
+	SizeTrunc      SizeOp = 25 // int() of a float up to 2**53
+	SizeRound      SizeOp = 26 // round() of a float up to 2**53
 
-	numSizeOps = 26
+	numSizeOps = 27
 )
 
 // Relations of a condition on sizes. As the Op of a SizeStep they follow the operations.

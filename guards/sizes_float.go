@@ -12,8 +12,11 @@ const exactInt = 1 << 53
 var sizeRoundings = map[SizeOp]func(float64) float64{SizeFloor: math.Floor, SizeCeil: math.Ceil,
 	SizeTrunc: math.Trunc, SizeRound: math.RoundToEven}
 
+// minNormal is the smallest positive float of full precision.
+const minNormal = 0x1p-1022
+
 // applyFloat does the same as apply, for floats, which are passed and returned as their bits. Operations on one value
-// ignore b.
+// ignore b. The last bits of a SizeFloatPow may differ from C's.
 func (o SizeOp) applyFloat(a, b int64) (int64, bool) {
 	x, y := math.Float64frombits(uint64(a)), math.Float64frombits(uint64(b))
 	switch o {
@@ -51,6 +54,12 @@ func (o SizeOp) applyFloat(a, b int64) (int64, bool) {
 		if y < x {
 			x = y
 		}
+	case SizeFloatPow:
+		r := math.Pow(x, y)
+		if x != 0 && !(x > 0 && r >= minNormal && r <= math.MaxFloat64) || x == 0 && !(y > 0) {
+			return 0, false
+		}
+		x = r
 	default:
 		return 0, false
 	}

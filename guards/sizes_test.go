@@ -187,7 +187,7 @@ func reference(side []SizeInst, value func(Source) *big.Int) *big.Int {
 		case SizeLoad:
 			v = value(inst.Src)
 		case SizeFloat, SizeSqrt, SizeFloor, SizeCeil, SizeTrunc, SizeRound, SizeFloatAdd, SizeFloatSub, SizeFloatMul,
-			SizeFloatDiv, SizeFloatMax, SizeFloatMin, SizeFloatLT, SizeFloatLE, SizeFloatEQ:
+			SizeFloatDiv, SizeFloatMax, SizeFloatMin, SizeFloatPow, SizeFloatLT, SizeFloatLE, SizeFloatEQ:
 			n := len(stack) - inst.Op.arity() // CPython evaluates the text, which computes floats
 			r, ok := inst.Op.applyFloat(stack[n].Int64(), stack[len(stack)-1].Int64())
 			if !ok {
@@ -281,8 +281,8 @@ func randomCondition(rng *rand.Rand) *SizeCond {
 }
 
 var stepNames = [...]string{"CONST", "INT", "SIZE", "STRIDE", "ADD", "SUB", "MUL", "FLOORDIV", "MOD", "MAX", "MIN",
-	"FADD", "FSUB", "FMUL", "FDIV", "FMAX", "FMIN", "FLT", "FLE", "FEQ", "FLOAT", "SQRT", "FLOOR", "CEIL", "TRUNC",
-	"ROUND", "EQ", "NE", "GE", "GT", "LE", "LT"}
+	"FADD", "FSUB", "FMUL", "FDIV", "FMAX", "FMIN", "FPOW", "FLT", "FLE", "FEQ", "FLOAT", "SQRT", "FLOOR", "CEIL",
+	"TRUNC", "ROUND", "EQ", "NE", "GE", "GT", "LE", "LT"}
 
 // randomFloat returns a float computed from the sizes.
 func randomFloat(rng *rand.Rand, depth int) []SizeInst {
@@ -300,6 +300,11 @@ func randomFloat(rng *rand.Rand, depth int) []SizeInst {
 	}
 	if rng.IntN(5) == 0 {
 		return append(randomFloat(rng, depth-1), SizeInst{Op: SizeSqrt})
+	}
+	if rng.IntN(9) == 0 {
+		exponent := []float64{0.5, -0.5, 2, 1.5, 0}[rng.IntN(5)]
+		return operate(SizeFloatPow, randomFloat(rng, depth-1),
+			[]SizeInst{{Op: SizeConst, N: int64(math.Float64bits(exponent)), Float: true}})
 	}
 	return operate(SizeFloatAdd+SizeOp(rng.IntN(6)), randomFloat(rng, depth-1), randomFloat(rng, depth-1))
 }

@@ -9,9 +9,9 @@ import (
 var (
 	sizeOpTexts = [numSizeOps]string{SizeAdd: " + ", SizeSub: " - ", SizeMul: " * ", SizeFloorDiv: " // ",
 		SizeMod: " % ", SizeMax: "max", SizeMin: "min", SizeFloatAdd: " + ", SizeFloatSub: " - ", SizeFloatMul: " * ",
-		SizeFloatDiv: " / ", SizeFloatMax: "max", SizeFloatMin: "min", SizeFloatLT: " < ", SizeFloatLE: " <= ",
-		SizeFloatEQ: " == ", SizeFloat: "float", SizeSqrt: "math.sqrt", SizeFloor: "math.floor", SizeCeil: "math.ceil",
-		SizeTrunc: "int", SizeRound: "round"}
+		SizeFloatDiv: " / ", SizeFloatMax: "max", SizeFloatMin: "min", SizeFloatPow: " ** ", SizeFloatLT: " < ",
+		SizeFloatLE: " <= ", SizeFloatEQ: " == ", SizeFloat: "float", SizeSqrt: "math.sqrt", SizeFloor: "math.floor",
+		SizeCeil: "math.ceil", SizeTrunc: "int", SizeRound: "round"}
 	sizeRelTexts = [numSizeRels]string{" == ", " != ", " >= ", " > ", " <= ", " < "}
 )
 
@@ -19,6 +19,7 @@ var (
 const (
 	bindsSum = iota
 	bindsProduct
+	bindsPower
 	bindsPlace // a place, a number or a call
 )
 
@@ -28,6 +29,8 @@ func (o SizeOp) binds() int {
 		return bindsSum
 	case SizeMul, SizeFloorDiv, SizeMod, SizeFloatMul, SizeFloatDiv:
 		return bindsProduct
+	case SizeFloatPow:
+		return bindsPower
 	}
 	return bindsPlace
 }
@@ -82,7 +85,10 @@ func sideText(side []SizeInst, p *printer, below int) (string, error) {
 		default:
 			a, b, op := stack[len(stack)-2], stack[len(stack)-1], sizeOpTexts[inst.Op]
 			text, binds := op+"("+a.text+", "+b.text+")", inst.Op.binds()
-			if binds < bindsPlace {
+			switch {
+			case binds == bindsPower: // the only operator that groups from the right
+				text = in(a, bindsPlace) + op + in(b, bindsPlace)
+			case binds < bindsPlace:
 				text = in(a, binds) + op + in(b, binds+1)
 			}
 			stack = append(stack[:len(stack)-2], operand{text, binds})

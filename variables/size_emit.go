@@ -25,7 +25,7 @@ type sizeWriter struct {
 var sizeOps = map[sym.Op]opcode.BinaryOp{sym.Add: opcode.NB_ADD, sym.Sub: opcode.NB_SUBTRACT,
 	sym.Mul: opcode.NB_MULTIPLY, sym.FloorDiv: opcode.NB_FLOOR_DIVIDE, sym.Mod: opcode.NB_REMAINDER,
 	sym.FloatAdd: opcode.NB_ADD, sym.FloatSub: opcode.NB_SUBTRACT, sym.FloatMul: opcode.NB_MULTIPLY,
-	sym.FloatDiv: opcode.NB_TRUE_DIVIDE}
+	sym.FloatDiv: opcode.NB_TRUE_DIVIDE, sym.FloatPow: opcode.NB_POWER}
 
 var sizeComparisons = map[sym.Op]opcode.CompareOp{sym.FloatLt: opcode.CMP_LT, sym.FloatLe: opcode.CMP_LE,
 	sym.FloatEq: opcode.CMP_EQ}

@@ -108,6 +108,9 @@ var floatOps = map[opcode.BinaryOp]sym.Op{opcode.NB_ADD: sym.FloatAdd, opcode.NB
 // floatArithmetic computes an arithmetic operator whose result is a float that depends on sizes. It returns nil for
 // other operands and operators.
 func floatArithmetic(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (VariableTracker, error) {
+	if n == opcode.NB_POWER {
+		return sizePower(tx, a, b)
+	}
 	op, known := floatOps[n]
 	if !known || !takesSizeFloats(tx) {
 		return nil, nil
@@ -137,16 +140,19 @@ func floatArithmetic(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Va
 	})
 }
 
-// sizePower computes n ** k for a size n and a float k, such as n ** -0.5. It returns nil for other operands. The size
-// must be positive, which becomes a condition, and k small. Then the power is a float, and computing it never raises:
-// 2 ** 63 to the power of 16 is below the largest float.
+// sizePower computes x ** k for a known k, such as n ** -0.5. It returns nil unless x is a size and k a float, or x is
+// a float that depends on sizes. The conditions on x and the bound of k ensure that the power is a float that is
+// computed without an exception: 2 ** 63 to the power of 16 is below the largest float.
 func sizePower(tx Translator, a, b VariableTracker) (VariableTracker, error) {
-	x, ok := sizeOf(tx, a)
-	if !ok || asSymNode(tx, b) != nil || !takesSizeFloats(tx) {
+	if asSymNode(tx, b) != nil || isComputed(b) || !takesSizeFloats(tx) {
+		return nil, nil
+	}
+	base, ok := sizeNumberOf(tx, a)
+	if !ok || !base.varies {
 		return nil, nil
 	}
 	k, constant := MustRealize(tx, b).(*ConstantVariable)
-	if !constant || k.Value.Kind() != py.Float {
+	if !constant || k.Value.Kind() != py.Float && (!base.float || k.Value.Kind() != py.Int) {
 		return nil, nil
 	}
 	exponent, err := strconv.ParseFloat(tx.Scope().Repr(k.Value), 64)
@@ -154,10 +160,46 @@ func sizePower(tx Translator, a, b VariableTracker) (VariableTracker, error) {
 		return nil, nil
 	}
 	env := tx.World().Env()
-	if positive, err := decide(tx, env.Ge(x, sym.Const(1))); err != nil || !positive {
-		return nil, nil
+	conditions := []sym.Cond{env.FloatLe(sym.FloatConst(leastBase), base.value),
+		env.FloatLe(base.value, sym.FloatConst(1/leastBase))}
+	if !base.float {
+		x, _ := sizeOf(tx, a)
+		least := sym.Const(1)
+		if exponent > 0 {
+			least = sym.Const(0)
+		}
+		conditions = []sym.Cond{env.Ge(x, least)}
 	}
-	return floatOfSizes(tx, opcode.NB_POWER, a, k)
+	for _, c := range conditions {
+		if holds, err := decide(tx, c); err != nil || !holds {
+			return nil, nil
+		}
+	}
+	r := env.FloatOp(sym.FloatPow, base.value, sym.FloatConst(exponent))
+	if _, hinted := env.FloatHint(r); !hinted && !base.float {
+		return floatOfSizes(tx, opcode.NB_POWER, a, k)
+	}
+	return newSizeFloat(tx, r, []VariableTracker{a, k}, func(e Emitter, operands []VariableTracker) error {
+		if err := LoadAll(e, operands); err != nil {
+			return err
+		}
+		e.BinaryOp(opcode.NB_POWER)
+		return nil
+	})
+}
+
+// leastBase and its reciprocal bound a float that is raised to a power.
+const leastBase = 0x1p-60
+
+// power returns x ** y as CPython computes it. The results of Go's math.Pow may differ in their last bits.
+func (w *World) power(x, y float64) (r float64, ok bool) {
+	s := w.scope
+	v, ok := py.Answered(s.Binary(opcode.NB_POWER, s.Float(x), s.Float(y)))
+	if !ok || v.Kind() != py.Float {
+		return 0, false
+	}
+	r, err := strconv.ParseFloat(s.Repr(v), 64)
+	return r, err == nil
 }
 
 // floatComparison compares a float that depends on sizes. It returns false for other operands.

@@ -44,6 +44,7 @@ type symbolic struct {
 func (w *World) Env() *sym.Env {
 	if w.env == nil {
 		w.env, w.nodes = sym.NewEnv(), map[sym.Size]*SymNodeVariable{}
+		w.env.Power = w.power
 	}
 	return w.env
 }

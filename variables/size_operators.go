@@ -22,11 +22,6 @@ func arithmeticOfSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (
 	if r, err := floatArithmetic(tx, n, a, b); r != nil || err != nil {
 		return r, true, err
 	}
-	if n == opcode.NB_POWER {
-		if r, err := sizePower(tx, a, b); r != nil || err != nil {
-			return r, err == nil, err
-		}
-	}
 	x, ok := sizeOf(tx, a)
 	y, ok2 := sizeOf(tx, b)
 	if !ok || !ok2 {

@@ -28,10 +28,12 @@ type symbols struct {
 	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
 	passed map[string]variables.VariableTracker         // ints and floats that have differed between calls, by place
 	fixed  []FixedSize                                  // constant sizes of tensors that have differed between calls
-	marks  map[*variables.TensorVariable][]dimMark      // what the user has said about the sizes of inputs
-	same   map[string]sameSize                          // sizes that the user says are equal, by name
-	fixers map[sym.Symbol]string                        // what has made a symbol a constant, for the log
-	failed error                                        // an exception raised for what the user says about sizes
+	// rounded has the ints rounded from floats that are symbols of torch's ShapeEnv, by number.
+	rounded []sym.Size
+	marks   map[*variables.TensorVariable][]dimMark // what the user has said about the sizes of inputs
+	same    map[string]sameSize                     // sizes that the user says are equal, by name
+	fixers  map[sym.Symbol]string                   // what has made a symbol a constant, for the log
+	failed  error                                   // an exception raised for what the user says about sizes
 }
 
 // dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor
@@ -224,6 +226,11 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 	if _, base := v.Size.Symbol(); !base && !o.backend.Inline() {
 		return o.sizeNode(tx, v)
 	}
+	return o.sizeInput(tx, v)
+}
+
+// sizeInput returns the graph input that represents a size, or the node that computes it.
+func (o *OutputGraph) sizeInput(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
 	if err := o.freezeSize(tx, v); err != nil {
 		return nil, err
 	}
@@ -338,7 +345,8 @@ var sizeOps = map[sym.Op]guards.SizeOp{sym.Add: guards.SizeAdd, sym.Sub: guards.
 	sym.ToFloat: guards.SizeFloat, sym.Sqrt: guards.SizeSqrt, sym.Floor: guards.SizeFloor, sym.Ceil: guards.SizeCeil,
 	sym.Trunc: guards.SizeTrunc, sym.Round: guards.SizeRound, sym.FloatAdd: guards.SizeFloatAdd,
 	sym.FloatSub: guards.SizeFloatSub, sym.FloatMul: guards.SizeFloatMul, sym.FloatDiv: guards.SizeFloatDiv,
-	sym.FloatMax: guards.SizeFloatMax, sym.FloatMin: guards.SizeFloatMin, sym.FloatLt: guards.SizeFloatLT,
+	sym.FloatMax: guards.SizeFloatMax, sym.FloatMin: guards.SizeFloatMin, sym.FloatPow: guards.SizeFloatPow,
+	sym.FloatLt: guards.SizeFloatLT,
 	sym.FloatLe: guards.SizeFloatLE, sym.FloatEq: guards.SizeFloatEQ}
 
 // sizeProgram returns the instructions that compute a size in the guard program.
@@ -549,7 +557,7 @@ func (o *OutputGraph) sizeNode(tx variables.Translator, v *variables.SymNodeVari
 		return nil, w.err
 	}
 	n, ok := w.stack[0].(*fxgraph.Node)
-	if ok {
+	if ok && n.Op != fxgraph.Placeholder {
 		o.addSizeNode(s, n, v)
 	}
 	return w.stack[0], nil
@@ -596,7 +604,7 @@ func (w *nodeWriter) Symbol(s sym.Symbol) {
 
 var nodeOps = map[sym.Op]string{sym.Add: "add", sym.Sub: "sub", sym.Mul: "mul", sym.FloorDiv: "floordiv",
 	sym.Mod: "mod", sym.Max: "max", sym.Min: "min", sym.FloatAdd: "add", sym.FloatSub: "sub", sym.FloatMul: "mul",
-	sym.FloatDiv: "truediv", sym.FloatLt: "lt", sym.FloatLe: "le", sym.FloatEq: "eq"}
+	sym.FloatDiv: "truediv", sym.FloatPow: "pow", sym.FloatLt: "lt", sym.FloatLe: "le", sym.FloatEq: "eq"}
 
 func (w *nodeWriter) Apply(op sym.Op) {
 	o, n, name := w.out, len(w.stack)-2, nodeOps[op]

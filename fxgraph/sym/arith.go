@@ -371,7 +371,7 @@ func (env *Env) evalAtom(x *atom, value func(Symbol) (int64, bool)) (int64, bool
 	case x.op == opMin:
 		return min(a, b), true
 	case x.op.onFloats():
-		return floatValue(x.op, a, b)
+		return env.floatValue(x.op, a, b)
 	}
 	if b == 0 {
 		return 0, false

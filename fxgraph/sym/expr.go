@@ -62,6 +62,7 @@ const (
 	opFloatDiv
 	opFloatMax
 	opFloatMin
+	opFloatPow
 	opFloatLt
 	opFloatLe
 	opFloatEq

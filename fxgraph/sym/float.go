@@ -10,7 +10,8 @@ const exact = 1 << 53
 // Size: the bits of the IEEE double as an int64. So floats and ints have one form in expressions, hints and guard
 // programs. Integer arithmetic is never applied to these bits.
 //
-// A Float has no value if an int in it exceeds 2**53, a divisor is 0, or a square root has a negative operand.
+// A Float has no value if an int in it exceeds 2**53, a divisor is 0, a square root or a power has a negative operand,
+// or if a power of another number than 0 is too large or too small for a float of full precision.
 type Float struct{ bits Size }
 
 // FloatConst is the constant f.
@@ -31,8 +32,8 @@ func (f Float) Written() Size { return f.bits }
 // ToFloat returns float(s).
 func (env *Env) ToFloat(s Size) Float { return Float{env.apply(opToFloat, s, Size{})} }
 
-// FloatOp returns the result of FloatAdd, FloatSub, FloatMul, FloatDiv, FloatMax or FloatMin. FloatMax and FloatMin
-// compare as Python's max(a, b) and min(a, b).
+// FloatOp returns the result of FloatAdd, FloatSub, FloatMul, FloatDiv, FloatMax, FloatMin or FloatPow. FloatMax and
+// FloatMin compare as Python's max(a, b) and min(a, b).
 func (env *Env) FloatOp(op Op, a, b Float) Float {
 	return Float{env.apply(operationOf[op], a.bits, b.bits)}
 }
@@ -69,7 +70,7 @@ func (env *Env) apply(op operation, a, b Size) Size {
 		return Unknown()
 	}
 	if a.t == nil && b.t == nil {
-		if n, ok := floatValue(op, a.c, b.c); ok {
+		if n, ok := env.floatValue(op, a.c, b.c); ok {
 			return Const(n)
 		}
 		return Unknown()
@@ -95,6 +96,25 @@ func (op operation) takesFloats() bool { return op > opToFloat }
 func (op operation) unary() bool { return op >= opToFloat && op <= opRound }
 
 // floatValue computes an operation on floats. Floats are passed and returned as bits. ok is false if there is no value.
+func (env *Env) floatValue(op operation, a, b int64) (n int64, ok bool) {
+	if op != opFloatPow {
+		return floatValue(op, a, b)
+	}
+	x, y := math.Float64frombits(uint64(a)), math.Float64frombits(uint64(b))
+	if x == 0 {
+		return 0, y > 0
+	}
+	if !(x > 0) || env.Power == nil {
+		return 0, false
+	}
+	r, ok := env.Power(x, y)
+	return int64(math.Float64bits(r)), ok && r >= minNormal && r <= math.MaxFloat64
+}
+
+// minNormal is the smallest positive float of full precision.
+const minNormal = 0x1p-1022
+
+// floatValue does the same, without powers.
 func floatValue(op operation, a, b int64) (n int64, ok bool) {
 	x, y := math.Float64frombits(uint64(a)), math.Float64frombits(uint64(b))
 	switch op {

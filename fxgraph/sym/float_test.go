@@ -96,6 +96,50 @@ func TestAComparisonOfFloatsIsACondition(t *testing.T) {
 	assert.False(t, ok, "the divisor is 0 in the translated call")
 }
 
+// A power has the value that Env.Power computes, unless it is too large or too small, or the base is negative.
+func TestPowersOfFloats(t *testing.T) {
+	env := NewEnv()
+	symbolsForFloats(env)
+	a := env.ToFloat(env.Symbol(0))
+	root := env.FloatOp(FloatPow, a, FloatConst(0.5))
+	_, ok := env.FloatHint(root)
+	assert.False(t, ok, "nothing computes powers")
+	env.Power = func(x, y float64) (float64, bool) { return math.Pow(x, y), true }
+	assert.Equal(t, "int((float(a) ** 0.5))", env.Text(env.Rounded(Trunc, root)))
+	for _, c := range []struct {
+		base     int64
+		exponent float64
+		want     float64
+		ok       bool
+	}{{9, 0.5, 3, true}, {0, 0.5, 0, true}, {0, -0.5, 0, false}, {0, 0, 0, false}, {-4, 2, 0, false},
+		{10, 308, 1e308, true}, {10, 309, 0, false}, {10, -309, 0, false}, {2, math.NaN(), 0, false}} {
+		f := env.FloatOp(FloatPow, a, FloatConst(c.exponent))
+		got, ok := env.Eval(f.bits, func(Symbol) (int64, bool) { return c.base, true })
+		require.Equal(t, c.ok, ok, "%d ** %g", c.base, c.exponent)
+		if ok {
+			require.InEpsilon(t, c.want+1, math.Float64frombits(uint64(got))+1, 1e-14)
+		}
+	}
+}
+
+// roundingNames writes an expression with a name in place of each rounded float.
+type roundingNames struct{ evaluator }
+
+func (w *roundingNames) Rounded(Size) bool {
+	w.stack = append(w.stack, 7)
+	return true
+}
+
+// A RoundingWriter writes a rounded float as one operand.
+func TestARoundedFloatIsOneOperand(t *testing.T) {
+	env := NewEnv()
+	symbolsForFloats(env)
+	k := env.Rounded(Trunc, env.Sqrt(env.ToFloat(env.Symbol(0))))
+	w := &roundingNames{evaluator{t: t, values: []int64{100, 5, 6}}}
+	env.Write(env.Add(env.Mul(k, env.Symbol(1)), Const(3)), w)
+	assert.Equal(t, []int64{7*5 + 3}, w.stack)
+}
+
 // A size that is converted to a float and rounded is the size again, if it is small enough to be exact.
 func TestRoundingUndoesTheConversion(t *testing.T) {
 	env := NewEnv()

@@ -81,6 +81,8 @@ type Env struct {
 	depth      int      // depth of nested calls; beyond maxDepth nothing is concluded
 	splits     int      // nested case distinctions of max and min
 
+	// Power returns x ** y as Python computes it, for x > 0. Unless it is set, such powers have no value.
+	Power func(x, y float64) (r float64, ok bool)
 	// OnFixed, unless nil, is called when a new fact leaves a symbol with one value. If that fact is undone, the next
 	// such fact is reported as well. Essential ends the calls.
 	OnFixed func(s Symbol)

@@ -47,8 +47,9 @@ func (env *Env) Text(s Size) string {
 }
 
 var floatTexts = map[operation]string{opFloatAdd: " + ", opFloatSub: " - ", opFloatMul: " * ", opFloatDiv: " / ",
-	opFloatLt: " < ", opFloatLe: " <= ", opFloatEq: " == ", opFloatMax: "max", opFloatMin: "min", opToFloat: "float",
-	opSqrt: "math.sqrt", opFloor: "math.floor", opCeil: "math.ceil", opTrunc: "int", opRound: "round"}
+	opFloatPow: " ** ", opFloatLt: " < ", opFloatLe: " <= ", opFloatEq: " == ", opFloatMax: "max",
+	opFloatMin: "min", opToFloat: "float", opSqrt: "math.sqrt", opFloor: "math.floor", opCeil: "math.ceil",
+	opTrunc: "int", opRound: "round"}
 
 // floatAtomText is atomText for an operation on floats.
 func (env *Env) floatAtomText(x *atom) string {

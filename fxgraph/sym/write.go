@@ -25,6 +25,7 @@ const (
 	FloatDiv
 	FloatMax
 	FloatMin
+	FloatPow
 	FloatLt
 	FloatLe
 	FloatEq
@@ -41,6 +42,13 @@ type Writer interface {
 	FloatConst(f float64)
 	Symbol(s Symbol)
 	Apply(op Op)
+}
+
+// RoundingWriter is a Writer that may write a float rounded to an int as one operand. Rounded returns false if s must
+// be written as an expression.
+type RoundingWriter interface {
+	Writer
+	Rounded(s Size) bool
 }
 
 // Write passes s to w. It must not be called for Unknown. Terms with a negative coefficient are subtracted, and the
@@ -123,7 +131,7 @@ func (env *Env) writeTerm(t term, w Writer) {
 var opOfAtom = map[operation]Op{opFloorDiv: FloorDiv, opMod: Mod, opMax: Max, opMin: Min, opToFloat: ToFloat,
 	opSqrt: Sqrt, opFloor: Floor, opCeil: Ceil, opTrunc: Trunc, opRound: Round, opFloatAdd: FloatAdd,
 	opFloatSub: FloatSub, opFloatMul: FloatMul, opFloatDiv: FloatDiv, opFloatMax: FloatMax, opFloatMin: FloatMin,
-	opFloatLt: FloatLt, opFloatLe: FloatLe, opFloatEq: FloatEq}
+	opFloatPow: FloatPow, opFloatLt: FloatLt, opFloatLe: FloatLe, opFloatEq: FloatEq}
 
 // operationOf is the inverse of opOfAtom.
 var operationOf = map[Op]operation{}
@@ -137,6 +145,9 @@ func init() {
 func (env *Env) writeAtom(x *atom, w Writer) {
 	if x.op == opSymbol {
 		w.Symbol(x.sym)
+		return
+	}
+	if r, ok := w.(RoundingWriter); ok && x.op.rounds() && r.Rounded(env.fromAtom(x)) {
 		return
 	}
 	op := opOfAtom[x.op]

@@ -194,6 +194,7 @@ enum {
     X(FDIV) \
     X(FMAX) \
     X(FMIN) \
+    X(FPOW) \
     X(FLT) \
     X(FLE) \
     X(FEQ) \
@@ -245,6 +246,8 @@ enum {
     GD_SIZE_FMAX,
     /* min() of floats */
     GD_SIZE_FMIN,
+    /* ** of a float that is not negative and a float */
+    GD_SIZE_FPOW,
     /* 1 if one float is < another, else 0 */
     GD_SIZE_FLT,
     /* 1 if one float is <= another, else 0 */

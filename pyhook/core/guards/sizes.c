@@ -1,6 +1,7 @@
 /* Conditions on sizes and ints, and sizes as Python ints. */
 #include "guards/sizes.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -79,6 +80,15 @@ store_int(double x, int64_t *out)
     return 1;
 }
 
+/* Stores x ** y, as Python computes it for a float x that is not negative, and returns 1. Returns 0 if the result is
+ * too large or too small for a float of full precision. */
+static int
+power(double x, double y, int64_t *out)
+{
+    double r = x == 0 ? 0.0 : pow(x, y);
+    return (x == 0 ? y > 0 : x > 0 && r >= DBL_MIN && r <= DBL_MAX) && store_float(r, out);
+}
+
 static __attribute__((noinline)) int
 apply_to_floats(int op, int64_t a, int64_t b, int64_t *out)
 {
@@ -96,6 +106,8 @@ apply_to_floats(int op, int64_t a, int64_t b, int64_t *out)
         return store_float(y > x ? y : x, out);
     case GD_SIZE_FMIN:
         return store_float(y < x ? y : x, out);
+    case GD_SIZE_FPOW:
+        return power(x, y, out);
     case GD_SIZE_FLT:
         *out = x < y;
         return 1;

@@ -586,10 +586,19 @@ def exact(value: Any) -> Any:
     return value
 
 
-#: functions of an int or a float in conditions on sizes; the program may have variables with their names
-_NUMBER_FUNCTIONS: dict[str, Callable[[Any], Any]] = {
+def power(x: float, y: float) -> Any:
+    """Return x ** y; raise Failed if x is negative, or if the result is too large or small for full precision."""
+    if x == 0 and y > 0:
+        return 0.0
+    if not x > 0 or not sys.float_info.min <= (result := x**y) <= sys.float_info.max:
+        raise Failed("no such float")
+    return result
+
+
+#: functions of ints or floats in conditions on sizes; the program may have variables with their names
+_NUMBER_FUNCTIONS: dict[str, Callable[..., Any]] = {
     "___float": float, "___int": int, "___round": round, "___floor": math.floor, "___ceil": math.ceil,
-    "___sqrt": math.sqrt,
+    "___sqrt": math.sqrt, "___power": power,
 }  # fmt: skip
 
 
@@ -616,7 +625,9 @@ def _in_64_bits(part: str) -> str:
 
     def checked(node: Any) -> Any:
         decimal = is_float(node)
-        if isinstance(node, ast.BinOp):
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+            node = call("___power", checked(node.left), checked(node.right))
+        elif isinstance(node, ast.BinOp):
             node = ast.BinOp(checked(node.left), node.op, checked(node.right))
         elif isinstance(node, ast.Call) and ast.unparse(node.func) in ("max", "min"):
             node = ast.Call(node.func, [checked(arg) for arg in node.args], [])
