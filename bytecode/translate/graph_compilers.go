@@ -76,8 +76,8 @@ func (o *OutputGraph) isUnbacked(m dimMark) bool {
 	return m.unbacked && (!o.forCompiler() || o.takesUnbacked())
 }
 
-// symbolInputs adds an input to the graph for each symbol in the sizes of other inputs. torch's caches on disk keep
-// conditions on such inputs only.
+// symbolInputs adds an input to the graph for each size of other inputs that is a symbol, and for each rounded float in
+// such sizes. torch's caches on disk keep conditions on such inputs only.
 func (o *OutputGraph) symbolInputs() error {
 	if !o.forCompiler() || !o.symbolizes() {
 		return nil
@@ -105,26 +105,34 @@ func (o *OutputGraph) symbolInputs() error {
 }
 
 func (o *OutputGraph) symbolInput(size sym.Size) error {
-	x, ok := o.world.Env().Simplify(size).Symbol()
-	if !ok {
-		return nil
+	size = o.world.Env().Simplify(size)
+	inputs := o.roundedIn(size)
+	if _, symbol := size.Symbol(); symbol {
+		inputs = append(inputs, size)
 	}
-	_, err := o.SizeOperand(o.current, o.world.SymbolOf(x))
-	return err
+	for _, s := range inputs {
+		if v, varies := variables.NewSize(o.current, s).(*variables.SymNodeVariable); varies {
+			if _, err := o.SizeOperand(o.current, v); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // symbolicExamples describes the sizes of the graph's inputs for compile_fx(sizes=...):
 //
-//	(symbols, inputs, conditions, data, repeats)
+//	(symbols, rounded, inputs, conditions, data, repeats)
 //	symbols     a tuple of (place or None, value in this call or None if known at run time only, whether it is a size)
+//	rounded     a tuple of the values in this call of ints that are rounded from floats
 //	inputs      for each input None, or the expression of an int, or (sizes, strides) of a tensor, or the type of a
 //	            number known only at run time, "int" or "float"
 //	conditions  a tuple of (relation, left, right)
 //	data        whether the graph has numbers known only at run time
 //	repeats     whether the graph leaves no trace if it raises
 //
-// An expression is an int, ("s", number of a symbol) or (operator, left, right). The result is null if the graph has no
-// symbols.
+// An expression is an int, ("s", number of a symbol), ("r", number of a rounded float) or (operator, left, right). The
+// result is null if the graph has no symbols.
 func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 	if !o.forCompiler() || !o.symbolizes() {
 		return py.Object{}, nil
@@ -164,14 +172,18 @@ func (o *OutputGraph) symbolicExamples() (py.Object, error) {
 			return py.Object{}, errFixesSizes // the number of results may depend on sizes
 		}
 	}
-	symbols, conditions := o.describeSymbols()
-	return s.Tuple(symbols, s.Tuple(inputs...), conditions, py.Bool(data), py.Bool(data && o.repeats())), nil
+	symbols, rounded, conditions := o.describeSymbols()
+	return s.Tuple(symbols, rounded, s.Tuple(inputs...), conditions, py.Bool(data), py.Bool(data && o.repeats())), nil
 }
 
-// describeSymbols returns the symbols and the conditions of symbolicExamples.
-func (o *OutputGraph) describeSymbols() (symbols, conditions py.Object) {
+// describeSymbols returns the symbols, the rounded floats and the conditions of symbolicExamples.
+func (o *OutputGraph) describeSymbols() (symbols, rounded, conditions py.Object) {
 	env, s := o.world.Env(), o.scope
-	var names, known []py.Object
+	var names, values, known []py.Object
+	for _, r := range o.symbols.rounded {
+		n, _ := env.Hint(r)
+		values = append(values, s.Int(n))
+	}
 	for i, at := range o.symbols.dims {
 		place := py.None()
 		if at.src != nil {
@@ -194,7 +206,7 @@ func (o *OutputGraph) describeSymbols() (symbols, conditions py.Object) {
 			known = append(known, s.Tuple(s.Str(relationNames[rel]), a, b))
 		}
 	}
-	return s.Tuple(names...), s.Tuple(known...)
+	return s.Tuple(names...), s.Tuple(values...), s.Tuple(known...)
 }
 
 var relationNames = map[sym.Relation]string{sym.EQ: "eq", sym.NE: "ne", sym.GE: "ge", sym.LE: "le"}
@@ -210,25 +222,35 @@ func (o *OutputGraph) layoutOf(in *variables.TensorVariable) (sizes, strides []p
 
 // expression returns the size of an input in the form that symbolicExamples describes.
 func (o *OutputGraph) expression(size sym.Size) py.Object {
-	e, ok := o.describe(size)
+	e, ok := o.describeInput(size)
 	if !ok {
-		panic("translate: the size of an input is computed from floats")
+		panic("translate: the size of an input is a float")
 	}
 	return e
 }
 
 // describe returns a size in the form that symbolicExamples describes. ok is false if the size is computed from floats,
-// which that form does not have: compilers are not told of conditions on math.sqrt(x.shape[0]), say. Such conditions
-// are guards all the same.
+// other than rounded floats in the inputs. That form has no such expressions: compilers are not told of conditions on
+// math.sqrt(x.shape[0]), say. Such conditions are guards all the same.
 func (o *OutputGraph) describe(size sym.Size) (e py.Object, ok bool) {
-	w := &expressionWriter{s: o.scope}
+	return o.written(size, &expressionWriter{out: o, s: o.scope})
+}
+
+// describeInput does the same for the size of an input.
+func (o *OutputGraph) describeInput(size sym.Size) (e py.Object, ok bool) {
+	return o.written(size, &expressionWriter{out: o, s: o.scope, input: true})
+}
+
+func (o *OutputGraph) written(size sym.Size, w *expressionWriter) (e py.Object, ok bool) {
 	o.world.Env().Write(size, w)
 	return w.stack[0], !w.floats
 }
 
-// expressionWriter implements sym.Writer.
+// expressionWriter implements sym.RoundingWriter.
 type expressionWriter struct {
+	out    *OutputGraph
 	s      *py.Scope
+	input  bool // the expression is the size of an input
 	stack  []py.Object
 	floats bool // an operation on floats was written
 }
@@ -268,7 +290,7 @@ func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
 		return py.Object{}, o.refused()
 	}
 	env, parts := o.world.Env(), o.scope.Items(answer)
-	constants := map[sym.Symbol]bool{}
+	constants := map[sym.Size]bool{}
 	for _, row := range o.scope.Items(parts[1]) {
 		items := o.scope.Items(row)
 		if c, ok := o.conditionOf(items); !ok {
@@ -279,11 +301,9 @@ func (o *OutputGraph) afterSymbols(answer py.Object) (py.Object, error) {
 		}
 	}
 	for _, it := range o.scope.Items(parts[2]) {
-		k, _ := py.AsInt(it)
-		constants[sym.Symbol(k)] = true
+		o.symbolsOf(it, constants)
 	}
-	for s := range constants {
-		x := env.Symbol(s)
+	for x := range constants {
 		n, ok := env.Hint(x)
 		if !ok || !o.holds(env.Eq(x, sym.Const(n))) {
 			return py.Object{}, o.refused()
@@ -320,15 +340,16 @@ func (o *OutputGraph) refused() error {
 	return errFixesSizes
 }
 
-// symbolsOf adds the symbols of an expression to a set.
-func (o *OutputGraph) symbolsOf(e py.Object, found map[sym.Symbol]bool) {
+// symbolsOf adds the symbols and the rounded floats of an expression to a set.
+func (o *OutputGraph) symbolsOf(e py.Object, found map[sym.Size]bool) {
 	if e.Kind() != py.Tuple {
 		return
 	}
 	items := o.scope.Items(e)
-	if py.GoString(items[0]) == "s" {
-		k, _ := py.AsInt(items[1])
-		found[sym.Symbol(k)] = true
+	if len(items) == 2 {
+		if s, ok := o.sizeOf(e); ok {
+			found[s] = true
+		}
 		return
 	}
 	o.symbolsOf(items[1], found)
@@ -355,8 +376,11 @@ func (o *OutputGraph) sizeOf(e py.Object) (sym.Size, bool) {
 	}
 	env, items := o.world.Env(), o.scope.Items(e)
 	op := py.GoString(items[0])
-	if op == "s" {
+	if len(items) == 2 {
 		k, ok := py.AsInt(items[1])
+		if op == "r" {
+			return o.symbols.rounded[k], ok
+		}
 		return env.Symbol(sym.Symbol(k)), ok
 	}
 	a, ok1 := o.sizeOf(items[1])

@@ -73,8 +73,8 @@ func (o *OutputGraph) askLayout(nodes []*fxgraph.Node, rows map[*fxgraph.Node][2
 	if err != nil {
 		return py.Object{}, err
 	}
-	symbols, conditions := o.describeSymbols()
-	session, err := s.CallMethod(m, "Session", symbols, conditions)
+	symbols, rounded, conditions := o.describeSymbols()
+	session, err := s.CallMethod(m, "Session", symbols, rounded, conditions)
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -114,7 +114,7 @@ func (o *OutputGraph) layoutInputs(nodes []*fxgraph.Node) (rows map[*fxgraph.Nod
 		in := o.inputOf[n]
 		switch v := o.symbols.values[n]; {
 		case v != nil:
-			e, writable := o.describe(o.world.Env().Simplify(v.Size))
+			e, writable := o.describeInput(o.world.Env().Simplify(v.Size))
 			if _, hinted := o.world.Env().Hint(v.Size); !writable || !hinted {
 				return nil, false, nil
 			}

@@ -5,7 +5,8 @@ graph's inputs by expressions over numbered symbols. A compiler that traces with
 examples, and torch records in the ShapeEnv what the compiled code assumes about them. These conditions become guards of
 the translation.
 
-An expression is an int, ("s", number of a symbol) or (operator, left, right); a condition is (relation, left, right).
+An expression is an int, ("s", number of a symbol), ("r", number of a rounded float) or (operator, left, right). A
+condition is (relation, left, right).
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Sizes:
 
     symbols: for each symbol (place, value in this call or None if it is known at run time only, whether it is a size of
     a tensor).
+    rounded: the values in this call of the ints that are rounded from floats; see graph_rounded.go.
     inputs: for each input one of None, the expression of an int, (sizes, strides), or "int" or "float" for a number
     known only at run time.
     conditions: what is known about the symbols.
@@ -67,6 +69,7 @@ class Sizes:
     def __init__(
         self,
         symbols: Sequence[tuple[str | None, int | None, bool]],
+        rounded: Sequence[int],
         inputs: Sequence[Any],
         conditions: Sequence[Condition],
         data: bool,
@@ -75,12 +78,12 @@ class Sizes:
         from torch._subclasses.fake_tensor import FakeTensorMode
         from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-        self._symbols, self._inputs, self._conditions = symbols, inputs, conditions
+        self._symbols, self._rounded, self._inputs, self._conditions = symbols, rounded, inputs, conditions
         self._data, self._repeats = data, repeats
         self._read = {i: _NUMBERS[row] for i, row in enumerate(inputs) if isinstance(row, str)}
         self._env: Any = ShapeEnv(**{**_SETTINGS, **(_DATA if data else {})})
-        self._ints: dict[int, Any] = {}
-        self._numbers: dict[Any, int] = {}  # sympy symbol -> number of the symbol
+        self._ints: dict[Expression, Any] = {}
+        self._leaves: dict[Any, Expression] = {}  # sympy symbol -> the expression for which it was made
         self.mode = FakeTensorMode(shape_env=self._env, allow_non_fake_inputs=True)
 
     def examples(self, example_inputs: Sequence[Any]) -> list[Any]:
@@ -131,26 +134,27 @@ class Sizes:
         """Return an expression as an int or a SymInt."""
         if isinstance(e, int):
             return e
-        if e[0] == "s":
-            return self._symbol(e[1])
+        if e[0] in ("s", "r"):
+            return self._symbol(e)
         return _OPERATORS[e[0]](self._value(e[1]), self._value(e[2]))
 
-    def _symbol(self, number: int) -> Any:
-        if number not in self._ints:
+    def _symbol(self, leaf: Expression) -> Any:
+        if leaf not in self._ints:
             from torch._dynamo.source import ConstantSource
             from torch.fx.experimental.symbolic_shapes import DimDynamic
 
-            place, hint, size = self._symbols[number]
+            kind, number = leaf
+            place, hint, size = self._symbols[number] if kind == "s" else (None, self._rounded[number], False)
             if hint is None:
-                return self._unbacked_size(number)
-            source = ConstantSource(f"{place}" if place else f"__symbol_{number}")
+                return self._unbacked_size(leaf)
+            source = ConstantSource(f"{place}" if place else f"__{kind}_{number}")
             make = self._env.create_symbol if size else self._env.create_unspecified_symbol
             symbol = make(hint, source, DimDynamic.DYNAMIC)
-            self._numbers[symbol] = number
-            self._ints[number] = self._env.create_symintnode(symbol, hint=hint, source=source)
-        return self._ints[number]
+            self._leaves[symbol] = leaf
+            self._ints[leaf] = self._env.create_symintnode(symbol, hint=hint, source=source)
+        return self._ints[leaf]
 
-    def _unbacked_size(self, number: int) -> Any:
+    def _unbacked_size(self, leaf: Expression) -> Any:
         """Make a symbol for a size of an input that is known at run time only."""
         env = self._env
         with env.ignore_fresh_unbacked_symbols():  # those are results of operations
@@ -159,8 +163,8 @@ class Sizes:
         env._constrain_range_for_size(symbol)
         if hasattr(env, "unbacked_inputs"):
             env.unbacked_inputs.add(symbol)
-        self._numbers[symbol] = number
-        self._ints[number] = size
+        self._leaves[symbol] = leaf
+        self._ints[leaf] = size
         return size
 
     @staticmethod
@@ -185,15 +189,15 @@ class Sizes:
 
     def written(self, values: Sequence[Any]) -> tuple[Expression, ...] | None:
         """Return ints and SymInts as expressions, or None if one has no such form."""
-        reader = _Reader(self._numbers)
+        reader = _Reader(self._leaves)
         try:
             found = tuple(x if isinstance(x, int) else reader.expression(x.node.expr) for x in values)
         except _NotWritable:
             return None
         return None if reader.needed else found
 
-    def assumed(self) -> tuple[list[Condition], list[int]]:
-        """Return the conditions recorded in the ShapeEnv, and the symbols that must become constants.
+    def assumed(self) -> tuple[list[Condition], list[Expression]]:
+        """Return the conditions recorded in the ShapeEnv, and the symbols that must become constants, as expressions.
 
         These symbols occur in conditions that cannot be written as a Condition. torch defers conditions on sizes of
         inputs that are known at run time only, and the graph checks only those that depend on results (unbacked.bind).
@@ -201,20 +205,20 @@ class Sizes:
         import sympy
 
         env, conditions, constants = self._env, [], set()
-        reader = _Reader(self._numbers)
+        reader = _Reader(self._leaves)
         found = []
-        for symbol in self._numbers:  # the bounds come first, since they show that divisors are not 0
+        for symbol in self._leaves:  # the bounds come first, since they show that divisors are not 0
             bounds = env.var_to_range[symbol]
             found += [symbol >= bounds.lower, symbol <= bounds.upper]
         found += [guard.expr for guard in env.guards]
-        found += [sympy.Eq(symbol, env.replacements[symbol]) for symbol in self._numbers if symbol in env.replacements]
+        found += [sympy.Eq(symbol, env.replacements[symbol]) for symbol in self._leaves if symbol in env.replacements]
         deferred = [check.expr for checks in env.deferred_runtime_asserts.values() for check in checks]
-        found += [condition for condition in deferred if condition.free_symbols <= self._numbers.keys()]
+        found += [condition for condition in deferred if condition.free_symbols <= self._leaves.keys()]
         for condition in found:
             try:
                 conditions += reader.conditions(condition)
             except _NotWritable:
-                constants |= {self._numbers[s] for s in condition.free_symbols if s in self._numbers}
+                constants |= {self._leaves[s] for s in condition.free_symbols if s in self._leaves}
         return conditions + reader.needed, sorted(constants)
 
 
@@ -260,17 +264,17 @@ _MOST_SCALED = 1 << 22
 
 
 class _Reader:
-    """Turns sympy's expressions into Expressions and Conditions. numbers: the numbers of the known symbols.
+    """Turns sympy's expressions into Expressions and Conditions. leaves: the expressions of the known symbols.
 
     needed: the conditions under which the expressions read so far are equal to sympy's.
     """
 
-    def __init__(self, numbers: dict[Any, int]) -> None:
+    def __init__(self, leaves: dict[Any, Expression]) -> None:
         import sympy
         from torch.utils._sympy import functions
         from torch.utils._sympy import numbers as infinite
 
-        self._numbers = numbers
+        self._leaves = leaves
         self.needed: list[Condition] = []
         self._rounding = (functions.TruncToInt, functions.FloorToInt)
         self._to_float = functions.ToFloat
@@ -326,9 +330,9 @@ class _Reader:
         if isinstance(e, sympy.Integer):
             return int(e)
         if isinstance(e, sympy.Symbol):
-            if e not in self._numbers:
+            if e not in self._leaves:
                 raise _NotWritable
-            return "s", self._numbers[e]
+            return self._leaves[e]
         if isinstance(e, sympy.Pow) and isinstance(e.exp, sympy.Integer) and 0 < e.exp < 16:
             return self._joined("mul", [self.expression(e.base)] * int(e.exp))
         if isinstance(e, self._rounding):

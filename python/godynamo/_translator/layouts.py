@@ -20,9 +20,9 @@ Layout = tuple[tuple[Any, ...], tuple[Any, ...], list[Any]]
 class Session(fake.Session):
     """Runs the nodes of one graph as fake.Session does; the arguments are those of symbolic.Sizes."""
 
-    def __init__(self, symbols: Sequence[Any], conditions: Sequence[Any]) -> None:
+    def __init__(self, symbols: Sequence[Any], rounded: Sequence[int], conditions: Sequence[Any]) -> None:
         super().__init__()
-        self._sizes = symbolic.Sizes(symbols, (), conditions, False, False)
+        self._sizes = symbolic.Sizes(symbols, rounded, (), conditions, False, False)
         self._mode = self._sizes.mode
         self._watch = vague.Watch(self._mode)
 
