@@ -717,6 +717,12 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if len(a) == 0 {
 		return BoolConst(false), nil
 	}
+	if v, err := Argument(tx, a[0]); err != nil {
+		return nil, err
+	} else if t, ok := v.(*TensorVariable); ok && tx.Output().Unbacked() {
+		v, err := t.toPython(tx, "__bool__", nil, nil)
+		return v, asCallBreak(err, "bool")
+	}
 	t, err := Truth(tx, a[0])
 	if err != nil {
 		return nil, asCallBreak(err, "bool")

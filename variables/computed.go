@@ -30,6 +30,8 @@ type ComputedVariable struct {
 	size *sym.Float
 	// decided is the comparison whose result is the value of a bool, if a guard can check the outcome.
 	decided *floatCondition
+	// flag is an int that is 1 if the value, a bool, is True, and else 0. It is nil for other values.
+	flag *SymNodeVariable
 	// passed lists the floats passed to the frame that the value is computed from, by their places. It is nil if the
 	// value depends on something else: neither a float or int passed to the frame nor a constant.
 	passed []string
@@ -319,6 +321,12 @@ var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "st
 // computedCall calls a builtin on a computed number. It returns false for other values and other builtins.
 func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
+	if len(args) == 1 && len(kwargs) == 0 && flagOf(args[0]) != nil && (name == "int" || name == "bool") {
+		if name == "bool" {
+			return args[0], true, nil
+		}
+		return flagOf(args[0]), true, nil
+	}
 	if v, ok, err := roundedAtRunTime(tx, fn, name, args, kwargs); ok || err != nil {
 		return v, ok, err
 	}

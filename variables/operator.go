@@ -15,6 +15,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 			return a, err
 		}
 	}
+	a, b = withFlags(tx, n, a, b)
 	if r, ok, err := arithmeticOfSizes(tx, n, a, b); ok || err != nil {
 		return r, err
 	}
@@ -817,6 +818,9 @@ var unaryNames = [...]string{"pos", "neg", "invert"}
 
 // Unary runs the operator + (0), - (1), ~ (2) or `not` (3).
 func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
+	if flag := flagOf(v); flag != nil && op <= 1 {
+		v = flag
+	}
 	if x := asSymNode(tx, v); x != nil {
 		if r, ok := sizeUnary(tx, op, x); ok {
 			return r, nil

@@ -81,6 +81,9 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 			}
 		}
 	}
+	if err := flagOperands(tx, name, operands); err != nil {
+		return nil, err
+	}
 	if err := numberOperands(tx, name, operands); err != nil {
 		return nil, err
 	}

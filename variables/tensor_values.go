@@ -44,7 +44,7 @@ func numberOf(tx Translator, m *TensorMeta) number {
 }
 
 // captured lists the methods that runTimeValue may capture.
-var captured = map[string]bool{"item": true, "__int__": true, "__float__": true, "tolist": true}
+var captured = map[string]bool{"item": true, "__int__": true, "__float__": true, "__bool__": true, "tolist": true}
 
 // runTimeValue captures a method that returns data. ok is false if it cannot be captured.
 func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTracker, ok bool, err error) {
@@ -60,24 +60,17 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 		return nil, false, err
 	}
 	kind := numberOf(tx, m)
+	if name != "tolist" && tx.Output().Unbacked() {
+		return t.unbackedValue(tx, name, m, kind)
+	}
 	switch name {
 	case "item":
 	case "__int__":
-		if tx.Output().Unbacked() {
-			if kind != intNumber {
-				return nil, false, nil
-			}
-			name = "item" // compilers do not convert numbers
-		} else if kind != notNumber {
+		if kind != notNumber {
 			kind = intNumber
 		}
 	case "__float__":
-		if tx.Output().Unbacked() {
-			if kind != floatNumber {
-				return nil, false, nil
-			}
-			name = "item"
-		} else if kind != notNumber {
+		if kind != notNumber {
 			kind = floatNumber
 		}
 	case "tolist":
@@ -95,6 +88,53 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	}
 	v, err = numberFrom(tx, node, kind)
 	return v, err == nil, err
+}
+
+// unbackedValue does the same as runTimeValue for a compiler. Compilers have unbacked ints and floats, so a bool is an
+// int that is 0 or 1. Compilers do not convert numbers either, so the tensor is converted.
+func (t *TensorVariable) unbackedValue(tx Translator, name string, m *TensorMeta, kind number) (VariableTracker, bool,
+	error) {
+	convert, of := "", kind
+	switch {
+	case name == "__float__" && (kind == boolNumber || kind == intNumber) && hasDoubles(tx, m):
+		convert, of = "double", floatNumber
+	case kind == boolNumber && name != "__float__":
+		convert, of = "long", intNumber
+	case name == "item", name == "__int__" && kind == intNumber, name == "__float__" && kind == floatNumber:
+	default:
+		return nil, false, nil
+	}
+	if !captures(tx, of) {
+		return nil, false, nil
+	}
+	t.Need(tx, "dtype")
+	if convert != "" {
+		node, err := tx.Output().CallMethod(tx, convert, []VariableTracker{t}, nil)
+		if err != nil {
+			return nil, false, err
+		}
+		t = NewTensor(node)
+	}
+	node, err := tx.Output().CallMethod(tx, "item", []VariableTracker{t}, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if kind != boolNumber || of == floatNumber {
+		v, err := numberFrom(tx, node, of)
+		return v, err == nil, err
+	}
+	flag := tx.Output().AtRunTime(node, nil, 0, 1)
+	if name == "__int__" {
+		return flag, true, nil
+	}
+	v, err := boolOf(tx, flag)
+	return v, err == nil, err
+}
+
+// hasDoubles reports whether tensors on the device are known to have the dtype float64. Some devices have none.
+func hasDoubles(tx Translator, m *TensorMeta) bool {
+	device, ok := py.Answered(tx.Scope().GetAttr(m.Device, "type"))
+	return ok && device.Kind() == py.Str && (py.GoString(device) == "cpu" || py.GoString(device) == "cuda")
 }
 
 // captures reports whether an operation that returns a number of this kind may be in the graph. A compiler has unbacked

@@ -314,3 +314,92 @@ def test_inductor() -> None:
     assert godynamo.cache_stats(optimized)["translations"] == 2
     with pytest.raises(RuntimeError, match="negative dimension|upper bound and lower bound"):
         optimized(torch.randn(5, 3), MASKS[0], T(-1), 2.0)
+
+
+# ---- bools of the data ----
+
+
+def conditional(x: Any, m: Any) -> Any:
+    return x * bool(m.any()) + m.all().item()
+
+
+def in_numbers(x: Any, m: Any) -> Any:
+    some, every = m.any().item(), bool(m.all())
+    return x * (some + 2 * every), 1.5 - some, some + every, 7 // (some + 1), some, int(every), -every + 0.25 * some
+
+
+def as_numbers(x: Any, m: Any) -> Any:
+    return x * int(m.any()) + float(m.all()), float(m.sum()), x[: int(m[0]) + 1], int(m[-1] > 0)
+
+
+def in_comparisons(x: Any, m: Any) -> Any:
+    some = m.any().item()
+    x *= some
+    return x == some, x > some, some < x, x / (some + 1), some + x.long(), f"{some} {some!r}", some == 1
+
+
+def changed(x: Any, m: Any) -> Any:
+    m = m.clone()
+    some = bool(m[0])
+    m[0] = ~m[0]
+    return x + some, m, some
+
+
+@pytest.mark.parametrize("f", [conditional, in_numbers, as_numbers, in_comparisons, changed], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.uint8])
+def test_a_bool_is_captured(f, dtype) -> None:
+    assert_serves(f, [(torch.arange(5).to(dtype), m) for m in MASKS])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, m: (x > 0) * bool(m.any()),
+        lambda x, m: (x > 0) | m.any().item(),
+        lambda x, m: x - bool(m.any()),
+        lambda x, m: torch.mul(x, bool(m.any())),
+        lambda x, m: torch.where(x > 1, x, m.any().item()),
+        lambda x, m: x * 2 if bool(m.any()) else x * 3,
+        lambda x, m: x * 2 if m.all().item() else x * 3,
+        lambda x, m: (x * 2, not bool(m.any())),
+        lambda x, m: x * [1, 2][bool(m.any())],
+        lambda x, m: x * (bool(m.any()) & True),
+        lambda x, m: (x * 2, bool(m.any()) is True),
+        lambda x, m: x + (1.5 - bool(m.any())),
+        lambda x, m: x * bool(m),
+        lambda x, m: x * {True: 2, False: 3}[m.any().item()],
+        lambda x, m: x.sum(bool(m.any()) - 1),
+    ],
+)
+def test_other_uses_of_a_bool(f) -> None:
+    optimized = godynamo.optimize(f, backend="aot_eager")
+    for m in MASKS:
+        args = torch.arange(5.0), m
+        assert same(outcome(optimized, args), outcome(f, args))
+    assert_no_internal_errors()
+
+
+def test_a_bool_in_training() -> None:
+    def f(x: Any, m: Any) -> Any:
+        return (linear(x) * bool(m.any()) + float(m.all())).relu().sum()
+
+    linear.float()
+    optimized = godynamo.optimize(f, backend="aot_eager")
+    for m in MASKS:
+        results = []
+        values = torch.randn(5, 3)
+        for g in (f, optimized):
+            x = values.clone().requires_grad_()
+            value = g(x, m)
+            results.append((value, torch.autograd.grad(value, [x, *linear.parameters()])))
+        assert same(results[1], results[0])
+    assert len(entries(optimized)) == 1
+    assert_no_internal_errors()
+
+
+def test_a_bool_under_inductor() -> None:
+    optimized = godynamo.optimize(in_numbers, backend="inductor")
+    for m in MASKS:
+        x = torch.randn(5)
+        torch.testing.assert_close(optimized(x, m), in_numbers(x, m))
+    assert godynamo.cache_stats(optimized)["translations"] == 1
