@@ -12,7 +12,7 @@ type Body struct {
 	// Rows are the nodes in the form that _backends/graph_modules expects. The placeholders are the arguments,
 	// followed by Free.
 	Rows        py.Object
-	Free        []VariableTracker // tensors from outside the function that it reads
+	Free        []VariableTracker // tensors and sizes from outside the function that it reads
 	Draws       bool              // whether the function draws random numbers
 	Uses        []bool            // which arguments the function reads
 	Sizes       []ResultSizes     // the sizes of each result; nil if the rules yield none

@@ -1,10 +1,12 @@
 package translate
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -100,6 +102,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 		}
 	}
 	o.forget(nodes)
+	maps.DeleteFunc(o.symbols.nodeOf, func(_ sym.Size, n *fxgraph.Node) bool { return o.isErased(n) })
 	o.inside = append(o.inside, b)
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
@@ -117,17 +120,19 @@ func (o *OutputGraph) sizesOfResults(results []variables.VariableTracker) []vari
 	return out
 }
 
-// inBody runs a function that is passed to an operation. Sizes are constants in it. written has the values that the
-// function has changed.
+// inBody runs a function that is passed to an operation. Sizes are constants in it, except for an export: a call with
+// other sizes could not translate again. written has the values that the function has changed.
 func (o *OutputGraph) inBody(run func() ([]variables.VariableTracker, error)) (results,
 	written []variables.VariableTracker, err error) {
 	o.bodies++
 	o.numBodies++
-	o.world.FixesSizes++
+	if !o.opts.Exporting {
+		o.world.FixesSizes++
+		defer func() { o.world.FixesSizes-- }()
+	}
 	o.world.Watch()
 	results, err = run()
 	written = o.world.Watched()
-	o.world.FixesSizes--
 	o.bodies--
 	return results, written, err
 }
@@ -195,11 +200,7 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	free := func(n *fxgraph.Node) {
 		if at[n] == nil && !inside[n] {
 			at[n] = g.Placeholder(n.Name)
-			v := o.inputOf[n]
-			if v == nil {
-				v = variables.NewTensor(n)
-			}
-			out.Free = append(out.Free, v)
+			out.Free = append(out.Free, o.outerValue(n))
 		}
 	}
 	for _, e := range b.events {
@@ -252,6 +253,17 @@ func (b *body) result(o *OutputGraph, results []variables.VariableTracker, drew 
 	return out, nil
 }
 
+// outerValue returns the value that a node outside a function represents.
+func (o *OutputGraph) outerValue(n *fxgraph.Node) variables.VariableTracker {
+	if v := o.inputOf[n]; v != nil {
+		return v
+	}
+	if v := o.sizeOfNode(n); v != nil {
+		return v
+	}
+	return variables.NewTensor(n)
+}
+
 // viewOrCopy has the operations that return a view if the layout allows it, and a copy otherwise: it depends on sizes.
 // _backends/unbacked.py has the same list for GraphModules.
 var viewOrCopy = map[string]bool{"contiguous": true, "flatten": true, "ravel": true, "reshape": true,
@@ -284,9 +296,10 @@ func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error
 	return nil
 }
 
-// runForMemory runs all nodes on fake tensors, to see which results share memory.
+// runForMemory runs all nodes on fake tensors, to see which results share memory. Where this depends on sizes, these
+// become constants, except for an export: torch.export checks the memory for the sizes that it takes to be possible.
 func (o *OutputGraph) runForMemory() error {
-	if slices.ContainsFunc(o.graph.Nodes(), func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }) {
+	if !o.opts.Exporting && slices.ContainsFunc(o.graph.Nodes(), func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }) {
 		o.needOfAll(fieldAll)
 		return o.runFakes(nil)
 	}
@@ -328,6 +341,9 @@ func (o operands) mapped(at map[*fxgraph.Node]*fxgraph.Node) ([]fxgraph.Arg, []f
 // the first dimension. This requires that no operation mixes elements. It also requires that no operand comes from
 // outside, since one of its dimensions could be broadcast against the first dimension.
 func (b *body) elementwise(o *OutputGraph) bool {
+	if !b.closed() {
+		return false
+	}
 	ranks := -1
 	for _, e := range b.events {
 		if e.node.Inplace || !shapes.Elementwise(e.node.Op == fxgraph.CallMethod, e.node.Target.Text) {
@@ -351,7 +367,12 @@ func (b *body) elementwise(o *OutputGraph) bool {
 			return false
 		}
 	}
-	// Every operand must be a placeholder of an argument of the function, or the result of an operation of the body.
+	return true
+}
+
+// closed reports whether every operand is a placeholder of an argument of the function, or the result of an operation
+// of the body.
+func (b *body) closed() bool {
 	known := map[*fxgraph.Node]bool{}
 	for _, n := range b.places {
 		known[n] = true

@@ -205,7 +205,8 @@ func (o *OutputGraph) sizeOfNode(n *fxgraph.Node) *variables.SymNodeVariable {
 // SizeOperand implements variables.Output. A size is a graph input. In a graph that is written inline it may be an
 // expression.
 func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
-	if v.Settled(o.world) == nil && v.Node != nil && o.bodies == 0 {
+	constant := o.bodies > 0 && !o.opts.Exporting || v.Settled(o.world) != nil
+	if !constant && v.Node != nil {
 		return v.Node, nil
 	}
 	if !o.backend.Inline() && !o.opts.AnySize && !o.forCompiler() && o.bodies == 0 {
@@ -213,7 +214,7 @@ func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeV
 			return nil, err
 		}
 	}
-	if o.bodies > 0 || v.Settled(o.world) != nil {
+	if constant || v.Settled(o.world) != nil { // fixHinted may have settled it
 		k, err := v.Fixed(tx)
 		if err != nil {
 			return nil, err

@@ -68,7 +68,7 @@ func (o *OutputGraph) sizesOfResult(v variables.VariableTracker) *shapes.Tensor 
 // ownSizes is sizesOfResult for sizes that may not be used: it adds no guards.
 func (o *OutputGraph) ownSizes(v variables.VariableTracker) *shapes.Tensor {
 	t, ok := v.(*variables.TensorVariable)
-	if !ok || t.Changed || o.bodies > 0 || o.inputOf[t.Node] != nil {
+	if !ok || t.Changed || o.bodies > 0 && !o.opts.Exporting || o.inputOf[t.Node] != nil {
 		return nil
 	}
 	found, ok := o.byRule(t.Node).(*shapes.Tensor)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -95,7 +96,7 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 		args, kwargs = append(slices.Clone(args), kwargs[0].Value), nil
 	}
 	form, known := hopForms[name]
-	if name == "while_loop" && tx.Output().WholeGraph() {
+	if name == "while_loop" && tx.Output().WholeGraph() && !tx.World().Exporting {
 		return nil, h.refused("in a graph for a backend, whose fake tensors may have no symbols")
 	}
 	if !known || len(kwargs) > 0 || len(args) < form.outside+1 {
@@ -112,6 +113,9 @@ func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []va
 		return nil, nil, err
 	}
 	if x, ok := pred.(*variables.TensorVariable); ok {
+		if c.tx.World().Exporting { // the operation checks it when torch.export traces it
+			return nil, nil, nil
+		}
 		if m, err := x.Sizes(c.tx); err != nil || !oneElement(c.tx, m.Shape) {
 			return nil, nil, c.refused("on a tensor of several elements")
 		}
@@ -172,7 +176,10 @@ func (c *hopCall) collectOperands() error {
 	if c.form.unused && !c.form.distinct(c.operands) {
 		return c.refused("on one tensor twice")
 	}
-	if own, err := c.tx.Output().OwnMemory(trackersOf(c.operands, true)); err != nil || !own {
+	tensors := slices.DeleteFunc(trackersOf(c.operands, true), func(v variables.VariableTracker) bool {
+		return !variables.IsTensor(v)
+	})
+	if own, err := c.tx.Output().OwnMemory(tensors); err != nil || !own {
 		return c.refused("on tensors that share memory")
 	}
 	return nil
@@ -255,10 +262,28 @@ func (c *hopCall) giveSizes(outputs []variables.VariableTracker) {
 		return
 	}
 	for i, v := range outputs {
-		if x, ok := v.(*variables.TensorVariable); ok && yes[i] != nil && reflect.DeepEqual(yes[i], no[i]) {
+		if x, ok := v.(*variables.TensorVariable); ok && yes[i] != nil && c.equalSizes(yes[i], no[i]) {
 			c.tx.Output().GiveSizes(x.Node, yes[i])
 		}
 	}
+}
+
+// equalSizes reports whether the sizes of two results are equal in every call for which this translation is valid.
+func (c *hopCall) equalSizes(a, b variables.ResultSizes) bool {
+	env := c.tx.World().Env()
+	simplified := func(sizes variables.ResultSizes) (out shapes.Tensor, ok bool) {
+		t, ok := sizes.(*shapes.Tensor)
+		if ok {
+			out, out.Shape = *t, make([]sym.Size, len(t.Shape))
+			for i, n := range t.Shape {
+				out.Shape[i] = env.Simplify(n)
+			}
+		}
+		return out, ok
+	}
+	x, known := simplified(a)
+	y, both := simplified(b)
+	return known && both && reflect.DeepEqual(x, y)
 }
 
 func oneElement(tx variables.Translator, shape []sym.Size) bool {
@@ -319,11 +344,18 @@ func (form hopForm) given(h *higher,
 	return given, first, end, nil
 }
 
-// hopOperand is a tensor that every graph takes. It is one or several leaves of the arguments, or a tensor that a
-// function reads from outside.
+// hopOperand is a value that every graph takes. It is one or several leaves of the arguments, which are tensors, or a
+// tensor or size that a function reads from outside.
 type hopOperand struct {
-	v      *variables.TensorVariable
+	v      variables.VariableTracker
 	leaves []int
+}
+
+// is reports whether the operand is the value v.
+func (o hopOperand) is(v variables.VariableTracker) bool {
+	t, isT := o.v.(*variables.TensorVariable)
+	u, isU := v.(*variables.TensorVariable)
+	return o.v == v || isT && isU && t.Node == u.Node
 }
 
 // placesIn returns the indices of the placeholders that receive this operand in the graph of f.
@@ -333,7 +365,7 @@ func (o hopOperand) placesIn(s *py.Scope, f *function) py.Object {
 		out = append(out, s.Int(int64(l)))
 	}
 	for i, v := range f.body.Free {
-		if v.(*variables.TensorVariable).Node == o.v.Node {
+		if o.is(v) {
 			out = append(out, s.Int(int64(len(f.tensors)+i)))
 		}
 	}
@@ -353,11 +385,10 @@ func trackersOf(operands []hopOperand, leaves bool) []variables.VariableTracker 
 func (form hopForm) operands(fs []*function) []hopOperand {
 	var out []hopOperand
 	add := func(v variables.VariableTracker, leaf int) {
-		t := v.(*variables.TensorVariable)
-		at := slices.IndexFunc(out, func(o hopOperand) bool { return o.v.Node == t.Node })
+		at := slices.IndexFunc(out, func(o hopOperand) bool { return o.is(v) })
 		if at < 0 || form.unused && leaf >= 0 {
 			at = len(out)
-			out = append(out, hopOperand{v: t})
+			out = append(out, hopOperand{v: v})
 		}
 		if leaf >= 0 {
 			out[at].leaves = append(out[at].leaves, leaf)
@@ -381,7 +412,9 @@ func (form hopForm) operands(fs []*function) []hopOperand {
 func (form hopForm) distinct(operands []hopOperand) bool {
 	nodes := map[*fxgraph.Node]int{}
 	for _, o := range operands {
-		nodes[o.v.Node]++
+		if t, ok := o.v.(*variables.TensorVariable); ok {
+			nodes[t.Node]++
+		}
 	}
 	limit := 1
 	if form.twice {
