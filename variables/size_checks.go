@@ -1,9 +1,11 @@
 package variables
 
 import (
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // check captures torch._check_with(error_type, cond, message), which torch._check and similar functions call. A
@@ -47,20 +49,35 @@ func (t *TorchVariable) checkAtRunTime(tx Translator, cond *ComputedVariable, ar
 	return err
 }
 
-// undecidedVariable is a condition on numbers known only at run time, in a translation for export. Only torch._check
-// and similar functions accept it.
+// undecidedVariable is a condition on numbers in a translation for export: on numbers known only at run time, or one
+// that an operation takes (Output.LeaveUndecided). torch._check and torch.cond accept it.
 type undecidedVariable struct {
 	Base
 	cond sym.Cond
+}
+
+// NewUndecided returns the tracker of a condition that is not decided before its truth is needed.
+func NewUndecided(c sym.Cond) VariableTracker { return &undecidedVariable{cond: c} }
+
+// IsUndecided reports whether v is a condition that is not decided.
+func IsUndecided(v VariableTracker) bool {
+	_, ok := v.(*undecidedVariable)
+	return ok
 }
 
 // Kind implements VariableTracker.
 func (*undecidedVariable) Kind() string { return "UndecidedVariable" }
 
 // Truth implements Truther.
-func (v *undecidedVariable) Truth(tx Translator) (bool, error) {
-	return false, DataDependent(tx.World().Env().CondText(v.cond))
+func (v *undecidedVariable) Truth(tx Translator) (bool, error) { return tx.Output().Decide(tx, v.cond) }
+
+// AsProxy implements Proxy.
+func (v *undecidedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	return tx.Output().ConditionNode(tx, v.cond)
 }
+
+// PythonType implements Typed.
+func (*undecidedVariable) PythonType(tx Translator) (py.Object, error) { return tx.World().Builtin("bool"), nil }
 
 // comparedAtRunTime compares two ints if err reports that the condition c is undecided. At least one of the ints is
 // known only at run time. The result is a bool computed at run time.

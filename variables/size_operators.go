@@ -194,12 +194,11 @@ func sizeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (V
 	default:
 		return nil, false, nil
 	}
-	holds, err := decide(tx, c)
+	outcome, err := tx.Output().Compared(tx, c)
 	if err != nil {
-		v, err := comparedAtRunTime(tx, c, err, []VariableTracker{a, b}, func(e Emitter) { e.CompareOp(op) })
-		return v, true, err
+		outcome, err = comparedAtRunTime(tx, c, err, []VariableTracker{a, b}, func(e Emitter) { e.CompareOp(op) })
 	}
-	return BoolConst(holds), true, nil
+	return outcome, true, err
 }
 
 // sizeAgainstFloat compares a size with a known float. It returns false unless a comparison with an int has the same

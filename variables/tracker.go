@@ -289,6 +289,14 @@ type Output interface {
 	Decide(tx Translator, c sym.Cond) (bool, error)
 	// CheckInGraph adds torch._check of a condition to the graph. It is for export and for compilers.
 	CheckInGraph(tx Translator, c sym.Cond) error
+	// ConditionNode adds the operations that compute a condition to the graph, and returns the last of them.
+	ConditionNode(tx Translator, c sym.Cond) (fxgraph.Arg, error)
+	// Compared returns the outcome of a comparison of sizes: a constant, or a condition that LeaveUndecided has
+	// requested.
+	Compared(tx Translator, c sym.Cond) (VariableTracker, error)
+	// LeaveUndecided requests another attempt in which Compared does not decide the comparison whose outcome is v. It
+	// does nothing if v is the outcome of no comparison, or if this is no translation for export.
+	LeaveUndecided(v *ConstantVariable) error
 	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler. Such a compiler
 	// accepts torch._check of them.
 	Unbacked() bool

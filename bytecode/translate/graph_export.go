@@ -110,10 +110,9 @@ func addReachable(values []variables.VariableTracker, seen map[any]bool) {
 
 // CheckInGraph implements variables.Output.
 func (o *OutputGraph) CheckInGraph(tx variables.Translator, c sym.Cond) error {
-	env := o.world.Env()
-	left, rel, right, ok := env.Sides(c)
-	if !ok {
-		return variables.DataDependent(env.CondText(c))
+	cond, err := o.ConditionNode(tx, c)
+	if err != nil {
+		return err
 	}
 	torch, err := o.scope.Import("torch")
 	if err != nil {
@@ -123,22 +122,66 @@ func (o *OutputGraph) CheckInGraph(tx variables.Translator, c sym.Cond) error {
 	if err != nil {
 		return err
 	}
+	o.innerCall(check, "torch._check", cond)
+	o.world.Env().Assume(c)
+	return nil
+}
+
+// ConditionNode implements variables.Output.
+func (o *OutputGraph) ConditionNode(tx variables.Translator, c sym.Cond) (fxgraph.Arg, error) {
+	env := o.world.Env()
+	left, rel, right, ok := env.Sides(c)
+	if !ok {
+		return nil, variables.DataDependent(env.CondText(c))
+	}
 	w := &nodeWriter{out: o, tx: tx}
 	env.Write(left, w)
 	env.Write(right, w)
 	if w.err != nil {
-		return w.err
-	}
-	call := func(target py.Object, text string, args ...fxgraph.Arg) *fxgraph.Node {
-		k := o.Const(target)
-		n := o.added(o.graph.CallFunction(fxgraph.Target{Pool: k.Index, Text: text}, args, nil))
-		o.symbols.inner = append(o.symbols.inner, n)
-		return n
+		return nil, w.err
 	}
 	name := relationNames[rel]
-	call(check, "torch._check", call(o.world.Operator(name), "operator."+name, w.stack...))
-	env.Assume(c)
-	return nil
+	return o.innerCall(o.world.Operator(name), "operator."+name, w.stack...), nil
+}
+
+// innerCall adds a call to the graph whose result is no tensor, but a condition or None.
+func (o *OutputGraph) innerCall(target py.Object, text string, args ...fxgraph.Arg) *fxgraph.Node {
+	k := o.Const(target)
+	n := o.added(o.graph.CallFunction(fxgraph.Target{Pool: k.Index, Text: text}, args, nil))
+	o.symbols.inner = append(o.symbols.inner, n)
+	return n
+}
+
+// Compared implements variables.Output.
+func (o *OutputGraph) Compared(tx variables.Translator, c sym.Cond) (variables.VariableTracker, error) {
+	if o.log.predicates[o.steps] {
+		return variables.NewUndecided(c), nil
+	}
+	holds, err := o.Decide(tx, c)
+	if err != nil {
+		return nil, err
+	}
+	v := variables.BoolConst(holds)
+	if o.opts.Exporting {
+		if o.symbols.compared == nil {
+			o.symbols.compared = map[*variables.ConstantVariable]int{}
+		}
+		o.symbols.compared[v] = o.steps
+	}
+	return v, nil
+}
+
+// LeaveUndecided implements variables.Output.
+func (o *OutputGraph) LeaveUndecided(v *variables.ConstantVariable) error {
+	step, ok := o.symbols.compared[v]
+	if !ok || o.log.predicates[step] {
+		return nil
+	}
+	if o.log.predicates == nil {
+		o.log.predicates = map[int]bool{}
+	}
+	o.log.predicates[step] = true
+	return &exc.RestartAnalysis{Reason: "a comparison of sizes is the predicate of an operation"}
 }
 
 // exported returns the record of a translation for export. order is the result of extraOrder.

@@ -33,7 +33,9 @@ type symbols struct {
 	marks   map[*variables.TensorVariable][]dimMark // what the user has said about the sizes of inputs
 	same    map[string]sameSize                     // sizes that the user says are equal, by name
 	fixers  map[sym.Symbol]string                   // what has made a symbol a constant, for the log
-	failed  error                                   // an exception raised for what the user says about sizes
+	// compared has the outcomes of comparisons of sizes in a translation for export, with their steps.
+	compared map[*variables.ConstantVariable]int
+	failed   error // an exception raised for what the user says about sizes
 }
 
 // dimension is the place of a symbol: a dimension of an input, an int passed to the frame, or a dimension of a tensor

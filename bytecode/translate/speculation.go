@@ -21,6 +21,9 @@ type SpeculationLog struct {
 	stateless bool
 	// fixed has the steps at which sizes are constants, since an earlier attempt broke the graph there at a size.
 	fixed map[int]bool
+	// predicates has the steps of comparisons of sizes that are not decided, since an operation of an exported graph
+	// takes their outcome. They are the same steps in each attempt, as in entries.
+	predicates map[int]bool
 	// unrolled has the steps of loops that are not captured once for all numbers of turns; see graph_loops.go.
 	unrolled map[int]bool
 	// unrolls counts the attempts that ended because a loop could not be captured once. noLoops ends such attempts.

@@ -105,8 +105,8 @@ func newHopCall(tx variables.Translator, fn py.Object, args []variables.Variable
 	return &hopCall{higher: h, op: name, form: form, args: args}, nil
 }
 
-// knownBranch returns the function that a cond calls and its arguments, if the condition is not a tensor. If it is a
-// tensor, branch is nil.
+// knownBranch returns the function that a cond calls and its arguments, if the condition is known. If it is a tensor or
+// not decided, branch is nil.
 func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []variables.VariableTracker, err error) {
 	pred, err := variables.Realize(c.tx, c.args[0])
 	if err != nil {
@@ -121,6 +121,14 @@ func (c *hopCall) knownBranch() (branch variables.VariableTracker, operands []va
 		}
 		x.Need(c.tx, "shape")
 		return nil, nil, nil
+	}
+	if variables.IsUndecided(pred) {
+		return nil, nil, nil
+	}
+	if k, ok := pred.(*variables.ConstantVariable); ok {
+		if err := c.tx.Output().LeaveUndecided(k); err != nil {
+			return nil, nil, err
+		}
 	}
 	yes, err := variables.Truth(c.tx, pred)
 	if err != nil {
