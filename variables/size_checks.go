@@ -77,7 +77,9 @@ func (v *undecidedVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
 }
 
 // PythonType implements Typed.
-func (*undecidedVariable) PythonType(tx Translator) (py.Object, error) { return tx.World().Builtin("bool"), nil }
+func (*undecidedVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().Builtin("bool"), nil
+}
 
 // comparedAtRunTime compares two ints if err reports that the condition c is undecided. At least one of the ints is
 // known only at run time. The result is a bool computed at run time.

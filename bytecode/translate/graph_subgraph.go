@@ -73,6 +73,8 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 			continue
 		}
 		switch t := o.traceOf(e.node); {
+		case e.node.State && o.opts.Exporting && gradModes[e.node.Target.Text]:
+			// torch.export turns the two switches of a block into an operation that has the block as a graph
 		case e.node.State:
 			left = "switches a mode"
 		case t >= copied:

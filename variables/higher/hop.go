@@ -162,7 +162,7 @@ func (c *hopCall) translateFunctions() error {
 		if err != nil {
 			return err
 		}
-		if !f.plain {
+		if !f.plain && c.op != "cond" {
 			return c.refused("of a function that returns more than tensors")
 		}
 		if f.body.Draws {
@@ -251,7 +251,10 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 	}
 	at := 0
 	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results,
-		func(variables.VariableTracker) (variables.VariableTracker, bool, error) {
+		func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+			if !variables.IsTensor(leaf) { // a constant that each function returns; see alike
+				return leaf, true, nil
+			}
 			if at++; at > len(outputs) {
 				return nil, false, nil
 			}
@@ -436,15 +439,32 @@ func (form hopForm) distinct(operands []hopOperand) bool {
 	return true
 }
 
-// alike reports whether the results a and b of two functions have the same structure.
+// comparedByText lists the kinds of constants that are equal if their texts are.
+var comparedByText = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str}
+
+// alike reports whether the results a and b of two functions have the same structure and the same constants.
 func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
-	x, err := h.skeleton([]variables.VariableTracker{a})
-	if err != nil {
-		return false, err
+	var texts [2]string
+	for i, v := range []variables.VariableTracker{a, b} {
+		var constants []variables.VariableTracker
+		shape, ok, err := mapLeaves(h.tx, variables.NewTuple([]variables.VariableTracker{v}, nil),
+			func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
+				if variables.IsTensor(leaf) {
+					return variables.BoolConst(true), true, nil
+				}
+				constants = append(constants, leaf)
+				c, known := variables.AsConstant(h.tx, leaf)
+				return variables.BoolConst(false), known && slices.Contains(comparedByText, c.Kind()), nil
+			})
+		if err != nil || !ok {
+			return false, err
+		}
+		known, ok := plainOption(h.tx, variables.NewTuple([]variables.VariableTracker{shape,
+			variables.NewTuple(constants, nil)}, nil))
+		if !ok {
+			return false, nil
+		}
+		texts[i] = h.tx.Scope().Repr(known)
 	}
-	y, err := h.skeleton([]variables.VariableTracker{b})
-	if err != nil {
-		return false, err
-	}
-	return h.tx.Scope().Repr(x) == h.tx.Scope().Repr(y), nil
+	return texts[0] == texts[1], nil
 }

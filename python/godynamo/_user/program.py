@@ -18,6 +18,7 @@ import torch.fx
 from torch.utils import _pytree as pytree
 
 from .. import config, exc
+from .._backends import graph_modules
 from .._called import guard_env
 from . import modules as _modules
 from .dims import unmarked
@@ -46,9 +47,9 @@ class _Graph:
     def __call__(self, gm: torch.fx.GraphModule, _example_inputs: list[Any]) -> Callable[..., Any]:
         (output,) = [n for n in gm.graph.nodes if n.op == "output"]
         count = len(output.args[0])
-        for node in gm.graph.nodes:
-            if node.stack_trace:
-                node.stack_trace = in_torchs_form(node.stack_trace)
+        for module in gm.modules():  # gm, and the functions given to operations
+            if isinstance(module, torch.fx.GraphModule):
+                _prepare(module)
 
         def run(*inputs: Any) -> tuple[Any, ...]:
             if self.narrowed is None:
@@ -57,6 +58,31 @@ class _Graph:
                 return tuple(_Interpreter(gm, self.narrowed).run(*inputs))
 
         return run
+
+
+def _prepare(gm: torch.fx.GraphModule) -> None:
+    """Write the stack traces of a graph as torch.export does, and replace torch.cond by :func:`cond`."""
+    changed = False
+    for node in gm.graph.nodes:
+        if node.stack_trace:
+            node.stack_trace = in_torchs_form(node.stack_trace)
+        if node.target is torch.ops.higher_order.cond:
+            node.target, changed = cond, True
+    if changed:
+        graph_modules.recompile(gm)
+
+
+def cond(pred: Any, true_fn: Any, false_fn: Any, operands: tuple[Any, ...]) -> Any:
+    """Call the operation of torch.cond with the checks of torch.cond.
+
+    A condition on sizes without a Dim is known, and its branch is called: torch's operation expects a condition that is
+    not known.
+    """
+    if isinstance(pred, bool):
+        return (true_fn if pred else false_fn)(*operands)
+    if isinstance(pred, torch.Tensor) and pred.numel() != 1:
+        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+    return torch.ops.higher_order.cond(pred, true_fn, false_fn, operands)
 
 
 class _Interpreter(torch.fx.Interpreter):
@@ -229,9 +255,9 @@ class _Translation:
             if isinstance(holds, torch.SymBool) and len(narrowed.lines) == before:
                 # torch.export derives this from a size being neither 0 nor 1, but its programs do not check that.
                 where = f', needed by File "{condition.file}", line {condition.line}' if condition.line else ""
-                torch.ops.aten._assert_scalar.default(
-                    holds, f"{narrowed.text_of(holds.node.expr)} does not hold{where}"
-                )
+                expr = holds.node.expr
+                text = condition.text if expr == True else narrowed.text_of(expr)  # noqa: E712: sympy's
+                torch.ops.aten._assert_scalar.default(holds, f"{text} does not hold{where}")
         extras = [eval(text, *names) for text in self._entry.info["exported"][0]]
         self._graph.narrowed = narrowed
         try:

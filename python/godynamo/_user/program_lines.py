@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import inspect
 import linecache
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import torch
+import torch._higher_order_ops
 import torch.fx
 from torch.utils import _pytree as pytree
 
@@ -89,11 +91,15 @@ def _places(stack_trace: str) -> list[tuple[str, int, str]]:
     ]
 
 
+#: Files of torch whose functions only call the user's: their frames are left out of stack traces.
+_CALLERS = (torch.nn.modules.module.__file__, os.path.dirname(torch._higher_order_ops.__file__))
+
+
 def in_torchs_form(stack_trace: str) -> str:
-    """Return a stack trace as torch.export prints it: with code, without frames of nn.Module's own calls."""
+    """Return a stack trace as torch.export prints it: with code, without frames that only call the user's functions."""
     rows = []
     for file, line, name in _places(stack_trace):
-        if file != torch.nn.modules.module.__file__:
+        if not file.startswith(_CALLERS):
             rows.append(f'File "{file}", line {line}, in {name}\n    {linecache.getline(file, line).strip()}')
     return "\n".join(rows)
 
