@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/fxgraph/sym"
@@ -61,7 +62,7 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	switch {
 	case w.Effects != effects || w.Calls != calls:
 		left = "has an effect"
-	case o.state.now != mode:
+	case !o.inModes(mode):
 		left = "switches a mode"
 	case o.heldOutside(tx, written):
 		left = "changes a value from outside"
@@ -109,6 +110,19 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
+}
+
+// inModes reports whether a function has left torch's modes as they were. before is the snapshot before it, Null if
+// the function's first switch is the frame's first. Only an export accepts switches in a function.
+func (o *OutputGraph) inModes(before py.Object) bool {
+	if before.IsNull() {
+		before = o.state.entry
+	}
+	if o.state.now == before {
+		return true
+	}
+	same, ok := py.Answered(o.scope.Compare(opcode.CMP_EQ, o.state.now, before))
+	return o.opts.Exporting && ok && same == py.True()
 }
 
 // sizesOfResults returns the sizes of the results of a body, nil for those that the rules do not yield.

@@ -439,10 +439,8 @@ func (form hopForm) distinct(operands []hopOperand) bool {
 	return true
 }
 
-// comparedByText lists the kinds of constants that are equal if their texts are.
-var comparedByText = []py.Kind{py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str}
-
-// alike reports whether the results a and b of two functions have the same structure and the same constants.
+// alike reports whether the results a and b of two functions have the same structure and the same ints. It returns
+// false if they have other constants.
 func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
 	var texts [2]string
 	for i, v := range []variables.VariableTracker{a, b} {
@@ -454,7 +452,7 @@ func (h *higher) alike(a, b variables.VariableTracker) (bool, error) {
 				}
 				constants = append(constants, leaf)
 				c, known := variables.AsConstant(h.tx, leaf)
-				return variables.BoolConst(false), known && slices.Contains(comparedByText, c.Kind()), nil
+				return variables.BoolConst(false), known && c.Kind() == py.Int, nil // as in torch
 			})
 		if err != nil || !ok {
 			return false, err

@@ -61,28 +61,61 @@ class _Graph:
 
 
 def _prepare(gm: torch.fx.GraphModule) -> None:
-    """Write the stack traces of a graph as torch.export does, and replace torch.cond by :func:`cond`."""
+    """Write the stack traces of a graph as torch.export does, and check the operations that take functions."""
     changed = False
     for node in gm.graph.nodes:
         if node.stack_trace:
             node.stack_trace = in_torchs_form(node.stack_trace)
-        if node.target is torch.ops.higher_order.cond:
-            node.target, changed = cond, True
+        if node.op == "call_function" and node.target in _TAKING_FUNCTIONS:
+            node.target, changed = _checked(node.target), True
     if changed:
         graph_modules.recompile(gm)
 
 
-def cond(pred: Any, true_fn: Any, false_fn: Any, operands: tuple[Any, ...]) -> Any:
-    """Call the operation of torch.cond with the checks of torch.cond.
+#: operation -> (arguments that are functions, the argument with the operands that are passed last)
+_TAKING_FUNCTIONS: dict[Any, tuple[tuple[int, ...], int]] = {
+    torch.ops.higher_order.cond: ((1, 2), 3),
+    torch.ops.higher_order.while_loop: ((0, 1), 3),
+    torch.ops.higher_order.scan: ((0,), 3),
+    torch.ops.higher_order.associative_scan: ((0,), 2),
+    torch.ops.higher_order.map_impl: ((0,), 2),
+}
 
-    A condition on sizes without a Dim is known, and its branch is called: torch's operation expects a condition that is
-    not known.
+
+def _checked(operation: Any) -> Callable[..., Any]:
+    """Return a function that calls an operation on functions, as torch.export expects it.
+
+    A size without a Dim is an int when torch.export traces. torch's operations take no ints, and torch.cond calls no
+    operation if the condition is known.
     """
-    if isinstance(pred, bool):
-        return (true_fn if pred else false_fn)(*operands)
-    if isinstance(pred, torch.Tensor) and pred.numel() != 1:
-        raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
-    return torch.ops.higher_order.cond(pred, true_fn, false_fn, operands)
+    functions, last = _TAKING_FUNCTIONS[operation]
+
+    def run(*args: Any) -> Any:
+        given = list(args)
+        ints = {i - len(args[last]): x for i, x in enumerate(args[last]) if type(x) is int}
+        if ints:
+            given[last] = tuple(x for x in args[last] if type(x) is not int)
+            for i in functions:
+                given[i] = _with_ints(args[i], ints)
+        if operation is torch.ops.higher_order.cond:
+            pred, true_fn, false_fn, operands = given
+            if isinstance(pred, bool):
+                return (true_fn if pred else false_fn)(*operands)
+            if isinstance(pred, torch.Tensor) and pred.numel() != 1:
+                raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
+        return operation(*given)
+
+    run.__name__ = run.__qualname__ = operation.name()
+    return run
+
+
+def _with_ints(gm: torch.fx.GraphModule, ints: Mapping[int, int]) -> torch.fx.GraphModule:
+    """Return a graph in which ints replace some of the parameters. ints: index from the end -> value."""
+    graph = torch.fx.Graph()
+    places = gm.graph.find_nodes(op="placeholder")
+    known: dict[Any, Any] = {places[i]: value for i, value in ints.items()}
+    graph.output(graph.graph_copy(gm.graph, known))
+    return torch.fx.GraphModule(gm, graph)
 
 
 class _Interpreter(torch.fx.Interpreter):
