@@ -83,4 +83,5 @@ func (o *OutputGraph) GiveSizes(n *fxgraph.Node, sizes variables.ResultSizes) {
 	o.world.Asked.Sizes++
 	o.needOfAll(fieldsOfSizes)
 	o.sizes.given[n], _ = sizes.(*shapes.Tensor)
+	o.sizes.done = min(o.sizes.done, n.Index) // the rules may have passed the node
 }

@@ -1,7 +1,6 @@
 package higher
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -42,6 +41,8 @@ type hopCall struct {
 	fs       []*function // the captured functions, in the order of form.functions
 	random   string      // "_random" if a function draws random numbers
 	operands []hopOperand
+	sliced   int      // number of tensors of which each call of the function gets a slice
+	turns    sym.Size // number of these slices
 }
 
 // hop implements a call of one of torch's higher-order operators (torch.cond, scan, ...). The call becomes an operation
@@ -149,6 +150,13 @@ func (c *hopCall) translateFunctions() error {
 	if err != nil {
 		return err
 	}
+	if c.sliced = end - first; c.sliced > 0 {
+		m, err := variables.MustRealize(c.tx, given[first]).(*variables.TensorVariable).Sizes(c.tx)
+		if err != nil {
+			return err
+		}
+		c.turns = m.Shape[0]
+	}
 	c.tx.Output().AddGuards(guards.GlobalState())
 	c.fresh = true
 	for _, i := range c.form.functions {
@@ -172,7 +180,7 @@ func (c *hopCall) translateFunctions() error {
 	}
 	if c.op == "cond" {
 		if same, err := c.alike(c.fs[0].results, c.fs[1].results); err != nil || !same {
-			return c.refused("of functions that return other things")
+			return c.refused("of functions that return different structures or numbers")
 		}
 	}
 	return nil
@@ -246,9 +254,7 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 	if err != nil {
 		return nil, err
 	}
-	if c.op == "cond" {
-		c.giveSizes(outputs)
-	}
+	c.giveSizes(outputs)
 	at := 0
 	shaped, ok, err := mapLeaves(c.tx, c.fs[len(c.fs)-1].results,
 		func(leaf variables.VariableTracker) (variables.VariableTracker, bool, error) {
@@ -266,35 +272,60 @@ func (c *hopCall) results(r variables.VariableTracker) (variables.VariableTracke
 	return shaped, err
 }
 
-// giveSizes sets the sizes of the results of a cond, where both of its functions return equal sizes.
+// giveSizes sets the sizes of the operation's outputs, as far as they follow from those that the functions return.
 func (c *hopCall) giveSizes(outputs []variables.VariableTracker) {
-	yes, no := c.fs[0].body.Sizes, c.fs[1].body.Sizes
-	if len(yes) != len(outputs) || len(no) != len(outputs) {
+	found := c.fs[len(c.fs)-1].body.Sizes
+	if len(found) != len(outputs) {
 		return
 	}
 	for i, v := range outputs {
-		if x, ok := v.(*variables.TensorVariable); ok && yes[i] != nil && c.equalSizes(yes[i], no[i]) {
-			c.tx.Output().GiveSizes(x.Node, yes[i])
+		x, ok := v.(*variables.TensorVariable)
+		if t, known := found[i].(*shapes.Tensor); ok && known && t != nil {
+			if t = c.sizesOfOutput(i, t); t != nil {
+				c.tx.Output().GiveSizes(x.Node, t)
+			}
 		}
 	}
 }
 
-// equalSizes reports whether the sizes of two results are equal in every call for which this translation is valid.
-func (c *hopCall) equalSizes(a, b variables.ResultSizes) bool {
-	env := c.tx.World().Env()
-	simplified := func(sizes variables.ResultSizes) (out shapes.Tensor, ok bool) {
-		t, ok := sizes.(*shapes.Tensor)
-		if ok {
-			out, out.Shape = *t, make([]sym.Size, len(t.Shape))
-			for i, n := range t.Shape {
-				out.Shape[i] = env.Simplify(n)
-			}
+// sizesOfOutput returns the sizes of the i-th output. result has those that the last function returns. It returns nil
+// if the output's sizes may be others.
+func (c *hopCall) sizesOfOutput(i int, result *shapes.Tensor) *shapes.Tensor {
+	carried := 0 // outputs that each call of the function passes to the next
+	switch c.op {
+	case "cond":
+		if other, ok := c.fs[0].body.Sizes[i].(*shapes.Tensor); !ok || !c.equalSizes(result, other) {
+			return nil
 		}
-		return out, ok
+		return result
+	case "while_loop":
+		carried = len(c.fs[1].body.Sizes)
+	case "scan":
+		carried = len(c.fs[0].tensors) - c.sliced
+	case "associative_scan": // an output is as large as its operand
+		return nil
 	}
-	x, known := simplified(a)
-	y, both := simplified(b)
-	return known && both && reflect.DeepEqual(x, y)
+	if i < carried {
+		t := c.fs[len(c.fs)-1].tensors[i].(*variables.TensorVariable)
+		if m, ok := c.tx.Output().Sizes(t); !ok || !c.equalShapes(m.Shape, result.Shape) {
+			return nil
+		}
+		return result
+	}
+	out := *result
+	out.Shape = append([]sym.Size{c.turns}, result.Shape...)
+	return &out
+}
+
+// equalSizes reports whether two results have equal sizes, dtypes and devices in every call for which this translation
+// is valid.
+func (c *hopCall) equalSizes(a, b *shapes.Tensor) bool {
+	return b != nil && a.Dtype == b.Dtype && a.Device == b.Device && c.equalShapes(a.Shape, b.Shape)
+}
+
+func (c *hopCall) equalShapes(a, b []sym.Size) bool {
+	env := c.tx.World().Env()
+	return slices.EqualFunc(a, b, func(x, y sym.Size) bool { return env.Simplify(x) == env.Simplify(y) })
 }
 
 func oneElement(tx variables.Translator, shape []sym.Size) bool {
