@@ -170,7 +170,7 @@ func (c *hopCall) translateFunctions() error {
 		if err != nil {
 			return err
 		}
-		if !f.plain && c.op != "cond" {
+		if !f.plain && (c.op != "cond" || !c.tx.World().Exporting) { // torch accepts ints in an export only
 			return c.refused("of a function that returns more than tensors")
 		}
 		if f.body.Draws {
