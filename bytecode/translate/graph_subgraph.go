@@ -315,7 +315,8 @@ func (b *body) shared(o *OutputGraph, results []variables.VariableTracker) error
 // runForMemory runs all nodes on fake tensors, to see which results share memory. Where this depends on sizes, these
 // become constants, except for an export: torch.export checks the memory for the sizes that it takes to be possible.
 func (o *OutputGraph) runForMemory() error {
-	if !o.opts.Exporting && slices.ContainsFunc(o.graph.Nodes(), func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }) {
+	maybeView := func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }
+	if !o.opts.Exporting && slices.ContainsFunc(o.graph.Nodes(), maybeView) {
 		o.needOfAll(fieldAll)
 		return o.runFakes(nil)
 	}

@@ -289,7 +289,7 @@ class _Translation:
                 # torch.export derives this from a size being neither 0 nor 1, but its programs do not check that.
                 where = f', needed by File "{condition.file}", line {condition.line}' if condition.line else ""
                 expr = holds.node.expr
-                text = condition.text if expr == True else narrowed.text_of(expr)  # noqa: E712: sympy's
+                text = narrowed.text_of(expr) if expr.free_symbols else condition.text
                 torch.ops.aten._assert_scalar.default(holds, f"{text} does not hold{where}")
         extras = [eval(text, *names) for text in self._entry.info["exported"][0]]
         self._graph.narrowed = narrowed

@@ -1,4 +1,4 @@
-"""godynamo.export of operations that take functions (torch.cond, torch.vmap, while_loop, ...), compared with torch's."""
+"""godynamo.export of operations that take functions (torch.cond, vmap, while_loop, ...), compared with torch.export."""
 
 from __future__ import annotations
 
