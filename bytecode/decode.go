@@ -27,8 +27,9 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 		FirstLine: raw.FirstLine, Flags: raw.Flags,
 		ArgCount: raw.ArgCount, PosOnlyArgCount: raw.PosOnlyArgCount, KwOnlyArgCount: raw.KwOnlyArgCount,
 		StackSize: raw.StackSize, NumConsts: raw.NumConsts,
-		Names:  raw.Names,
-		Locals: make([]Local, len(raw.LocalsPlusNames)),
+		Names:     raw.Names,
+		NullAbove: table.NullAbove,
+		Locals:    make([]Local, len(raw.LocalsPlusNames)),
 	}
 	for i, name := range raw.LocalsPlusNames {
 		code.Locals[i] = Local{name, raw.LocalsPlusKinds[i]}
@@ -106,7 +107,10 @@ func (d *decoder) count() int {
 	n := 0
 	for unit := 0; unit < len(d.starts); {
 		form := &d.table.Forms[d.raw.Code[2*unit]]
-		if form.Real != opcode.EXTENDED_ARG && form.Real != opcode.PRECALL {
+		switch {
+		case form.Pair[0] != opcode.INVALID:
+			n += 2
+		case form.Real != opcode.EXTENDED_ARG && form.Real != opcode.PRECALL:
 			n++
 		}
 		unit += 1 + int(form.Caches)
@@ -145,9 +149,17 @@ func (d *decoder) instructions() error {
 		if err := d.position(unit); err != nil {
 			return err
 		}
-		d.block = append(d.block, Instruction{Op: form.Op, Arg: arg, Offset: unit, Pos: d.pos,
-			NoInterrupt: form.NoInterrupt})
-		inst := &d.block[len(d.block)-1]
+		first := len(d.block)
+		if form.Pair[0] != opcode.INVALID {
+			if err := d.pair(form, unit, arg); err != nil {
+				return err
+			}
+			d.starts[start] = int32(first + 1)
+			start, extended, extendedArg, precall, unit = -1, 0, 0, -1, next
+			continue
+		}
+		inst := d.append(form.Op, arg, unit)
+		inst.NoInterrupt = form.NoInterrupt
 		if err := d.choose(form, inst); err != nil {
 			return err
 		}
@@ -168,14 +180,42 @@ func (d *decoder) instructions() error {
 			if err := d.code.checkArg(inst.Op, arg); err != nil {
 				return err
 			}
+			d.loadCell(inst)
 		}
-		d.starts[start] = int32(len(d.block))
+		d.starts[start] = int32(first + 1)
 		start, extended, extendedArg, precall, unit = -1, 0, 0, -1, next
 	}
 	if start >= 0 || !endsFlow(d.block[len(d.block)-1].Op) {
 		return malformed("code runs off its end")
 	}
 	return nil
+}
+
+// append adds an instruction to the block.
+func (d *decoder) append(op opcode.Op, arg, unit int) *Instruction {
+	d.block = append(d.block, Instruction{Op: op, Arg: arg, Offset: unit, Pos: d.pos, order: int32(len(d.block) + 1)})
+	return &d.block[len(d.block)-1]
+}
+
+// pair adds the two instructions of an opcode that does both. They have one offset and one position.
+func (d *decoder) pair(form *opcode.Form, unit, arg int) error {
+	for i, slot := range [2]int{arg >> 4, arg & maxJoined} {
+		inst := d.append(form.Pair[i], slot, unit)
+		inst.joined = i == 0
+		if err := d.code.checkArg(inst.Op, slot); err != nil {
+			return err
+		}
+		d.loadCell(inst)
+	}
+	return nil
+}
+
+// loadCell makes a LOAD_FAST that loads a cell itself a LOAD_CLOSURE, for versions that have one opcode for both.
+func (d *decoder) loadCell(inst *Instruction) {
+	if inst.Op == opcode.LOAD_FAST && d.table.Encodings[opcode.LOAD_CLOSURE] == d.table.Encodings[opcode.LOAD_FAST] &&
+		d.code.Locals[inst.Arg].Kind&(opcode.CO_FAST_CELL|opcode.CO_FAST_FREE) != 0 {
+		inst.Op = opcode.LOAD_CLOSURE
+	}
 }
 
 // choose sets the opcode of an instruction whose argument chooses it, and converts its argument to the dialect's.
@@ -191,7 +231,8 @@ func (d *decoder) choose(form *opcode.Form, inst *Instruction) error {
 			return malformed("%v at %d takes no argument", inst.Op, inst.Offset)
 		}
 	case form.Real == opcode.COMPARE_OP:
-		op := slices.Index(d.table.CompareArgs[:], uint8(inst.Arg))
+		inst.makesBool = inst.Arg&d.table.CompareBool != 0
+		op := slices.Index(d.table.CompareArgs[:], uint8(inst.Arg&^d.table.CompareBool))
 		if op < 0 || inst.Arg > math.MaxUint8 {
 			return malformed("COMPARE_OP %d at %d", inst.Arg, inst.Offset)
 		}
@@ -251,12 +292,13 @@ func (d *decoder) jumps() error {
 			continue
 		}
 		target := int(inst.index)
-		if inst.Op == opcode.FOR_ITER && d.table.HasEndFor() {
-			// CPython skips the END_FOR at which the jump points.
-			if end := d.at(target); end == nil || end.Op != opcode.END_FOR {
-				return malformed("FOR_ITER at %d to %d, where no END_FOR is", inst.Offset, target)
+		if inst.Op == opcode.FOR_ITER {
+			for _, op := range d.table.LoopEnd { // CPython skips them; each is one code unit
+				if end := d.at(target); end == nil || end.Op != op {
+					return malformed("FOR_ITER at %d to %d, where no %v is", inst.Offset, target, op)
+				}
+				target++
 			}
-			target++
 		}
 		if inst.Target = d.at(target); inst.Target == nil {
 			return malformed("jump at %d to %d, which starts no instruction", inst.Offset, target)

@@ -31,23 +31,35 @@ func checkDis(t testing.TB, d *dumped) {
 		require.NotNil(t, row, "%v: instruction %d", d, i)
 		require.Equal(t, row.Pos, inst.Pos, "%v: position of instruction %d", d, i)
 		form := table.Forms[row.Opcode]
+		if form.Pair[0] != opcode.INVALID {
+			half := 0
+			if i > 0 && code.Instructions[i-1].Offset == inst.Offset {
+				half = 1
+			}
+			require.Equal(t, form.Pair[half], plainLoad(inst.Op))
+			require.Equal(t, row.Arg>>(4-4*half)&15, inst.Arg, "%v: argument of instruction %d", d, i)
+			continue
+		}
 		if form.LowBits > 0 {
 			require.Contains(t, form.Choices, inst.Op)
+		} else if inst.Op == opcode.LOAD_CLOSURE {
+			require.Equal(t, table.Encodings[inst.Op], table.Encodings[form.Op])
 		} else {
 			require.Equal(t, form.Op, inst.Op)
 		}
 		if inst.Target != nil {
 			require.True(t, form.Jump)
 			target := row.Target
-			if inst.Op == opcode.FOR_ITER && table.HasEndFor() {
-				target += 2 // after the END_FOR
+			if inst.Op == opcode.FOR_ITER {
+				target += 2 * len(table.LoopEnd)
 			}
 			require.Equal(t, targetRow(rows, target).Offset, 2*inst.Target.Offset,
 				"%v: target of instruction %d", d, i)
 		} else if form.LowBits > 0 {
 			require.Equal(t, row.Arg>>form.LowBits, inst.Arg, "%v: argument of instruction %d", d, i)
 		} else if inst.Op == opcode.COMPARE_OP {
-			require.Equal(t, row.Arg, int(table.CompareArgs[inst.Arg]), "%v: argument of instruction %d", d, i)
+			require.Equal(t, row.Arg&^table.CompareBool, int(table.CompareArgs[inst.Arg]),
+				"%v: argument of instruction %d", d, i)
 		} else {
 			require.Equal(t, row.Arg, inst.Arg, "%v: argument of instruction %d", d, i)
 		}

@@ -30,7 +30,7 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 		return nil, err
 	}
 	units := len(raw.Code) / 2
-	positions, starts := unitPositions(entries, units)
+	positions, starts := unitPositions(entries, units, table.LineGaps)
 	rows := make([]DisInstruction, 0, units)
 	isTarget := make([]bool, units)
 	extended := 0
@@ -72,8 +72,8 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 }
 
 // unitPositions expands a line table to n code units. positions has the position of each unit. starts has the line
-// that begins at the unit, or -1.
-func unitPositions(entries []LineEntry, n int) (positions []Position, starts []int32) {
+// that begins at the unit, or -1. With gaps, a line begins again after units without a line.
+func unitPositions(entries []LineEntry, n int, gaps bool) (positions []Position, starts []int32) {
 	positions, starts = make([]Position, n), make([]int32, n)
 	for i := range positions {
 		positions[i], starts[i] = NoPosition, -1
@@ -83,6 +83,8 @@ func unitPositions(entries []LineEntry, n int) (positions []Position, starts []i
 		if unit < n && e.Pos.Line >= 0 && e.Pos.Line != line {
 			line = e.Pos.Line
 			starts[unit] = line
+		} else if gaps && e.Pos.Line < 0 {
+			line = -1
 		}
 		for end := unit + e.Units; unit < end; unit++ {
 			if unit < n {

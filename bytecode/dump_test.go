@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 )
 
 // py311 is the Python version of the tests that write code by hand.
-var py311, py312 = Version{3, 11}, Version{3, 12}
+var py311, py312, py313 = Version{3, 11}, Version{3, 12}, Version{3, 13}
 
 const dumpMagic = "godynamo code dump 2\n"
 
@@ -22,6 +23,7 @@ const dumpMagic = "godynamo code dump 2\n"
 var sampleFiles = map[Version]string{
 	py311: "../testdata/code_py311.bin.gz",
 	py312: "../testdata/code_py312.bin.gz",
+	py313: "../testdata/code_py313.bin.gz",
 }
 
 // dumped is one code object of a dump, with the results of CPython's dis if the dump has them.
@@ -139,7 +141,9 @@ func sampleOf(t testing.TB, v Version) []*dumped {
 }
 
 // samples returns the committed samples of all versions, in one list.
-func samples(t testing.TB) []*dumped { return append(sampleOf(t, py311), sampleOf(t, py312)...) }
+func samples(t testing.TB) []*dumped {
+	return slices.Concat(sampleOf(t, py311), sampleOf(t, py312), sampleOf(t, py313))
+}
 
 // sampleCode returns the decoded code object of 3.11 with this qualified name from sample_constructs.py.
 func sampleCode(t testing.TB, qualName string) *Code { return sampleCodeOf(t, py311, qualName) }

@@ -2,20 +2,20 @@ package bytecode
 
 import "github.com/godynamo/godynamo/bytecode/opcode"
 
-// endLoops returns the list with an END_FOR before each target of a FOR_ITER that has none, as 3.12 wants it. CPython
-// skips the END_FOR when the loop ends. Code that falls into the target from above jumps over it. The list must be
-// numbered; without a missing END_FOR it is returned as it is.
-func endLoops(list []*Instruction) []*Instruction {
+// endLoops returns the list with end, a version's LoopEnd, before each target of a FOR_ITER that has none. CPython
+// skips these instructions when the loop ends. Code that falls into the target from above jumps over them. The list
+// must be numbered; if nothing is missing, it is returned as it is.
+func endLoops(list []*Instruction, end []opcode.Op) []*Instruction {
 	missing := map[*Instruction]bool{}
 	for _, inst := range list {
-		if inst.Op == opcode.FOR_ITER && !followsEndFor(list, inst.Target) {
+		if inst.Op == opcode.FOR_ITER && !followsLoopEnd(list, inst.Target, end) {
 			missing[inst.Target] = true
 		}
 	}
 	if len(missing) == 0 {
 		return list
 	}
-	out := make([]*Instruction, 0, len(list)+2*len(missing))
+	out := make([]*Instruction, 0, len(list)+(1+len(end))*len(missing))
 	for i, inst := range list {
 		if missing[inst] {
 			var region *ExceptionRegion
@@ -27,9 +27,11 @@ func endLoops(list []*Instruction) []*Instruction {
 				over.Handler = region
 				out = append(out, over)
 			}
-			end := New(opcode.END_FOR, 0).At(inst.Pos)
-			end.Handler = region
-			out = append(out, end)
+			for _, op := range end {
+				last := New(op, 0).At(inst.Pos)
+				last.Handler = region
+				out = append(out, last)
+			}
 		}
 		out = append(out, inst)
 	}
@@ -37,7 +39,16 @@ func endLoops(list []*Instruction) []*Instruction {
 	return out
 }
 
-// followsEndFor reports whether the instruction before target is an END_FOR.
-func followsEndFor(list []*Instruction, target *Instruction) bool {
-	return target.index > 0 && list[target.index-1].Op == opcode.END_FOR
+// followsLoopEnd reports whether the instructions before target are end.
+func followsLoopEnd(list []*Instruction, target *Instruction, end []opcode.Op) bool {
+	first := int(target.index) - len(end)
+	if first < 0 {
+		return false
+	}
+	for i, op := range end {
+		if list[first+i].Op != op {
+			return false
+		}
+	}
+	return true
 }

@@ -10,9 +10,14 @@
 //	jumps                 have a Target instead of a distance, and one opcode instead of one per direction:
 //	                      JUMP, POP_JUMP_IF_FALSE, POP_JUMP_IF_TRUE, POP_JUMP_IF_NONE, POP_JUMP_IF_NOT_NONE
 //	LOAD_ATTR             LOAD_METHOD, where a flag of 3.12's LOAD_ATTR asks for a method
-//	COMPARE_OP            has the comparison as its Arg, without 3.12's bits for the specialized forms
+//	COMPARE_OP            has the comparison as its Arg, without the bits for specialized forms and for bools
+//	LOAD_FAST_LOAD_FAST   and the like of 3.13 are two instructions; lowering joins them again
+//	TO_BOOL               may be missing where a conditional jump or UNARY_NOT needs a bool; lowering adds it
+//	KW_NAMES, CALL        is CALL_KW in code of 3.13; written code has KW_NAMES, and lowering writes CALL_KW
+//	FORMAT_VALUE          is CONVERT_VALUE and FORMAT_* in code of 3.13; written code has FORMAT_VALUE
+//	MAKE_FUNCTION         has flags in written code; 3.13 has SET_FUNCTION_ATTRIBUTE for each
 //	CALL_INTRINSIC_1, _2  replaced by an opcode for each intrinsic
-//	FOR_ITER              jumps to the instruction after 3.12's END_FOR; lowering adds an END_FOR where it is missing
+//	FOR_ITER              jumps to the instruction after END_FOR (3.13: and POP_TOP); lowering adds both if missing
 //	exception table       replaced by a Handler at each instruction
 //	line table            replaced by a Pos at each instruction
 //
@@ -108,8 +113,11 @@ type Instruction struct {
 
 	// extended is the number of EXTENDED_ARGs that a jump had in the decoded code. Lower writes at least that many: two
 	// jumps over each other may each be long only because the other is, and CPython's compiler leaves them so.
-	extended uint8
-	index    int32 // for temporary use: each analysis sets it to the position in Code.Instructions
+	extended  uint8
+	joined    bool  // one instruction of the decoded code does this one and the next
+	makesBool bool  // a COMPARE_OP whose decoded form has Table.CompareBool
+	order     int32 // 1 + the place in the decoded code; 0 for an instruction that was not decoded
+	index     int32 // for temporary use: each analysis sets it to the position in Code.Instructions
 }
 
 // New returns an instruction that is in no Code yet and has no place in the source.
@@ -186,6 +194,8 @@ type Code struct {
 	Names                    []string
 	Locals                   []Local // localsplus
 	Instructions             []*Instruction
+	// NullAbove is set if the NULL of a call without self is above the callable, and not below it (3.13).
+	NullAbove bool
 }
 
 // NumArgSlots returns the number of parameters, including *args and **kwargs. A call fills their slots, which are the

@@ -22,9 +22,9 @@ func Lower(code *Code, v Version) (*Raw, error) {
 	if err := link(code.Instructions); err != nil {
 		return nil, err
 	}
-	if table.HasEndFor() {
+	if len(table.LoopEnd) > 0 {
 		with := *code
-		with.Instructions = endLoops(code.Instructions)
+		with.Instructions = endLoops(code.Instructions, table.LoopEnd)
 		code = &with
 	}
 	flow, err := followStack(code.Instructions)
@@ -32,6 +32,9 @@ func Lower(code *Code, v Version) (*Raw, error) {
 		return nil, err
 	}
 	w := lowering{table: table, code: code, flow: flow, layout: make([]layout, len(code.Instructions))}
+	if table.Truth() {
+		w.targets = targetsOf(code.Instructions)
+	}
 	if err := w.choose(); err != nil {
 		return nil, err
 	}
@@ -42,7 +45,7 @@ func Lower(code *Code, v Version) (*Raw, error) {
 		Name: code.Name, QualName: code.QualName, Filename: code.Filename,
 		Flags: code.Flags, FirstLine: code.FirstLine,
 		ArgCount: code.ArgCount, PosOnlyArgCount: code.PosOnlyArgCount, KwOnlyArgCount: code.KwOnlyArgCount,
-		StackSize: int(flow.max), NumConsts: code.NumConsts,
+		StackSize: max(int(flow.max)+w.pushed, table.LeastStack), NumConsts: code.NumConsts,
 		Names:           code.Names,
 		LocalsPlusNames: make([]string, len(code.Locals)),
 		LocalsPlusKinds: make([]byte, len(code.Locals)),
@@ -56,7 +59,7 @@ func Lower(code *Code, v Version) (*Raw, error) {
 
 // layout describes where and how one instruction is written.
 type layout struct {
-	// start is the first code unit of the instruction, which may be its PRECALL or its first EXTENDED_ARG.
+	// start is the first code unit of the instruction, which may be one of before or its first EXTENDED_ARG.
 	start    int32
 	arg      int32 // distance, if the instruction is a jump
 	opcode   uint8 // CPython's number
@@ -64,24 +67,25 @@ type layout struct {
 	caches   uint8
 	jump     bool
 	backward bool
-	precall  bool
+	second   bool // the instruction before does this one as well
+	before   []unit
+	after    []unit
 }
 
 // units returns the number of code units that the instruction takes.
 func (l *layout) units() int32 {
+	if l.second {
+		return 0
+	}
 	n := int32(l.extended) + 1 + int32(l.caches)
-	if l.precall {
-		n += int32(l.extended) + 1 + precallCaches
+	for _, u := range l.before {
+		n += u.size()
+	}
+	for _, u := range l.after {
+		n += u.size()
 	}
 	return n
 }
-
-// precallCaches is the size of PRECALL's inline cache in 3.11, the only version that has PRECALL. A test compares it
-// with the opcode table.
-const precallCaches = 1
-
-// endForUnits is the size of END_FOR. A real FOR_ITER jumps to END_FOR, in the dialect to the instruction after it.
-const endForUnits = 1
 
 // lowering is the state of one call of Lower.
 type lowering struct {
@@ -90,19 +94,29 @@ type lowering struct {
 	flow   *stackFlow
 	layout []layout
 	units  int32 // number of code units of the whole code
+	// targets has the instructions at which jumps and handlers point, if the version needs them.
+	targets map[*Instruction]bool
+	pushed  int // values that only the version's form of an instruction pushes
 }
 
 // choose chooses the opcode of each instruction. The direction of a jump depends only on the order of the
 // instructions, not on the layout.
 func (w *lowering) choose() error {
-	hasPrecall := w.table.Encodings[opcode.PRECALL].Known
 	for i, inst := range w.code.Instructions {
 		l := &w.layout[i]
-		if !stackUses[inst.Op].known || !w.table.Encodings[inst.Op].Known {
+		if l.second {
+			continue
+		}
+		written := w.form(i, inst)
+		if !stackUses[inst.Op].known || !w.table.Encodings[written.op].Known {
 			return malformed("instruction %d: %v is not of the dialect of %d.%d", i, inst.Op, w.table.Major,
 				w.table.Minor)
 		}
-		encoding := &w.table.Encodings[inst.Op]
+		l.before, l.after = written.before, written.after
+		if inst.Op != written.op && written.op == opcode.LOAD_CONST {
+			w.pushed = 1 // the names of a call's keywords
+		}
+		encoding := &w.table.Encodings[written.op]
 		form := encoding.Forward
 		if inst.Target != nil {
 			l.jump, l.backward, l.extended = true, inst.Target.index <= int32(i), inst.extended
@@ -113,10 +127,15 @@ func (w *lowering) choose() error {
 				form = encoding.Backward
 			}
 		} else {
-			if err := w.checkArg(i, inst); err != nil {
+			if err := w.checkArg(i, inst, written); err != nil {
 				return err
 			}
-			l.arg = w.realArg(inst, encoding)
+			l.arg = w.realArg(i, written, encoding)
+			if number := w.joins(i); number >= 0 {
+				form = int16(number)
+				l.arg = l.arg<<4 | int32(w.code.Instructions[i+1].Arg)
+				w.layout[i+1].second = true
+			}
 			l.extended = extendedFor(l.arg)
 		}
 		if form < 0 {
@@ -124,32 +143,35 @@ func (w *lowering) choose() error {
 		}
 		l.opcode = uint8(form)
 		l.caches = w.table.Forms[form].Caches
-		l.precall = hasPrecall && inst.Op == opcode.CALL
 	}
 	return nil
 }
 
-func (w *lowering) checkArg(i int, inst *Instruction) error {
+func (w *lowering) checkArg(i int, inst *Instruction, written form) error {
 	if inst.Op.ArgKind() == opcode.ArgNone {
 		if inst.Arg != 0 {
 			return malformed("instruction %d: %v takes no argument", i, inst.Op)
 		}
 		return nil
 	}
-	if encoding := &w.table.Encodings[inst.Op]; inst.Arg>>(31-encoding.LowBits) != 0 ||
-		inst.Arg != 0 && int(encoding.Forward) < w.table.HaveArgument {
+	if encoding := &w.table.Encodings[written.op]; inst.Arg>>(31-encoding.LowBits) != 0 ||
+		written.arg != 0 && int(encoding.Forward) < w.table.HaveArgument {
 		return malformed("instruction %d: %v %d: no such argument in %d.%d", i, inst.Op, inst.Arg, w.table.Major,
 			w.table.Minor)
 	}
 	return w.code.checkArg(inst.Op, inst.Arg)
 }
 
-// realArg returns the argument as the version writes it.
-func (w *lowering) realArg(inst *Instruction, encoding *opcode.Encoding) int32 {
-	if inst.Op == opcode.COMPARE_OP {
-		return int32(w.table.CompareArgs[inst.Arg])
+// realArg returns the argument of instruction i as the version writes it.
+func (w *lowering) realArg(i int, written form, encoding *opcode.Encoding) int32 {
+	if written.op == opcode.COMPARE_OP {
+		arg := int32(w.table.CompareArgs[written.arg])
+		if w.code.Instructions[i].makesBool && i+1 < len(w.code.Instructions) && w.follows(i+1) {
+			arg |= int32(w.table.CompareBool)
+		}
+		return arg
 	}
-	return int32(inst.Arg)<<encoding.LowBits | int32(encoding.Low)
+	return int32(written.arg)<<encoding.LowBits | int32(encoding.Low)
 }
 
 // extendedFor returns the number of EXTENDED_ARGs that an argument needs.
@@ -187,8 +209,8 @@ func (w *lowering) relax() error {
 			}
 			inst := w.code.Instructions[i]
 			l.arg = w.layout[inst.Target.index].start - (l.start + l.units())
-			if inst.Op == opcode.FOR_ITER && w.table.HasEndFor() {
-				l.arg -= endForUnits
+			if inst.Op == opcode.FOR_ITER {
+				l.arg -= int32(len(w.table.LoopEnd)) // each is one code unit
 			}
 			if l.backward {
 				l.arg = -l.arg
@@ -203,7 +225,6 @@ func (w *lowering) relax() error {
 
 // write fills in the code and the tables of raw, and sets the offsets of the instructions.
 func (w *lowering) write(raw *Raw) {
-	precall := w.table.Encodings[opcode.PRECALL].Forward
 	out := make([]byte, 0, 2*w.units)
 	lines := newLineWriter(w.code.FirstLine, len(w.layout))
 	lines.merges = w.table.MergesLines
@@ -222,26 +243,35 @@ func (w *lowering) write(raw *Raw) {
 		if region != nil {
 			entries[len(entries)-1].End = int(l.start + l.units())
 		}
-		if l.precall {
-			out = w.appendUnit(out, l, uint8(precall), precallCaches)
-			lines.add(int(l.extended)+1+precallCaches, inst.Pos)
+		if l.second {
+			inst.Offset = w.code.Instructions[i-1].Offset
+			continue
+		}
+		for _, u := range l.before {
+			out = w.appendUnit(out, u)
+			lines.add(int(u.size()), inst.Pos)
 		}
 		inst.Offset = len(out)/2 + int(l.extended)
-		out = w.appendUnit(out, l, l.opcode, l.caches)
-		lines.add(int(l.extended)+1+int(l.caches), inst.Pos)
+		u := unit{l.opcode, l.caches, l.extended, l.arg}
+		out = w.appendUnit(out, u)
+		lines.add(int(u.size()), inst.Pos)
+		for _, u := range l.after {
+			out = w.appendUnit(out, u)
+			lines.add(int(u.size()), inst.Pos)
+		}
 	}
 	lines.finish()
 	raw.Code, raw.LineTable, raw.ExceptionTable = out, lines.table, EncodeExceptionTable(entries)
 }
 
-// appendUnit writes the EXTENDED_ARGs of l, then an instruction with its argument, then its empty caches.
-func (w *lowering) appendUnit(out []byte, l *layout, code, caches uint8) []byte {
+// appendUnit writes the EXTENDED_ARGs of an instruction, then the instruction, then its empty caches.
+func (w *lowering) appendUnit(out []byte, u unit) []byte {
 	extendedArg := uint8(w.table.Encodings[opcode.EXTENDED_ARG].Forward)
-	for n := int(l.extended); n > 0; n-- {
-		out = append(out, extendedArg, byte(l.arg>>(8*n)))
+	for n := int(u.extended); n > 0; n-- {
+		out = append(out, extendedArg, byte(u.arg>>(8*n)))
 	}
-	out = append(out, code, byte(l.arg))
-	for range caches {
+	out = append(out, u.opcode, byte(u.arg))
+	for range u.caches {
 		out = append(out, 0, 0)
 	}
 	return out

@@ -1,6 +1,7 @@
 package bytecode
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -125,8 +126,6 @@ func TestLowerWritesPrecallAndCaches(t *testing.T) {
 		units += e.Units
 	}
 	assert.Equal(t, len(raw.Code)/2, units)
-	assert.Equal(t, uint8(precallCaches),
-		opcode.For(3, 11).Forms[opcode.For(3, 11).Encodings[opcode.PRECALL].Forward].Caches)
 }
 
 // Row: S002-39
@@ -353,4 +352,82 @@ func TestLowerRefusesWhatTheVersionLacks(t *testing.T) {
 	}
 	_, err := Lower(assemble(New(opcode.LOAD_CONST, 0), New(opcode.YIELD_VALUE, 1), New(opcode.RETURN_VALUE, 0)), py311)
 	assert.ErrorIs(t, err, ErrMalformed, "3.11's YIELD_VALUE has no argument")
+}
+
+// written313 returns the opcodes and arguments of code that is written for 3.13, without the arguments of jumps.
+func written313(t *testing.T, code *Code) (out []string) {
+	raw, err := Lower(code, py313)
+	require.NoError(t, err)
+	rows, err := Disassemble(raw, py313)
+	require.NoError(t, err)
+	for _, row := range rows {
+		text := row.OpName
+		if row.HasArg && row.Target < 0 {
+			text += " " + strconv.Itoa(row.Arg)
+		}
+		out = append(out, text)
+	}
+	return out
+}
+
+func TestLowerWritesSeveralInstructionsForOne(t *testing.T) {
+	load := func() *Instruction { return New(opcode.LOAD_CONST, 0) }
+	last := New(opcode.RETURN_VALUE, 0)
+	for name, c := range map[string]struct {
+		list []*Instruction
+		want []string
+	}{
+		"a call with names": {
+			[]*Instruction{load(), New(opcode.PUSH_NULL, 0), load(), New(opcode.KW_NAMES, 1), New(opcode.CALL, 1),
+				last},
+			[]string{"LOAD_CONST 0", "PUSH_NULL", "LOAD_CONST 0", "LOAD_CONST 1", "CALL_KW 1", "RETURN_VALUE"}},
+		"a format": {[]*Instruction{load(), New(opcode.FORMAT_VALUE, 0), last},
+			[]string{"LOAD_CONST 0", "FORMAT_SIMPLE", "RETURN_VALUE"}},
+		"a conversion": {[]*Instruction{load(), New(opcode.FORMAT_VALUE, 2), last},
+			[]string{"LOAD_CONST 0", "CONVERT_VALUE 2", "FORMAT_SIMPLE", "RETURN_VALUE"}},
+		"a conversion below a specification": {[]*Instruction{load(), load(), New(opcode.FORMAT_VALUE, 6), last},
+			[]string{"LOAD_CONST 0", "LOAD_CONST 0", "SWAP 2", "CONVERT_VALUE 2", "SWAP 2", "FORMAT_WITH_SPEC",
+				"RETURN_VALUE"}},
+		"a function with defaults and a closure": {
+			[]*Instruction{load(), load(), load(), New(opcode.MAKE_FUNCTION, 9), last},
+			[]string{"LOAD_CONST 0", "LOAD_CONST 0", "LOAD_CONST 0", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE 8",
+				"SET_FUNCTION_ATTRIBUTE 1", "RETURN_VALUE"}},
+		"a branch": {
+			[]*Instruction{load(), load(), New(opcode.UNARY_NOT, 0), NewJump(opcode.POP_JUMP_IF_TRUE, last), last},
+			[]string{"LOAD_CONST 0", "LOAD_CONST 0", "TO_BOOL", "UNARY_NOT", "TO_BOOL", "POP_JUMP_IF_TRUE",
+				"RETURN_VALUE"}},
+	} {
+		t.Run(name, func(t *testing.T) { assert.Equal(t, c.want, written313(t, assemble(c.list...))) })
+	}
+	code := assemble(load(), New(opcode.PUSH_NULL, 0), load(), New(opcode.KW_NAMES, 1), New(opcode.CALL, 1), last)
+	raw, err := Lower(code, py313)
+	require.NoError(t, err)
+	assert.Equal(t, 4, raw.StackSize, "the names are on the stack")
+}
+
+// Two instructions that CPython does in one, or a comparison that makes a bool, stay so only while they are neighbours
+// that nothing else reaches.
+func TestLowerKeepsForms313(t *testing.T) {
+	last := New(opcode.RETURN_VALUE, 0)
+	compared := assemble(New(opcode.LOAD_FAST, 0), New(opcode.LOAD_FAST, 1), New(opcode.COMPARE_OP, 0),
+		NewJump(opcode.POP_JUMP_IF_FALSE, last), New(opcode.LOAD_FAST, 0), New(opcode.RETURN_VALUE, 0),
+		New(opcode.LOAD_FAST, 0), last)
+	compared.Instructions[3].Target = compared.Instructions[6]
+	for i, inst := range compared.Instructions {
+		inst.order = int32(i + 1)
+	}
+	compared.Instructions[0].joined, compared.Instructions[2].makesBool = true, true
+	assert.Equal(t, []string{"LOAD_FAST_LOAD_FAST 1", "COMPARE_OP 18", "POP_JUMP_IF_FALSE", "LOAD_FAST 0",
+		"RETURN_VALUE", "LOAD_FAST 0", "RETURN_VALUE"}, written313(t, compared))
+	branch := compared.Instructions[3]
+	entered := *compared
+	entered.Instructions = append([]*Instruction{New(opcode.LOAD_CONST, 0), NewJump(opcode.JUMP, branch)},
+		compared.Instructions...)
+	assert.Equal(t, []string{"LOAD_CONST 0", "JUMP_FORWARD", "LOAD_FAST_LOAD_FAST 1", "COMPARE_OP 2", "TO_BOOL",
+		"POP_JUMP_IF_FALSE", "LOAD_FAST 0", "RETURN_VALUE", "LOAD_FAST 0", "RETURN_VALUE"}, written313(t, &entered))
+	second := compared.Instructions[1]
+	entered.Instructions = append([]*Instruction{New(opcode.LOAD_CONST, 0), NewJump(opcode.JUMP, second)},
+		compared.Instructions...)
+	assert.Equal(t, []string{"LOAD_FAST 0", "LOAD_FAST 1", "COMPARE_OP 18", "POP_JUMP_IF_FALSE"},
+		written313(t, &entered)[2:6])
 }

@@ -44,6 +44,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.UNARY_POSITIVE: fixed(1, 1),
 	op.UNARY_NEGATIVE: fixed(1, 1),
 	op.UNARY_NOT:      fixed(1, 1),
+	op.TO_BOOL:        fixed(1, 1),
 	op.UNARY_INVERT:   fixed(1, 1),
 	op.BINARY_OP:      fixed(2, 1),
 	op.BINARY_SUBSCR:  fixed(2, 1),
@@ -109,14 +110,20 @@ var stackUses = [op.NumOps]stackUse{
 	op.DICT_UPDATE:         counted(1, 1, 0, 1),
 	op.DICT_MERGE:          counted(1, 1, 0, 1),
 	op.FORMAT_VALUE:        {known: true, pop: 1, push: 1, popMore: func(arg int) int { return arg >> 2 & 1 }},
+	op.CONVERT_VALUE:       fixed(1, 1),
+	op.FORMAT_SIMPLE:       fixed(1, 1),
+	op.FORMAT_WITH_SPEC:    fixed(2, 1),
 	op.UNPACK_SEQUENCE:     counted(1, 0, 0, 1),
 	op.UNPACK_EX:           {known: true, pop: 1, push: 1, pushMore: func(arg int) int { return arg&0xff + arg>>8 }},
 
 	op.KW_NAMES:         fixed(0, 0),
 	op.CALL:             counted(2, 1, 1, 0), // below the arguments are NULL and the callable, or the method and self
+	op.CALL_KW:          counted(3, 1, 1, 0), // the names are above the arguments
 	op.CALL_FUNCTION_EX: {known: true, pop: 3, push: 1, popMore: func(arg int) int { return arg & 1 }},
 	op.MAKE_FUNCTION: {known: true, pop: 1, push: 1,
 		popMore: func(arg int) int { return bits.OnesCount(uint(arg & 15)) }},
+	op.SET_FUNCTION_ATTRIBUTE: fixed(2, 1),
+
 	op.RETURN_VALUE: fixed(1, 0),
 	op.RETURN_CONST: fixed(0, 0),
 
@@ -172,6 +179,7 @@ var stackUses = [op.NumOps]stackUse{
 	op.INTRINSIC_TYPEVAR_WITH_BOUND:       fixed(2, 1),
 	op.INTRINSIC_TYPEVAR_WITH_CONSTRAINTS: fixed(2, 1),
 	op.INTRINSIC_SET_FUNCTION_TYPE_PARAMS: fixed(2, 1),
+	op.INTRINSIC_SET_TYPEPARAM_DEFAULT:    fixed(2, 1),
 }
 
 // StackUse returns how many values the instruction needs on top of the stack, and how many values replace them. If jump

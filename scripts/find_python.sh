@@ -6,7 +6,7 @@
 #   find_python.sh --version  prints the version, "3.12", and does not look for an interpreter of that version
 set -u
 
-known="3.11 3.12"
+known="3.11 3.12 3.13"
 version=3.11
 
 # Succeeds if $1 is a CPython of one of the versions $2.

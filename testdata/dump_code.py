@@ -88,7 +88,8 @@ def write_code(out: BinaryIO, code: types.CodeType, filename: str, with_dis: boo
         put_bytes(out, row.opname)
         put_optional(out, row.arg)
         put_int(out, row.offset)
-        put_optional(out, row.starts_line)
+        line = row.starts_line
+        put_optional(out, getattr(row, "line_number", line) if line is not False else None)  # a bool from 3.13 on
         put_int(out, int(row.is_jump_target))
         assert row.positions is not None
         for place in row.positions:

@@ -23,11 +23,13 @@ const (
 	CALL_FUNCTION_EX
 	CALL_INTRINSIC_1
 	CALL_INTRINSIC_2
+	CALL_KW
 	CHECK_EG_MATCH
 	CHECK_EXC_MATCH
 	CLEANUP_THROW
 	COMPARE_OP
 	CONTAINS_OP
+	CONVERT_VALUE
 	COPY
 	COPY_FREE_VARS
 	DELETE_ATTR
@@ -41,8 +43,11 @@ const (
 	END_ASYNC_FOR
 	END_FOR
 	END_SEND
+	EXIT_INIT_CHECK
 	EXTENDED_ARG
+	FORMAT_SIMPLE
 	FORMAT_VALUE
+	FORMAT_WITH_SPEC
 	FOR_ITER
 	GET_AITER
 	GET_ANEXT
@@ -58,6 +63,7 @@ const (
 	INTRINSIC_PARAMSPEC
 	INTRINSIC_PRINT
 	INTRINSIC_SET_FUNCTION_TYPE_PARAMS
+	INTRINSIC_SET_TYPEPARAM_DEFAULT
 	INTRINSIC_STOPITERATION_ERROR
 	INTRINSIC_SUBSCRIPT_GENERIC
 	INTRINSIC_TYPEALIAS
@@ -86,6 +92,7 @@ const (
 	LOAD_FAST
 	LOAD_FAST_AND_CLEAR
 	LOAD_FAST_CHECK
+	LOAD_FAST_LOAD_FAST
 	LOAD_FROM_DICT_OR_DEREF
 	LOAD_FROM_DICT_OR_GLOBALS
 	LOAD_GLOBAL
@@ -131,15 +138,19 @@ const (
 	SEND_KEEP
 	SETUP_ANNOTATIONS
 	SET_ADD
+	SET_FUNCTION_ATTRIBUTE
 	SET_UPDATE
 	STORE_ATTR
 	STORE_DEREF
 	STORE_FAST
+	STORE_FAST_LOAD_FAST
+	STORE_FAST_STORE_FAST
 	STORE_GLOBAL
 	STORE_NAME
 	STORE_SLICE
 	STORE_SUBSCR
 	SWAP
+	TO_BOOL
 	UNARY_INVERT
 	UNARY_NEGATIVE
 	UNARY_NOT
@@ -173,11 +184,13 @@ var opNames = [NumOps]string{
 	CALL_FUNCTION_EX:                   "CALL_FUNCTION_EX",
 	CALL_INTRINSIC_1:                   "CALL_INTRINSIC_1",
 	CALL_INTRINSIC_2:                   "CALL_INTRINSIC_2",
+	CALL_KW:                            "CALL_KW",
 	CHECK_EG_MATCH:                     "CHECK_EG_MATCH",
 	CHECK_EXC_MATCH:                    "CHECK_EXC_MATCH",
 	CLEANUP_THROW:                      "CLEANUP_THROW",
 	COMPARE_OP:                         "COMPARE_OP",
 	CONTAINS_OP:                        "CONTAINS_OP",
+	CONVERT_VALUE:                      "CONVERT_VALUE",
 	COPY:                               "COPY",
 	COPY_FREE_VARS:                     "COPY_FREE_VARS",
 	DELETE_ATTR:                        "DELETE_ATTR",
@@ -191,8 +204,11 @@ var opNames = [NumOps]string{
 	END_ASYNC_FOR:                      "END_ASYNC_FOR",
 	END_FOR:                            "END_FOR",
 	END_SEND:                           "END_SEND",
+	EXIT_INIT_CHECK:                    "EXIT_INIT_CHECK",
 	EXTENDED_ARG:                       "EXTENDED_ARG",
+	FORMAT_SIMPLE:                      "FORMAT_SIMPLE",
 	FORMAT_VALUE:                       "FORMAT_VALUE",
+	FORMAT_WITH_SPEC:                   "FORMAT_WITH_SPEC",
 	FOR_ITER:                           "FOR_ITER",
 	GET_AITER:                          "GET_AITER",
 	GET_ANEXT:                          "GET_ANEXT",
@@ -208,6 +224,7 @@ var opNames = [NumOps]string{
 	INTRINSIC_PARAMSPEC:                "INTRINSIC_PARAMSPEC",
 	INTRINSIC_PRINT:                    "INTRINSIC_PRINT",
 	INTRINSIC_SET_FUNCTION_TYPE_PARAMS: "INTRINSIC_SET_FUNCTION_TYPE_PARAMS",
+	INTRINSIC_SET_TYPEPARAM_DEFAULT:    "INTRINSIC_SET_TYPEPARAM_DEFAULT",
 	INTRINSIC_STOPITERATION_ERROR:      "INTRINSIC_STOPITERATION_ERROR",
 	INTRINSIC_SUBSCRIPT_GENERIC:        "INTRINSIC_SUBSCRIPT_GENERIC",
 	INTRINSIC_TYPEALIAS:                "INTRINSIC_TYPEALIAS",
@@ -236,6 +253,7 @@ var opNames = [NumOps]string{
 	LOAD_FAST:                          "LOAD_FAST",
 	LOAD_FAST_AND_CLEAR:                "LOAD_FAST_AND_CLEAR",
 	LOAD_FAST_CHECK:                    "LOAD_FAST_CHECK",
+	LOAD_FAST_LOAD_FAST:                "LOAD_FAST_LOAD_FAST",
 	LOAD_FROM_DICT_OR_DEREF:            "LOAD_FROM_DICT_OR_DEREF",
 	LOAD_FROM_DICT_OR_GLOBALS:          "LOAD_FROM_DICT_OR_GLOBALS",
 	LOAD_GLOBAL:                        "LOAD_GLOBAL",
@@ -281,15 +299,19 @@ var opNames = [NumOps]string{
 	SEND_KEEP:                          "SEND_KEEP",
 	SETUP_ANNOTATIONS:                  "SETUP_ANNOTATIONS",
 	SET_ADD:                            "SET_ADD",
+	SET_FUNCTION_ATTRIBUTE:             "SET_FUNCTION_ATTRIBUTE",
 	SET_UPDATE:                         "SET_UPDATE",
 	STORE_ATTR:                         "STORE_ATTR",
 	STORE_DEREF:                        "STORE_DEREF",
 	STORE_FAST:                         "STORE_FAST",
+	STORE_FAST_LOAD_FAST:               "STORE_FAST_LOAD_FAST",
+	STORE_FAST_STORE_FAST:              "STORE_FAST_STORE_FAST",
 	STORE_GLOBAL:                       "STORE_GLOBAL",
 	STORE_NAME:                         "STORE_NAME",
 	STORE_SLICE:                        "STORE_SLICE",
 	STORE_SUBSCR:                       "STORE_SUBSCR",
 	SWAP:                               "SWAP",
+	TO_BOOL:                            "TO_BOOL",
 	UNARY_INVERT:                       "UNARY_INVERT",
 	UNARY_NEGATIVE:                     "UNARY_NEGATIVE",
 	UNARY_NOT:                          "UNARY_NOT",
@@ -313,8 +335,10 @@ var argKinds = [NumOps]ArgKind{
 	CALL_FUNCTION_EX:              ArgNumber,
 	CALL_INTRINSIC_1:              ArgNumber,
 	CALL_INTRINSIC_2:              ArgNumber,
+	CALL_KW:                       ArgNumber,
 	COMPARE_OP:                    ArgCompare,
 	CONTAINS_OP:                   ArgNumber,
+	CONVERT_VALUE:                 ArgNumber,
 	COPY:                          ArgNumber,
 	COPY_FREE_VARS:                ArgNumber,
 	DELETE_ATTR:                   ArgName,
@@ -348,6 +372,7 @@ var argKinds = [NumOps]ArgKind{
 	LOAD_FAST:                     ArgLocal,
 	LOAD_FAST_AND_CLEAR:           ArgLocal,
 	LOAD_FAST_CHECK:               ArgLocal,
+	LOAD_FAST_LOAD_FAST:           ArgLocal,
 	LOAD_FROM_DICT_OR_DEREF:       ArgFree,
 	LOAD_FROM_DICT_OR_GLOBALS:     ArgName,
 	LOAD_GLOBAL:                   ArgName,
@@ -378,10 +403,13 @@ var argKinds = [NumOps]ArgKind{
 	SEND:                          ArgJump,
 	SEND_KEEP:                     ArgJump,
 	SET_ADD:                       ArgNumber,
+	SET_FUNCTION_ATTRIBUTE:        ArgNumber,
 	SET_UPDATE:                    ArgNumber,
 	STORE_ATTR:                    ArgName,
 	STORE_DEREF:                   ArgFree,
 	STORE_FAST:                    ArgLocal,
+	STORE_FAST_LOAD_FAST:          ArgLocal,
+	STORE_FAST_STORE_FAST:         ArgLocal,
 	STORE_GLOBAL:                  ArgName,
 	STORE_NAME:                    ArgName,
 	SWAP:                          ArgNumber,
@@ -519,4 +547,4 @@ const (
 	CO_FAST_FREE   = 0x80
 )
 
-var tables = []*Table{&py311, &py312}
+var tables = []*Table{&py311, &py312, &py313}

@@ -108,6 +108,9 @@ type Form struct {
 	// bits above are its argument.
 	LowBits uint8
 	Choices []Op
+	// Pair has the two instructions of the dialect to which an opcode that does both is decoded. The argument of the
+	// first is in the bits above the lowest four, the argument of the second in these.
+	Pair [2]Op
 }
 
 // Encoding is one opcode of the dialect, for lowering. It has CPython's number for each form, or -1 if the form does
@@ -126,7 +129,12 @@ type Table struct {
 	Magic        string   // magic number of the version's .pyc files, hexadecimal
 	HaveArgument int      // opcodes with lower numbers take no argument
 	CompareArgs  [6]uint8 // argument of COMPARE_OP for each CompareOp
+	CompareBool  int      // bit of COMPARE_OP's argument that makes the result a bool; 0 if there is none
+	NullAbove    bool     // the NULL of a call without self is above the callable, and not below it
+	LoopEnd      []Op     // instructions at which FOR_ITER points, and which it skips; none in 3.11
+	LeastStack   int      // smallest stack size that the compiler writes
 	MergesLines  bool     // neighbours with the same position share entries of the line table
+	LineGaps     bool     // dis begins a line again after instructions without a line
 	Forms        [256]Form
 	Encodings    [NumOps]Encoding
 }
@@ -141,5 +149,15 @@ func For(major, minor int) *Table {
 	return nil
 }
 
-// HasEndFor reports whether each FOR_ITER of the version points at an END_FOR, which it skips when it jumps.
-func (t *Table) HasEndFor() bool { return t.Encodings[END_FOR].Known }
+// Truth reports whether conditional jumps and UNARY_NOT need a bool on the stack, which TO_BOOL makes.
+func (t *Table) Truth() bool { return t.Encodings[TO_BOOL].Known }
+
+// Joined returns the number of the opcode that is two instructions in one, or -1 if the version has none.
+func (t *Table) Joined(first, second Op) int {
+	for number := range t.Forms {
+		if t.Forms[number].Pair == [2]Op{first, second} {
+			return number
+		}
+	}
+	return -1
+}

@@ -7,7 +7,12 @@ var py311 = Table{
 	Magic:        "a70d0d0a",
 	HaveArgument: 90,
 	CompareArgs:  [6]uint8{0, 1, 2, 3, 4, 5},
+	CompareBool:  0,
+	NullAbove:    false,
+	LoopEnd:      []Op{},
+	LeastStack:   1,
 	MergesLines:  false,
+	LineGaps:     false,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

@@ -7,7 +7,12 @@ var py312 = Table{
 	Magic:        "cb0d0d0a",
 	HaveArgument: 90,
 	CompareArgs:  [6]uint8{2, 26, 40, 55, 68, 92},
+	CompareBool:  0,
+	NullAbove:    false,
+	LoopEnd:      []Op{END_FOR},
+	LeastStack:   0,
 	MergesLines:  true,
+	LineGaps:     false,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

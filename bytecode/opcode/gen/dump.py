@@ -28,8 +28,9 @@ NUMBERS = 256
 
 
 def real_opcodes() -> dict[str, int]:
-    """Return the opcodes of co_code: none of the compiler's own, none that sys.monitoring puts in their place."""
-    return {name: op for name, op in opcode.opmap.items() if op < NUMBERS and not name.startswith("INSTRUMENTED_")}
+    """Return the opcodes of co_code: none of the compiler's own, none that sys.monitoring or the JIT puts there."""
+    unseen = ("INSTRUMENTED_", "ENTER_EXECUTOR")
+    return {name: op for name, op in opcode.opmap.items() if op < NUMBERS and not name.startswith(unseen)}
 
 
 def arg_kinds() -> dict[str, list[str]]:
@@ -56,6 +57,31 @@ def compare_args() -> list[int]:
     return found
 
 
+def instructions(source: str) -> list[dis.Instruction]:
+    """Return the instructions of a program."""
+    return list(dis.get_instructions(compile(source, "", "exec")))
+
+
+def compare_bool() -> int:
+    """Return the bit of COMPARE_OP's argument that makes the result a bool, 0 if there is none."""
+    args = [row.arg or 0 for row in instructions("if a < b: pass") if row.opname == "COMPARE_OP"]
+    return args[0] ^ compare_args()[0]
+
+
+def null_above() -> bool:
+    """Return whether the NULL of a call without self is above the callable, and not below it."""
+    rows = instructions("f()")
+    return [row.opname for row in rows].index("PUSH_NULL") > [row.argval for row in rows].index("f")
+
+
+def loop_end() -> list[str]:
+    """Return the opcodes that a FOR_ITER points at and that end the loop: none in 3.11."""
+    rows = instructions("for x in y: pass\nz()")
+    end = next(row.argval for row in rows if row.opname == "FOR_ITER")
+    names = [row.opname for row in rows if row.offset >= end]
+    return names[: next(i for i, name in enumerate(names) if name in ("PUSH_NULL", "LOAD_NAME"))]
+
+
 def fast_local_kinds() -> dict[str, int]:
     """Return CO_FAST_LOCAL, CO_FAST_CELL and CO_FAST_FREE from the installed header."""
     header = Path(sysconfig.get_paths()["include"]) / "internal" / "pycore_code.h"
@@ -63,10 +89,23 @@ def fast_local_kinds() -> dict[str, int]:
     return {name: int(value, 16) for name, value in found}
 
 
+def have_argument() -> int:
+    """Return the lowest opcode that takes an argument. 3.13's opcode.HAVE_ARGUMENT takes none."""
+    taking = set(getattr(opcode, "hasarg", [])) & set(real_opcodes().values())
+    return min(taking, default=opcode.HAVE_ARGUMENT)
+
+
+def caches_of(opmap: dict[str, int]) -> dict[str, int]:
+    """Return the number of inline cache entries of each opcode that has some. 3.13 lists them by name."""
+    entries = opcode._inline_cache_entries  # type: ignore[attr-defined]
+    found = {name: entries.get(name, 0) if isinstance(entries, dict) else entries[op] for name, op in opmap.items()}
+    return {name: count for name, count in found.items() if count}
+
+
 def stack_effects(name: str, op: int) -> list[list[int | None]]:
     """Return rows [arg, effect without a jump, effect with a jump]; arg is None if the opcode takes no argument."""
     rows: list[list[int | None]] = []
-    args: list[int | None] = [None] if op < opcode.HAVE_ARGUMENT else list(SAMPLE_ARGS)
+    args: list[int | None] = [None] if op < have_argument() else list(SAMPLE_ARGS)
     for arg in args:
         try:
             rows.append([arg, dis.stack_effect(op, arg, jump=False), dis.stack_effect(op, arg, jump=True)])
@@ -79,26 +118,38 @@ def merges_lines() -> bool:
     """Return whether neighbours with the same position share entries of the line table, as those of a call do."""
     code = compile("f()", "", "eval")
     units = [(byte & 7) + 1 for byte in code.co_linetable if byte & 0x80]
-    caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
-    widths = [1 + caches[op] for op in code.co_code[::2]]
+    opmap = real_opcodes()
+    caches = caches_of(opmap)
+    names = {op: name for name, op in opmap.items()}
+    widths = [1 + caches.get(names[op], 0) for op in code.co_code[::2]]
     return max(units) > max(widths)
+
+
+def line_gaps() -> bool:
+    """Return whether dis begins a line again after instructions without a line."""
+    code = compile("with a:\n  b", "", "exec")
+    return any(line is None for _, line in dis.findlinestarts(code))
 
 
 def dump() -> dict[str, Any]:
     """Return everything that the generator reads."""
-    caches = opcode._inline_cache_entries  # type: ignore[attr-defined]
     opmap = real_opcodes()
     return {
         "version": list(sys.version_info[:2]),
         "magic": importlib.util.MAGIC_NUMBER.hex(),
-        "have_argument": opcode.HAVE_ARGUMENT,
+        "have_argument": have_argument(),
         "opmap": dict(sorted(opmap.items(), key=lambda item: item[1])),
-        "caches": {name: caches[op] for name, op in opmap.items() if caches[op]},
+        "caches": caches_of(opmap),
         "arg_kinds": arg_kinds(),
         "nb_ops": [list(pair) for pair in opcode._nb_ops],  # type: ignore[attr-defined]
         "cmp_op": list(opcode.cmp_op),
         "compare_args": compare_args(),
+        "compare_bool": compare_bool(),
+        "null_above": null_above(),
+        "loop_end": loop_end(),
+        "least_stack": compile("", "", "exec").co_stacksize,
         "merges_lines": merges_lines(),
+        "line_gaps": line_gaps(),
         "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),
         "intrinsics_2": list(getattr(opcode, "_intrinsic_2_descs", [])),
         "code_flags": {name: value for value, name in dis.COMPILER_FLAG_NAMES.items()},

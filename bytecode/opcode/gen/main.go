@@ -29,7 +29,12 @@ type dump struct {
 	NbOps          [][2]string         `json:"nb_ops"`
 	CmpOp          []string            `json:"cmp_op"`
 	CompareArgs    []int               `json:"compare_args"`
+	CompareBool    int                 `json:"compare_bool"`
+	NullAbove      bool                `json:"null_above"`
+	LoopEnd        []string            `json:"loop_end"`
+	LeastStack     int                 `json:"least_stack"`
 	MergesLines    bool                `json:"merges_lines"`
+	LineGaps       bool                `json:"line_gaps"`
 	Intrinsics1    []string            `json:"intrinsics_1"`
 	Intrinsics2    []string            `json:"intrinsics_2"`
 	CodeFlags      map[string]int      `json:"code_flags"`
@@ -86,6 +91,16 @@ func intrinsicOps(names []string) []string {
 	}
 	return ops
 }
+
+// pairs maps the opcodes that are two instructions in one to the two. Each takes four bits of the argument.
+var pairs = map[string][2]string{
+	"LOAD_FAST_LOAD_FAST":   {"LOAD_FAST", "LOAD_FAST"},
+	"STORE_FAST_LOAD_FAST":  {"STORE_FAST", "LOAD_FAST"},
+	"STORE_FAST_STORE_FAST": {"STORE_FAST", "STORE_FAST"},
+}
+
+// aliases maps opcodes of the dialect to the opcodes that a version without them writes instead.
+var aliases = map[string]string{"LOAD_CLOSURE": "LOAD_FAST"}
 
 // dialectForm returns the opcode of the dialect to which a real opcode is decoded. Two opcodes that are one jump in
 // both directions become one opcode: the direction is known only when code is laid out. A SEND that leaves the receiver
@@ -262,12 +277,8 @@ func versionFile(d *dump) (string, error) {
 	var b strings.Builder
 	header(&b, d.base+".json")
 	names := slices.SortedFunc(maps.Keys(d.Opmap), func(x, y string) int { return d.Opmap[x] - d.Opmap[y] })
-	type encoding struct{ forward, backward, noInterrupt, lowBits, low int }
 	encodings := map[string]*encoding{}
-	fmt.Fprintf(&b,
-		"var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n\tCompareArgs: %s,\n"+
-			"\tMergesLines: %t,\n\tForms: [256]Form{\n",
-		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument, compareArgs(d), d.MergesLines)
+	d.writeTraits(&b)
 	for _, name := range names {
 		code := d.Opmap[name]
 		if code < 0 || code > 255 {
@@ -286,6 +297,10 @@ func versionFile(d *dump) (string, error) {
 		}
 		if noInterrupt {
 			b.WriteString(", NoInterrupt: true")
+		}
+		if pair, joined := pairs[name]; joined {
+			fmt.Fprintf(&b, ", Pair: [2]Op{%s, %s}},\n", pair[0], pair[1])
+			continue
 		}
 		if ops, bits := d.lowBits(name); ops != nil {
 			fmt.Fprintf(&b, ", LowBits: %d, Choices: []Op{%s}},\n", bits, choices(ops))
@@ -311,6 +326,11 @@ func versionFile(d *dump) (string, error) {
 			e.forward = code
 		}
 	}
+	for op, real := range aliases {
+		if e := encodings[real]; encodings[op] == nil && e != nil {
+			encodings[op] = e
+		}
+	}
 	b.WriteString("\t},\n\tEncodings: [NumOps]Encoding{\n")
 	for _, op := range slices.Sorted(maps.Keys(encodings)) {
 		e := encodings[op]
@@ -323,6 +343,19 @@ func versionFile(d *dump) (string, error) {
 	}
 	b.WriteString("\t},\n}\n")
 	return b.String(), nil
+}
+
+// encoding has the numbers of one opcode of the dialect, as opcode.Encoding does.
+type encoding struct{ forward, backward, noInterrupt, lowBits, low int }
+
+// writeTraits writes the beginning of a Table: everything but its opcodes.
+func (d *dump) writeTraits(b *strings.Builder) {
+	fmt.Fprintf(b, "var %s = Table{\n\tMajor: %d, Minor: %d,\n\tMagic: %q,\n\tHaveArgument: %d,\n",
+		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument)
+	fmt.Fprintf(b, "\tCompareArgs: %s,\n\tCompareBool: %d,\n\tNullAbove: %t,\n", compareArgs(d), d.CompareBool,
+		d.NullAbove)
+	fmt.Fprintf(b, "\tLoopEnd: []Op{%s},\n\tLeastStack: %d,\n\tMergesLines: %t,\n\tLineGaps: %t,\n"+
+		"\tForms: [256]Form{\n", choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps)
 }
 
 // choices returns opcode names as the items of a Go list.

@@ -1,0 +1,128 @@
+package bytecode
+
+import "github.com/godynamo/godynamo/bytecode/opcode"
+
+// unit is an instruction that only the written code has. It is before or after an instruction of the dialect.
+type unit struct {
+	opcode   uint8 // CPython's number
+	caches   uint8
+	extended uint8
+	arg      int32
+}
+
+// size returns the number of code units that the instruction takes.
+func (u unit) size() int32 { return int32(u.extended) + 1 + int32(u.caches) }
+
+// form is what a version writes for one instruction of the dialect.
+type form struct {
+	op            opcode.Op
+	arg           int
+	before, after []unit
+}
+
+// unit returns an instruction of the version.
+func (w *lowering) unit(op opcode.Op, arg int) unit {
+	number := w.table.Encodings[op].Forward
+	return unit{uint8(number), w.table.Forms[number].Caches, extendedFor(int32(arg)), int32(arg)}
+}
+
+// form returns what the version writes for instruction i. Most instructions are written as they are.
+func (w *lowering) form(i int, inst *Instruction) form {
+	f := form{op: inst.Op, arg: inst.Arg}
+	has := func(op opcode.Op) bool { return w.table.Encodings[op].Known }
+	switch inst.Op {
+	case opcode.CALL:
+		switch {
+		case has(opcode.PRECALL):
+			f.before = []unit{w.unit(opcode.PRECALL, inst.Arg)}
+		case !has(opcode.KW_NAMES) && i > 0 && w.code.Instructions[i-1].Op == opcode.KW_NAMES:
+			f.op = opcode.CALL_KW
+		}
+	case opcode.KW_NAMES:
+		if !has(opcode.KW_NAMES) {
+			f.op = opcode.LOAD_CONST
+		}
+	case opcode.FORMAT_VALUE:
+		if !has(opcode.FORMAT_VALUE) {
+			w.formatValue(&f)
+		}
+	case opcode.MAKE_FUNCTION:
+		if has(opcode.SET_FUNCTION_ATTRIBUTE) {
+			// The code is the top of the stack, and the attribute with the largest flag is below it.
+			for flag := 8; flag > 0; flag >>= 1 {
+				if inst.Arg&flag != 0 {
+					f.after = append(f.after, w.unit(opcode.SET_FUNCTION_ATTRIBUTE, flag))
+				}
+			}
+			f.arg = 0
+		}
+	case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.UNARY_NOT:
+		if w.table.Truth() && !w.follows(i) {
+			f.before = []unit{w.unit(opcode.TO_BOOL, 0)}
+		}
+	}
+	return f
+}
+
+// formatValue sets the form of a FORMAT_VALUE for a version that has an opcode for each of its parts. A format
+// specification is on the stack above the value to convert.
+func (w *lowering) formatValue(f *form) {
+	conversion, spec := f.arg&3, f.arg&4 != 0
+	f.op, f.arg = opcode.FORMAT_SIMPLE, 0
+	if spec {
+		f.op = opcode.FORMAT_WITH_SPEC
+	}
+	if conversion == 0 {
+		return
+	}
+	f.before = []unit{w.unit(opcode.CONVERT_VALUE, conversion)}
+	if spec {
+		f.before = []unit{w.unit(opcode.SWAP, 2), f.before[0], w.unit(opcode.SWAP, 2)}
+	}
+}
+
+// follows reports whether instruction i is reached only from the instruction before it, and both were decoded from one
+// code in this order. Then CPython's compiler has made sure that the value on the stack is a bool, if i needs one.
+func (w *lowering) follows(i int) bool {
+	inst := w.code.Instructions[i]
+	return i > 0 && inst.order > 0 && w.code.Instructions[i-1].order == inst.order-1 && !w.targets[inst]
+}
+
+// joins returns the number of the opcode that does instruction i and the next one, or -1. It does so only where the
+// decoded code did: CPython's compiler does not join all pairs.
+func (w *lowering) joins(i int) int {
+	inst := w.code.Instructions[i]
+	if !inst.joined || i+1 == len(w.code.Instructions) || !w.follows(i+1) {
+		return -1
+	}
+	next := w.code.Instructions[i+1]
+	if inst.Handler != next.Handler || inst.Arg > maxJoined || next.Arg > maxJoined {
+		return -1
+	}
+	return w.table.Joined(plainLoad(inst.Op), plainLoad(next.Op))
+}
+
+// maxJoined is the largest slot that an opcode for two instructions can name.
+const maxJoined = 15
+
+// plainLoad returns the opcode that loads the same slot in a version without LOAD_CLOSURE.
+func plainLoad(op opcode.Op) opcode.Op {
+	if op == opcode.LOAD_CLOSURE {
+		return opcode.LOAD_FAST
+	}
+	return op
+}
+
+// targetsOf returns the instructions at which jumps and handlers point.
+func targetsOf(list []*Instruction) map[*Instruction]bool {
+	targets := map[*Instruction]bool{}
+	for _, inst := range list {
+		if inst.Target != nil {
+			targets[inst.Target] = true
+		}
+		if inst.Handler != nil {
+			targets[inst.Handler.Target] = true
+		}
+	}
+	return targets
+}
