@@ -41,6 +41,7 @@ func gdInit(core *C.gd_core_api, out *C.gd_golib_api) (status C.int) {
 	}
 	C.gdb_set_core(core)
 	C.gdb_fill_golib(out)
+	py.LearnKinds()
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(collectAt)
 	}

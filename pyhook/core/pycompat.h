@@ -21,6 +21,8 @@
 #    include "py311/internals.h"
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
 #    include "py312/internals.h"
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+#    include "py313/internals.h"
 #else
 #    error "godynamo: this CPython version has not been checked; see docs/porting.md"
 #endif

@@ -115,15 +115,15 @@ set_config(PyObject *Py_UNUSED(module), PyObject *args, PyObject *kwargs)
 static PyObject *
 set_mode(PyObject *Py_UNUSED(module), PyObject *arg)
 {
-    int mode = _PyLong_AsInt(arg);
+    long mode = PyLong_AsLong(arg);
     if (mode == -1 && PyErr_Occurred()) {
         return NULL;
     }
     if (mode < GD_MODE_NORMAL || mode > GD_MODE_DISABLED) {
-        return PyErr_Format(PyExc_ValueError, "no such mode: %d", mode);
+        return PyErr_Format(PyExc_ValueError, "no such mode: %ld", mode);
     }
     int before = gd_thread.mode;
-    gd_thread.mode = mode;
+    gd_thread.mode = (int)mode;
     gd_update_special((mode == GD_MODE_DISABLED) - (before == GD_MODE_DISABLED));
     return PyLong_FromLong(before);
 }

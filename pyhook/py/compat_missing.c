@@ -6,6 +6,7 @@
  * library in the process resolves to it. */
 #include <Python.h>
 
+#if PY_VERSION_HEX < 0x030D0000
 __attribute__((visibility("hidden"))) int
 PySignal_SetWakeupFd(int fd)
 {
@@ -13,3 +14,4 @@ PySignal_SetWakeupFd(int fd)
     PyErr_SetString(PyExc_NotImplementedError, "PySignal_SetWakeupFd: not in this CPython, use signal.set_wakeup_fd");
     return -1;
 }
+#endif

@@ -19,6 +19,7 @@ func Embed() {
 		fmt.Fprintln(os.Stderr, "py: CPython did not start")
 		os.Exit(1)
 	}
+	LearnKinds()
 }
 
 // Run executes Python source in a new namespace and returns the namespace.

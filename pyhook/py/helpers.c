@@ -31,7 +31,6 @@ static const gdpy_kind_row kind_rows[] = {
     {&PyProperty_Type, GDK_PROPERTY},
     {&PyStaticMethod_Type, GDK_STATICMETHOD},
     {&PyClassMethod_Type, GDK_CLASSMETHOD},
-    {&_PyMethodWrapper_Type, GDK_METHOD_WRAPPER},
     {&PyDictProxy_Type, GDK_MAPPINGPROXY},
     {&PyByteArray_Type, GDK_BYTEARRAY},
     {&PyListIter_Type, GDK_LIST_ITER},
@@ -57,9 +56,25 @@ gdpy_known(void)
     known.type_type = &PyType_Type;
     known.generic_getattr = (void *)PyObject_GenericGetAttr;
     known.generic_setattr = (void *)PyObject_GenericSetAttr;
-    known.next_not_implemented = (void *)_PyObject_NextNotImplemented;
     known.kinds = kind_rows;
     return &known;
+}
+
+PyTypeObject *
+gdpy_method_wrapper_type(void)
+{
+    PyObject *bound = PyObject_GetAttrString(Py_None, "__repr__");
+    PyTypeObject *type = bound != NULL ? Py_TYPE(bound) : NULL;
+    gdpy_forget_error();
+    Py_XDECREF(bound); /* the type is static */
+    return type;
+}
+
+int
+gdpy_iterates(PyTypeObject *type)
+{
+    PyObject instance = {.ob_type = type}; /* PyIter_Check reads nothing else of it */
+    return PyIter_Check(&instance);
 }
 
 PyObject *

@@ -65,11 +65,17 @@ typedef struct {
 typedef struct {
     PyObject *none, *true_object, *false_object, *ellipsis, *not_implemented;
     PyTypeObject *cell_type, *module_type, *object_type, *type_type;
-    void *generic_getattr, *generic_setattr, *next_not_implemented;
+    void *generic_getattr, *generic_setattr;
     const gdpy_kind_row *kinds; /* ends with a row without a type */
 } gdpy_known_objects;
 
 const gdpy_known_objects *gdpy_known(void);
+
+/* Returns the type of bound slot wrappers (`None.__repr__`), borrowed, or NULL. Newer versions do not export it. */
+PyTypeObject *gdpy_method_wrapper_type(void);
+
+/* Reports whether instances of the type are iterators. */
+int gdpy_iterates(PyTypeObject *type);
 
 /* Constants of the version that Go compiles in (fields.go). */
 enum {

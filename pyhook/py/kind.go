@@ -63,9 +63,7 @@ var kindsOfTypes = func() (table [256]struct {
 	kind Kind
 }) {
 	add := func(t *C.PyTypeObject, kind Kind) {
-		at := kindPlace(t)
-		for ; table[at].typ != nil; at++ {
-		}
+		at := freePlace(t, func(at uint8) bool { return table[at].typ == nil })
 		table[at].typ, table[at].kind = t, kind
 	}
 	for _, o := range []struct {
@@ -82,6 +80,24 @@ var kindsOfTypes = func() (table [256]struct {
 		add(row._type, Kind(row.kind))
 	}
 }()
+
+// freePlace returns the first free place for a type.
+func freePlace(t *C.PyTypeObject, free func(at uint8) bool) uint8 {
+	at := kindPlace(t)
+	for !free(at) {
+		at++
+	}
+	return at
+}
+
+// LearnKinds adds the types whose addresses only a running CPython knows. It is called once, with the GIL held, before
+// Kind is used.
+func LearnKinds() {
+	if t := C.gdpy_method_wrapper_type(); t != nil {
+		at := freePlace(t, func(at uint8) bool { return kindsOfTypes[at].typ == nil })
+		kindsOfTypes[at].typ, kindsOfTypes[at].kind = t, MethodWrapper
+	}
+}
 
 // kindPlace returns where a type is first looked for.
 func kindPlace(t *C.PyTypeObject) uint8 {

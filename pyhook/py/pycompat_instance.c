@@ -1,4 +1,4 @@
-/* Reads instance attributes from storage, on CPython 3.11 and 3.12. This is the only file of the package that
+/* Reads instance attributes from storage, on CPython 3.11 to 3.13. This is the only file of the package that
  * includes internal headers. Py_BUILD_CORE must be defined before Python.h, so that Python.h agrees with
  * the internal headers. */
 #define Py_BUILD_CORE 1
@@ -36,6 +36,21 @@ managed_dict(PyObject *o, PyDictValues **values)
     return inlined ? NULL : _PyDictOrValues_GetDict(either);
 }
 
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
+/* Reads the same in 3.13, where the values are in the object. They are its attributes while `valid` is set, even if
+ * there is a dict, which then shares them. Returns the existing dict, borrowed, or NULL. */
+static PyObject *
+managed_dict(PyObject *o, PyDictValues **values)
+{
+    int inlined = (Py_TYPE(o)->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(o)->valid;
+    *values = inlined ? _PyObject_InlineValues(o) : NULL;
+    return (PyObject *)_PyObject_ManagedDictPointer(o)->dict;
+}
+#else
+#    error "inline values have not been checked on this CPython"
+#endif
+
+#if PY_VERSION_HEX >= 0x030C0000
 /* Returns the dict of a class, borrowed, or NULL. */
 PyObject *
 gdpy_type_dict(PyTypeObject *type)
@@ -47,8 +62,6 @@ gdpy_type_dict(PyTypeObject *type)
     }
     return dict;
 }
-#else
-#    error "inline values have not been checked on this CPython"
 #endif
 
 /* Returns an attribute from the inline values as a new reference, or NULL. CPython keeps the
@@ -145,9 +158,6 @@ gdpy_instance_dict(PyObject *o)
 {
     PyDictValues *values;
     PyObject *d = existing_dict(o, &values);
-    if (values != NULL) {
-        return NULL;
-    }
     Py_XINCREF(d);
     return d;
 }

@@ -53,7 +53,7 @@ func Is(typ Object, fact TypeFact) bool {
 	case Protected:
 		return t.tp_flags&C.Py_TPFLAGS_IMMUTABLETYPE != 0
 	case HasIterNext:
-		return t.tp_iternext != nil && unsafe.Pointer(t.tp_iternext) != known.next_not_implemented
+		return t.tp_iternext != nil && C.gdpy_iterates(t) != 0
 	case HasCall:
 		return t.tp_call != nil
 	case HasIter:

@@ -1,6 +1,8 @@
 /* Binds call arguments to frame slots: see calls/bind.h. */
 #include "calls/bind.h"
 
+#include "guards/pure.h"
+
 /* Returns the index of the parameter named `key` among names[from .. to), or -1. Keywords are nearly always
  * interned, so identity is tried on all names before equality. Both sides are exact str, so no user code
  * runs. */
@@ -13,7 +15,7 @@ find_parameter(PyObject *names, Py_ssize_t from, Py_ssize_t to, PyObject *key)
         }
     }
     for (Py_ssize_t i = from; i < to; i++) {
-        if (_PyUnicode_EQ(PyTuple_GET_ITEM(names, i), key)) {
+        if (gd_same_text(PyTuple_GET_ITEM(names, i), key)) {
             return i;
         }
     }

@@ -251,7 +251,7 @@ frame_starts(census *c, _PyInterpreterFrame *frame)
         c->stack = grown;
         c->max_depth = n;
     }
-    PyCodeObject *code = frame->f_code;
+    PyCodeObject *code = gd_py_code_run_by(frame);
     int noted = c->noted == code;
     c->noted = NULL;
     seen *s = look_up(c, code);
@@ -467,7 +467,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
     if (r == NULL || r->frame != frame || r->tally == NULL) {
         return; /* the frame started before the census, or is not counted */
     }
-    seen *s = r->counted ? r->tally->of : look_up(c, frame->f_code);
+    seen *s = r->counted ? r->tally->of : look_up(c, gd_py_code_run_by(frame));
     if (s == NULL) {
         return;
     }

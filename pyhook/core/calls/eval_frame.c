@@ -85,7 +85,7 @@ static int
 early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_ExtraState **extra)
 {
     gd_thread_state *t = &gd_thread;
-    PyCodeObject *code = frame->f_code;
+    PyCodeObject *code = gd_py_code_run_by(frame);
     if (t->extent == NULL) {
         return GD_COUNT_hook_no_extent;
     }
@@ -113,7 +113,7 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL) {
         return GD_COUNT_hook_not_function;
     }
-    if (frame->prev_instr != _PyCode_CODE(code) - 1 || PyErr_Occurred()) {
+    if (!gd_py_frame_is_new(frame) || PyErr_Occurred()) {
         return GD_COUNT_hook_started;
     }
     *extra = gd_thread.watching > 0 ? gd_extra_make(code) : gd_extra_get(code);
@@ -163,7 +163,7 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
 static PyObject *
 run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int heat)
 {
-    PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+    PyCodeObject *code = (PyCodeObject *)Py_NewRef(gd_py_code_run_by(frame));
     int aside = heat == GD_HEAT_ALONE ? gd_hook_set_aside(tstate) : 0;
     uint64_t seen = gd_heat_seen();
     PyObject *result = pass_on(tstate, frame, throwflag);
@@ -194,7 +194,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         gd_runtime.counters[reason]++;
         if (reason != GD_COUNT_hook_mode && reason != GD_COUNT_hook_no_extent && reason != GD_COUNT_hook_own_frame
             && reason != GD_COUNT_hook_ours) { /* in these cases another step has noted the reason, or there is none */
-            gd_census_left(frame->f_code, reason);
+            gd_census_left(gd_py_code_run_by(frame), reason);
         }
         gd_hook_leave_unused(tstate);
         if (reason == GD_COUNT_hook_skip && extra != NULL && (extra->flags & GD_CODE_SKIP_TREE)) {
@@ -204,18 +204,18 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     gd_Root *root = gd_thread.extent->root;
     PyFunctionObject *function = gd_py_frame_function(frame);
-    int heat = root->hot_calls > 0 ? gd_heat(root, extra, frame->f_code, function, frame->localsplus) : GD_HEAT_HOT;
+    int heat = root->hot_calls > 0 ? gd_heat(root, extra, gd_py_code_run_by(frame), function, frame->localsplus) : GD_HEAT_HOT;
     if (heat != GD_HEAT_HOT) {
         GD_COUNT(cold);
         return run_cold(tstate, frame, throwflag, heat);
     }
-    gd_FrameCache *cache = gd_root_inner(root, extra, frame->f_code, frame->f_globals);
+    gd_FrameCache *cache = gd_root_inner(root, extra, gd_py_code_run_by(frame), frame->f_globals);
     Py_ssize_t ncells = function->func_closure != NULL ? PyTuple_GET_SIZE(function->func_closure) : 0;
-    if (cache == NULL || ncells != frame->f_code->co_nfreevars || function->func_code != (PyObject *)frame->f_code
+    if (cache == NULL || ncells != gd_py_code_run_by(frame)->co_nfreevars || function->func_code != (PyObject *)gd_py_code_run_by(frame)
         || function->func_globals != frame->f_globals) {
         PyErr_Clear();
         GD_COUNT(hook_inner_limit);
-        gd_census_left(frame->f_code, GD_COUNT_hook_inner_limit);
+        gd_census_left(gd_py_code_run_by(frame), GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
     PyObject *result = NULL;
@@ -234,7 +234,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     if (root_is_hot) {
         gd_heat_vain(extra);
     }
-    gd_census_left(frame->f_code, GD_COUNT_hook_original);
+    gd_census_left(gd_py_code_run_by(frame), GD_COUNT_hook_original);
     if (how == GD_RUN_ORIGINAL_WATCHING) {
         gd_thread.watching++;
         result = pass_on(tstate, frame, throwflag);
@@ -249,7 +249,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     if (how == GD_RUN_ORIGINAL_AGAIN) {
         gd_rerun again;
-        PyCodeObject *code = (PyCodeObject *)Py_NewRef(frame->f_code);
+        PyCodeObject *code = (PyCodeObject *)Py_NewRef(gd_py_code_run_by(frame));
         gd_rerun_begin(&again, code);
         result = gd_rerun_end(&again, pass_on(tstate, frame, throwflag));
         Py_DECREF(code);

@@ -153,7 +153,7 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
 {
     int offset;
     PyCodeObject *code = level_at(r, level, &offset);
-    return frame->f_code == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
+    return gd_py_code_run_by(frame) == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
 /* Reports whether an exception raised in the frame, or passing through it, comes from the place. Its type may
@@ -178,7 +178,7 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
     Py_ssize_t level = PyTuple_GET_SIZE(r->place) - 1;
     int offset = -1, runs = gd_py_frame_offset(frame);
     PyCodeObject *code = level >= 0 ? level_at(r, level, &offset) : NULL;
-    if (code != frame->f_code || offset < 0
+    if (code != gd_py_code_run_by(frame) || offset < 0
         || (block ? handler_of(code, runs) != handler_of(code, offset) : runs != offset)) {
         return 0;
     }
@@ -190,7 +190,7 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
         if (calls_on(r, frame, level - 1)) {
             level--;
         }
-        else if (frame->f_code == r->code) {
+        else if (gd_py_code_run_by(frame) == r->code) {
             return 0; /* elsewhere in the outermost frame */
         }
     }
@@ -201,7 +201,7 @@ at_place(const gd_rerun *r, const _PyInterpreterFrame *frame, int block)
 static int
 in_body(const gd_rerun *r, const _PyInterpreterFrame *frame)
 {
-    return frame->f_code != r->code || gd_py_frame_offset(frame) >= r->body;
+    return gd_py_code_run_by(frame) != r->code || gd_py_frame_offset(frame) >= r->body;
 }
 
 /* ---- the trace function ---- */
@@ -250,7 +250,7 @@ now(void)
 static int
 is_due(gd_rerun *r, const _PyInterpreterFrame *frame)
 {
-    int checked = after_a_check(r, frame->f_code, gd_py_frame_offset(frame));
+    int checked = after_a_check(r, gd_py_code_run_by(frame), gd_py_frame_offset(frame));
     if (r->reached) {
         return checked;
     }

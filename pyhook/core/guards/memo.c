@@ -141,7 +141,7 @@ watch_type(learner *l, PyObject *v)
 static int
 watch_dict(learner *l, PyObject *dict)
 {
-    if (!watch_type(l, dict)) {
+    if (!gd_dict_is_tagged(dict) || !watch_type(l, dict)) {
         return 0;
     }
     watch(l, gd_dict_tag_place(dict));
@@ -170,7 +170,7 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
         const void *values = gd_py_values_place(v), *dict = gd_py_managed_dict_place(v);
         watch(l, values);
-        if (view->values == NULL && dict != values) {
+        if (dict != values && (view->values == NULL || GD_PY_DICT_BESIDE_VALUES)) {
             watch(l, dict);
         }
         return 1;

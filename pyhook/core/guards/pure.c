@@ -100,7 +100,7 @@ equals(PyObject *a, PyObject *b, int depth)
         return 0;
     }
     if (type == &PyUnicode_Type) {
-        return _PyUnicode_EQ(a, b);
+        return gd_same_text(a, b);
     }
     if (type == &PyLong_Type || type == &PyBytes_Type) {
         return plain_equal(a, b);

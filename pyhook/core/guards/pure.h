@@ -14,6 +14,16 @@ int gd_equals(PyObject *a, PyObject *b);
  * runs no user code (1, 1.0 and True are one key), otherwise by identity. */
 int gd_same_key(PyObject *a, PyObject *b);
 
+/* Reports whether two exact str have the same text. */
+static inline int
+gd_same_text(PyObject *a, PyObject *b)
+{
+    Py_ssize_t n = PyUnicode_GET_LENGTH(a);
+    int kind = (int)PyUnicode_KIND(a);
+    return PyUnicode_GET_LENGTH(b) == n && (int)PyUnicode_KIND(b) == kind
+           && memcmp(PyUnicode_DATA(a), PyUnicode_DATA(b), (size_t)n * (size_t)kind) == 0;
+}
+
 /* Reports whether hash() of the key runs no Python code. */
 int gd_pure_hash(PyObject *key);
 

@@ -24,6 +24,8 @@
 #    undef GD_DEFINED_PY_BUILD_CORE
 #endif
 
+#include "pycommon/cframe.h"
+
 /* Reports whether a trace or profile function is active on this thread: events must then come from CPython itself. */
 static inline int
 gd_py_tracing(PyThreadState *tstate)

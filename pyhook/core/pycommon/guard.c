@@ -1,4 +1,4 @@
-/* CPython 3.11 and 3.12: dict probing that calls no user code, inline values, tuple iterators. This follows
+/* CPython 3.11 to 3.13: dict probing that calls no user code, inline values, tuple iterators. This follows
  * Objects/dictobject.c and Objects/tupleobject.c. */
 #include "pycommon/guard.h"
 #include "guards/pure.h"
@@ -105,7 +105,7 @@ show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *fro
     if (!PyTuple_Check(item) || !PyArg_ParseTuple(item, "ii|O", &index, &place, &value)) {
         return -1;
     }
-    if (value == NULL && from != NULL && place >= 0 && place < from->f_code->co_nlocalsplus) {
+    if (value == NULL && from != NULL && place >= 0 && place < gd_py_code_run_by(from)->co_nlocalsplus) {
         value = from->localsplus[place];
     }
     if (index < 0 || index >= code->co_nlocalsplus) {
@@ -143,7 +143,7 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
         }
     }
     int inside = lasti >= 0 && (Py_ssize_t)lasti < _PyCode_NBYTES(code);
-    inner->prev_instr = _PyCode_CODE(code) + (inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
+    gd_py_frame_place(inner, inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
     for (Py_ssize_t i = 0; shown != NULL && i < PyTuple_GET_SIZE(shown); i++) {
         if (show_local(code, inner, source != NULL ? source->f_frame : NULL, PyTuple_GET_ITEM(shown, i)) < 0) {
             Py_DECREF(frame);
@@ -157,7 +157,7 @@ int
 gd_py_show_value(PyFrameObject *frame, int index, PyObject *value)
 {
     _PyInterpreterFrame *inner = frame->f_frame;
-    PyCodeObject *code = inner->f_code;
+    PyCodeObject *code = gd_py_code_run_by(inner);
     if (inner->owner != FRAME_OWNED_BY_FRAME_OBJECT || index < 0 || index >= code->co_nlocalsplus) {
         return 0;
     }

@@ -1,4 +1,4 @@
-/* CPython 3.11 and 3.12: how guards read dicts and instances without running code or creating objects. */
+/* CPython 3.11 to 3.13: how guards read dicts and instances without running code or creating objects. */
 #ifndef GD_PYCOMPAT_GUARD_H
 #define GD_PYCOMPAT_GUARD_H
 
@@ -7,17 +7,18 @@
 #include <frameobject.h>
 #include <structmember.h>
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030D0000
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
 
 /* Returns the version of the dict's current state. Every change gives the dict a new version, and no two states of
- * any dicts have the same one. The version does not cover the order of an OrderedDict. */
+ * any dicts have the same one. The version does not cover the order of an OrderedDict. A dict without versions has a
+ * new one at each call. */
 static inline uint64_t
 gd_dict_tag(PyObject *dict)
 {
-    return ((PyDictObject *)dict)->ma_version_tag;
+    return GD_LIKELY(gd_dict_is_tagged(dict)) ? ((PyDictObject *)dict)->ma_version_tag : gd_dict_no_tag();
 }
 
-/* Returns the address of the version that gd_dict_tag returns. */
+/* Returns the address of the version of a dict that has one (gd_dict_is_tagged). */
 static inline const void *
 gd_dict_tag_place(PyObject *dict)
 {
@@ -137,7 +138,7 @@ int gd_tuple_iter_look(PyObject *v, PyObject **seq, Py_ssize_t *first);
 static inline PyObject *
 gd_py_frame_code(PyFrameObject *frame)
 {
-    return (PyObject *)frame->f_frame->f_code;
+    return (PyObject *)gd_py_frame_code_of(frame);
 }
 
 /* Returns a new frame object of `code` for a traceback entry, or NULL with an exception set. The frame has never

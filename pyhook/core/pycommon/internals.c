@@ -1,6 +1,7 @@
-/* CPython 3.11 and 3.12: functions too long for internals.h. */
+/* CPython 3.11 to 3.13: functions too long for internals.h. */
 #include "pycompat.h"
 
+#if PY_VERSION_HEX < 0x030D0000 /* later versions do not export _PyCode_New; see py313/code.c */
 PyObject *
 gd_py_code_new(const gd_py_code_parts *parts)
 {
@@ -27,6 +28,7 @@ gd_py_code_new(const gd_py_code_parts *parts)
     }
     return (PyObject *)_PyCode_New(&con);
 }
+#endif
 
 void
 gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,

@@ -1,4 +1,4 @@
-/* What CPython 3.11 and 3.12 have in common: facts about internal structs whose fields have the same names. Included
+/* What CPython 3.11 to 3.13 have in common: facts about internal structs whose fields have the same names. Included
  * by py3xx/internals.h only, after CPython's internal headers and the facts of that version. */
 #ifndef GD_PYCOMMON_INTERNALS_H
 #define GD_PYCOMMON_INTERNALS_H
@@ -17,26 +17,6 @@ static inline int
 gd_py_traced_by(PyThreadState *tstate, Py_tracefunc function)
 {
     return tstate->c_tracefunc == function && tstate->c_profilefunc == NULL;
-}
-
-/* Returns the frame object of the running Python function, a new reference; NULL if none has been created. */
-static inline PyObject *
-gd_py_running_frame(PyThreadState *tstate)
-{
-    _PyInterpreterFrame *frame = tstate->cframe->current_frame;
-    return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
-}
-
-/* Reports whether another thread of the interpreter is inside a Python frame. */
-static inline int
-gd_py_others_run(PyThreadState *tstate)
-{
-    for (PyThreadState *t = PyInterpreterState_ThreadHead(tstate->interp); t != NULL; t = PyThreadState_Next(t)) {
-        if (t != tstate && t->cframe != NULL && t->cframe->current_frame != NULL) {
-            return 1;
-        }
-    }
-    return 0;
 }
 
 /* Keeps signal handlers and pending calls from running until gd_py_release_signals. CPython runs both on the thread
@@ -60,8 +40,17 @@ gd_py_release_signals(PyThreadState *tstate)
 {
     _PyRuntime.main_thread = PyThread_get_thread_ident();
     if (gd_py_signals_wait(tstate)) {
-        _Py_atomic_store_relaxed(&tstate->interp->ceval.eval_breaker, 1);
+        gd_py_request_check(tstate->interp);
     }
+}
+
+/* Does the work of gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The
+ * stores are atomic. main_thread: the main thread's ident; interp: its interpreter. */
+static inline void
+gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
+{
+    __atomic_store_n(&_PyRuntime.main_thread, main_thread, __ATOMIC_SEQ_CST);
+    gd_py_request_check(interp);
 }
 
 /* The state that gd_py_hold_full_collections replaced. */
@@ -92,23 +81,6 @@ gd_py_release_full_collections(gd_py_collections was)
     }
 }
 
-/* Reports whether CPython's eval loop would look at requests now: a signal, a pending call, an exception or
- * GIL request of another thread. */
-static inline int
-gd_py_has_requests(PyThreadState *tstate)
-{
-    return _Py_atomic_load_relaxed(&tstate->interp->ceval.eval_breaker);
-}
-
-/* Does the work of gd_py_release_signals for the main thread, on a thread that has no thread state and no GIL. The
- * stores are atomic. main_thread: the main thread's ident; interp: its interpreter. */
-static inline void
-gd_py_release_signals_of(unsigned long main_thread, PyInterpreterState *interp)
-{
-    __atomic_store_n(&_PyRuntime.main_thread, main_thread, __ATOMIC_SEQ_CST);
-    _Py_atomic_store_relaxed(&interp->ceval.eval_breaker, 1);
-}
-
 /* Reports whether Python code can change the attributes of the class: a class statement made it, or a C library that
  * did not protect it. Some C types of the standard library are static in one version and protected heap types in the
  * next. */
@@ -122,7 +94,27 @@ gd_py_class_may_change(const PyTypeObject *type)
 static inline PyCodeObject *
 gd_py_frame_code_of(PyFrameObject *frame)
 {
-    return frame->f_frame->f_code;
+    return gd_py_code_run_by(frame->f_frame);
+}
+
+/* Returns the frame object of the running Python function, a new reference; NULL if none has been created. */
+static inline PyObject *
+gd_py_running_frame(PyThreadState *tstate)
+{
+    _PyInterpreterFrame *frame = gd_py_current_frame(tstate);
+    return frame != NULL ? Py_XNewRef((PyObject *)frame->frame_obj) : NULL;
+}
+
+/* Reports whether another thread of the interpreter is inside a Python frame. */
+static inline int
+gd_py_others_run(PyThreadState *tstate)
+{
+    for (PyThreadState *t = PyInterpreterState_ThreadHead(tstate->interp); t != NULL; t = PyThreadState_Next(t)) {
+        if (t != tstate && gd_py_current_frame(t) != NULL) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 /* Returns the value of the i-th variable of a frame, read from the variable's cell if it has one; borrowed, NULL if
@@ -132,14 +124,6 @@ gd_py_frame_value(PyFrameObject *frame, int i)
 {
     PyObject *value = frame->f_frame->localsplus[i];
     return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
-}
-
-/* Returns the byte offset of a frame's current instruction. In a frame that is calling another, this may be an
- * inline cache of the CALL. */
-static inline int
-gd_py_frame_offset(const _PyInterpreterFrame *frame)
-{
-    return _PyInterpreterFrame_LASTI(frame) * (int)sizeof(_Py_CODEUNIT);
 }
 
 /* Returns the frame that called this one, skipping incomplete frames; NULL if no frame did. */
@@ -194,9 +178,5 @@ PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 /* Reads fields of a code object that have no public accessor. The results are borrowed from code. */
 void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
                        PyObject **localspluskinds);
-
-/* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. From 3.13 on, this
- * function is public under another name. */
-#define gd_is_finalizing() _Py_IsFinalizing()
 
 #endif

@@ -1,4 +1,4 @@
-/* The hash table of a set, as in Objects/setobject.c of CPython 3.11 and 3.12. */
+/* The hash table of a set, as in Objects/setobject.c of CPython 3.11 to 3.13. */
 #include "set_layout.h"
 
 #include <string.h>

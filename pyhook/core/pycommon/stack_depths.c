@@ -1,9 +1,11 @@
-/* CPython 3.12: how deep the stack is at each instruction. While the eval loop reports an instruction to a trace
+/* CPython 3.12 and 3.13: how deep the stack is at each instruction. While the eval loop reports an instruction to a trace
  * function, the frame's stacktop is not set, so a trace function that looks at operands needs the depth from the code
  * itself. */
 #include "pycompat.h"
 
 #include <string.h>
+
+#if PY_VERSION_HEX >= 0x030C0000
 
 typedef struct {
     const unsigned char *units;
@@ -71,7 +73,9 @@ follow(walk *w, int unit)
     }
     if (!ends(op)) {
         int effect = PyCompile_OpcodeStackEffectWithJump(op, has_arg ? arg : 0, 0);
-        depth += op == RETURN_GENERATOR; /* what follows runs with the value that is sent first */
+        if (op == RETURN_GENERATOR) {
+            effect = 1; /* what follows runs with the value that is sent first; 3.12 does not count it */
+        }
         reach(w, next, effect == PY_INVALID_STACK_EFFECT ? -1 : depth + effect);
     }
 }
@@ -124,3 +128,5 @@ gd_py_stack_depths(PyCodeObject *code, PyObject *bytes)
     PyMem_Free(w.todo);
     return w.depths;
 }
+
+#endif

@@ -1,0 +1,18 @@
+/* CPython 3.13: ends a frame that the eval loop has not run. _PyFrame_ClearExceptCode is not exported. This follows
+ * clear_thread_frame in Python/ceval.c. */
+#include "pycompat.h"
+
+void
+gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
+{
+    /* Finalizers that run here push their own frames after this one, so it stays on the stack until the end. */
+    tstate->c_recursion_remaining--;
+    for (int i = 0; i < frame->stacktop; i++) {
+        Py_XDECREF(frame->localsplus[i]);
+    }
+    Py_XDECREF(frame->f_locals);
+    Py_DECREF(frame->f_funcobj);
+    Py_DECREF(frame->f_executable);
+    tstate->c_recursion_remaining++;
+    _PyThreadState_PopFrame(tstate, frame);
+}

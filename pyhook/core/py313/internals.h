@@ -1,0 +1,180 @@
+/* CPython 3.13: its internal headers, and facts about them. Included by pycompat.h only. */
+#ifndef GD_PY313_INTERNALS_H
+#define GD_PY313_INTERNALS_H
+
+/* The internal headers require this macro. It is defined after Python.h on purpose: defined earlier, it would
+ * change what the public headers declare. */
+#ifndef Py_BUILD_CORE
+#    define Py_BUILD_CORE 1
+#    define GD_DEFINED_PY_BUILD_CORE
+#endif
+/* The public headers define these macros differently from the internal ones. */
+#undef _PyGC_FINALIZED
+/* The current thread's state is read by a function: the variable that holds it is not exported. */
+#ifndef Py_BUILD_CORE_MODULE
+#    define Py_BUILD_CORE_MODULE 1
+#    define GD_DEFINED_PY_BUILD_CORE_MODULE
+#endif
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-parameter" /* in functions of the headers */
+#include <internal/pycore_call.h>
+#include <internal/pycore_ceval.h>
+#include <internal/pycore_code.h>
+#include <internal/pycore_dict.h>
+#include <internal/pycore_frame.h>
+#include <internal/pycore_gc.h>
+#include <internal/pycore_interp.h>
+#include <internal/pycore_object.h>
+#include <internal/pycore_pystate.h>
+#include <internal/pycore_runtime.h>
+#include <internal/pycore_setobject.h>
+#pragma GCC diagnostic pop
+#ifdef GD_DEFINED_PY_BUILD_CORE
+#    undef Py_BUILD_CORE
+#    undef GD_DEFINED_PY_BUILD_CORE
+#endif
+#ifdef GD_DEFINED_PY_BUILD_CORE_MODULE
+#    undef Py_BUILD_CORE_MODULE
+#    undef GD_DEFINED_PY_BUILD_CORE_MODULE
+#endif
+#include <opcode.h>
+/* opcode.h of 3.13 has the numbers from opcode_ids.h, and no longer what sys.monitoring puts in their place. */
+
+#ifdef Py_GIL_DISABLED
+#    error "godynamo does not serve free-threaded builds; see docs/porting.md"
+#endif
+
+#include "pycommon/monitored.h"
+
+/* Returns the code that the frame runs, borrowed. Frames of the interpreter itself have None in its place; the hook
+ * sees none of them, and gd_py_caller skips them. */
+static inline PyCodeObject *
+gd_py_code_run_by(const _PyInterpreterFrame *frame)
+{
+    return (PyCodeObject *)frame->f_executable;
+}
+
+/* Reports whether no instruction of the frame has run. */
+static inline int
+gd_py_frame_is_new(const _PyInterpreterFrame *frame)
+{
+    return frame->instr_ptr == _PyCode_CODE(gd_py_code_run_by(frame));
+}
+
+/* Sets the instruction at which a frame is that will not run, as a unit of its code. */
+static inline void
+gd_py_frame_place(_PyInterpreterFrame *frame, int unit)
+{
+    frame->instr_ptr = _PyCode_CODE(gd_py_code_run_by(frame)) + unit;
+}
+
+/* Returns the byte offset of a frame's current instruction. */
+static inline int
+gd_py_frame_offset(const _PyInterpreterFrame *frame)
+{
+    return (int)((const char *)frame->instr_ptr - (const char *)_PyCode_CODE(gd_py_code_run_by(frame)));
+}
+
+/* Returns the frame that a thread runs, or NULL. */
+static inline _PyInterpreterFrame *
+gd_py_current_frame(PyThreadState *tstate)
+{
+    return tstate->current_frame;
+}
+
+/* Reports whether CPython's eval loop would look at requests now: a signal, a pending call, an exception or
+ * GIL request of another thread. */
+static inline int
+gd_py_has_requests(PyThreadState *tstate)
+{
+    return (_Py_atomic_load_uintptr_relaxed(&tstate->eval_breaker) & _PY_EVAL_EVENTS_MASK) != 0;
+}
+
+/* Makes the eval loop of the main thread look for signals and pending calls. May be called without the GIL. A thread
+ * that looked while signals were held has cleared both requests (handle_signals and make_pending_calls in
+ * Python/ceval_gil.c). */
+static inline void
+gd_py_request_check(PyInterpreterState *Py_UNUSED(interp))
+{
+    _Py_set_eval_breaker_bit(_PyRuntime.main_tstate, _PY_SIGNALS_PENDING_BIT | _PY_CALLS_TO_DO_BIT);
+}
+
+/* Reports whether a signal has arrived or a pending call waits, for the thread that runs them. */
+static inline int
+gd_py_signals_wait(PyThreadState *tstate)
+{
+    return _Py_atomic_load_int(&_PyRuntime.signals.is_tripped)
+           || _Py_atomic_load_int32_relaxed(&tstate->interp->ceval.pending.npending)
+           || _Py_atomic_load_int32_relaxed(&_PyRuntime.ceval.pending_mainthread.npending);
+}
+
+/* Reports whether an instance's inline values are its attributes. They are while `valid` is set, even if its dict has
+ * been made, which then shares them. */
+static inline int
+gd_py_has_inline_values(PyObject *v)
+{
+    return (Py_TYPE(v)->tp_flags & Py_TPFLAGS_INLINE_VALUES) && _PyObject_InlineValues(v)->valid;
+}
+
+/* Returns the address of a word that changes if an instance of a class with managed dicts gets or loses inline values.
+ * It also changes if an attribute is added or removed. */
+static inline const void *
+gd_py_values_place(PyObject *v)
+{
+    _Static_assert(offsetof(PyDictValues, valid) < 8 && offsetof(PyDictValues, values) == 8,
+                   "the word before the values holds their state");
+    return Py_TYPE(v)->tp_flags & Py_TPFLAGS_INLINE_VALUES ? (const void *)_PyObject_InlineValues(v)
+                                                           : (const void *)_PyObject_ManagedDictPointer(v);
+}
+
+/* Returns the address where such an instance keeps the pointer to its dict. */
+static inline const void *
+gd_py_managed_dict_place(PyObject *v)
+{
+    return &_PyObject_ManagedDictPointer(v)->dict;
+}
+
+/* Reads where such an instance keeps its attributes. Sets *values to the inline values, or to NULL, and *dict to the
+ * dict that has been made, borrowed, or to NULL. While there are inline values, they are the attributes. */
+static inline void
+gd_py_managed_attributes(PyObject *v, PyDictValues **values, PyObject **dict)
+{
+    *values = gd_py_has_inline_values(v) ? _PyObject_InlineValues(v) : NULL;
+    *dict = (PyObject *)_PyObject_ManagedDictPointer(v)->dict;
+}
+
+/* An instance may have inline values and a dict. */
+#define GD_PY_DICT_BESIDE_VALUES 1
+
+/* Reports whether the dict has a new version after every change. The dict of an instance that shares its inline values
+ * has none after a store to an attribute (store_instance_attr_lock_held in Objects/dictobject.c). */
+static inline int
+gd_dict_is_tagged(PyObject *dict)
+{
+    const PyDictValues *values = ((PyDictObject *)dict)->ma_values;
+    return values == NULL || !values->embedded;
+}
+
+/* Returns a version that no dict has and that was not returned before, for dicts without versions. */
+static inline uint64_t
+gd_dict_no_tag(void)
+{
+    static uint64_t last = (uint64_t)1 << 62; /* far above the versions that a process reaches */
+    return ++last;
+}
+
+/* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. */
+#define gd_is_finalizing() Py_IsFinalizing()
+
+/* Sets a C trace function; NULL removes it. In 3.13 a frame reports its opcodes if it has f_trace_opcodes set when it
+ * starts, or when the function is set. */
+static inline void
+gd_py_set_opcode_trace(PyThreadState *Py_UNUSED(tstate), Py_tracefunc function)
+{
+    PyEval_SetTrace(function, NULL);
+}
+
+#include "pycommon/internals.h"
+#include "py313/opcodes.h"
+
+#endif

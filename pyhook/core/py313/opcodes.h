@@ -1,0 +1,53 @@
+/* CPython 3.13: facts about its opcodes. */
+#ifndef GD_PY313_OPCODES_H
+#define GD_PY313_OPCODES_H
+
+#include <opcode.h>
+
+/* Reports whether the opcode jumps backwards and checks for signals. */
+static inline int
+gd_py_jumps_back(int op)
+{
+    return op == JUMP_BACKWARD;
+}
+
+/* An exception that such a check raises reaches the handler of the jump's target. The jump itself may have none, since
+ * the compiler adds it after it has computed the handlers. */
+#define GD_PY_CHECKS_AFTER_JUMP 1
+
+/* Reports whether the instruction applies unary plus. */
+static inline int
+gd_py_is_positive(int op, int arg)
+{
+    return op == CALL_INTRINSIC_1 && arg == 5; /* INTRINSIC_UNARY_POSITIVE of pycore_intrinsics.h */
+}
+
+/* Reports whether the opcode reads or writes a slice whose bounds are on the stack, above the container. */
+static inline int
+gd_py_slices(int op)
+{
+    return op == BINARY_SLICE || op == STORE_SLICE;
+}
+
+/* Returns the index of the name that LOAD_ATTR reads, or -1 if it loads a method for a call. */
+static inline int
+gd_py_attribute_name(int arg)
+{
+    return arg & 1 ? -1 : arg >> 1;
+}
+
+/* Reports whether an opcode that other versions lack never checks for signals, and releases no object. */
+static inline int
+gd_py_is_quiet_here(int op)
+{
+    return op == RETURN_CONST || op == LOAD_FAST_CHECK || op == LOAD_FAST_AND_CLEAR || op == LOAD_FAST_LOAD_FAST;
+}
+
+/* Returns the index of the name that the instruction loads as a method for a call, or -1. */
+static inline int
+gd_py_method_name(int op, int arg)
+{
+    return op == LOAD_ATTR && (arg & 1) ? arg >> 1 : -1;
+}
+
+#endif
