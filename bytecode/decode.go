@@ -94,6 +94,7 @@ func (d *decoder) run() error {
 	if err := d.regions(entries); err != nil {
 		return err
 	}
+	d.unify()
 	d.code.Instructions = make([]*Instruction, len(d.block))
 	for i := range d.block {
 		d.block[i].index = int32(i)
@@ -189,6 +190,24 @@ func (d *decoder) instructions() error {
 		return malformed("code runs off its end")
 	}
 	return nil
+}
+
+// unify replaces 3.13's forms of calls with names and of formats by the dialect's.
+func (d *decoder) unify() {
+	for i := range d.block {
+		inst := &d.block[i]
+		switch inst.Op {
+		case opcode.CALL_KW:
+			// The compiler loads the names right before.
+			if i > 0 && d.block[i-1].Op == opcode.LOAD_CONST && d.at(inst.Offset) == inst {
+				d.block[i-1].Op, inst.Op = opcode.KW_NAMES, opcode.CALL
+			}
+		case opcode.FORMAT_SIMPLE:
+			inst.Op, inst.Arg = opcode.FORMAT_VALUE, 0
+		case opcode.FORMAT_WITH_SPEC:
+			inst.Op, inst.Arg = opcode.FORMAT_VALUE, 4
+		}
+	}
 }
 
 // append adds an instruction to the block.

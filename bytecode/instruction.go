@@ -13,9 +13,9 @@
 //	COMPARE_OP            has the comparison as its Arg, without the bits for specialized forms and for bools
 //	LOAD_FAST_LOAD_FAST   and the like of 3.13 are two instructions; lowering joins them again
 //	TO_BOOL               may be missing where a conditional jump or UNARY_NOT needs a bool; lowering adds it
-//	KW_NAMES, CALL        is CALL_KW in code of 3.13; written code has KW_NAMES, and lowering writes CALL_KW
-//	FORMAT_VALUE          is CONVERT_VALUE and FORMAT_* in code of 3.13; written code has FORMAT_VALUE
-//	MAKE_FUNCTION         has flags in written code; 3.13 has SET_FUNCTION_ATTRIBUTE for each
+//	KW_NAMES, CALL        also for 3.13's LOAD_CONST, CALL_KW
+//	FORMAT_VALUE          also for 3.13's FORMAT_SIMPLE and FORMAT_WITH_SPEC, which CONVERT_VALUE may precede
+//	MAKE_FUNCTION         may have flags in code for 3.13, which has a SET_FUNCTION_ATTRIBUTE for each
 //	CALL_INTRINSIC_1, _2  replaced by an opcode for each intrinsic
 //	FOR_ITER              jumps to the instruction after END_FOR (3.13: and POP_TOP); lowering adds both if missing
 //	exception table       replaced by a Handler at each instruction

@@ -45,7 +45,7 @@ func Lower(code *Code, v Version) (*Raw, error) {
 		Name: code.Name, QualName: code.QualName, Filename: code.Filename,
 		Flags: code.Flags, FirstLine: code.FirstLine,
 		ArgCount: code.ArgCount, PosOnlyArgCount: code.PosOnlyArgCount, KwOnlyArgCount: code.KwOnlyArgCount,
-		StackSize: max(int(flow.max)+w.pushed, table.LeastStack), NumConsts: code.NumConsts,
+		StackSize: max(int(flow.max), w.least, table.LeastStack), NumConsts: code.NumConsts,
 		Names:           code.Names,
 		LocalsPlusNames: make([]string, len(code.Locals)),
 		LocalsPlusKinds: make([]byte, len(code.Locals)),
@@ -96,7 +96,7 @@ type lowering struct {
 	units  int32 // number of code units of the whole code
 	// targets has the instructions at which jumps and handlers point, if the version needs them.
 	targets map[*Instruction]bool
-	pushed  int // values that only the version's form of an instruction pushes
+	least   int // stack size that the names of calls with keywords need, if the version pushes them
 }
 
 // choose chooses the opcode of each instruction. The direction of a jump depends only on the order of the
@@ -114,7 +114,7 @@ func (w *lowering) choose() error {
 		}
 		l.before, l.after = written.before, written.after
 		if inst.Op != written.op && written.op == opcode.LOAD_CONST {
-			w.pushed = 1 // the names of a call's keywords
+			w.least = max(w.least, int(w.flow.depths[i])+1)
 		}
 		encoding := &w.table.Encodings[written.op]
 		form := encoding.Forward

@@ -517,6 +517,13 @@ func (c *Codegen) writeFinish() error {
 func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	o := c.out
 	code := c.finish(order)
+	if c.out.root.code.NullAbove {
+		list, err := bytecode.NullsAbove(code.Instructions)
+		if err != nil {
+			return py.Object{}, nil, err
+		}
+		code.Instructions = list
+	}
 	raw, err := bytecode.Lower(code, Version)
 	if err != nil {
 		return py.Object{}, nil, err

@@ -114,11 +114,8 @@ func (tx *InstructionTranslator) calls(name string) bool {
 	if at < 0 || tx.height > len(stack) {
 		return false
 	}
-	callee := stack[at]
-	if callee == nil {
-		callee = stack[at+1]
-	}
-	return callee != nil && variables.CallsBuiltin(tx.World(), callee, name)
+	fn, _ := callee(stack[at:])
+	return fn != nil && variables.CallsBuiltin(tx.World(), fn, name)
 }
 
 // comprehension returns the code of the list comprehension whose function is on the stack, or nil.

@@ -22,9 +22,9 @@ func (tx *InstructionTranslator) kwNames(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracker, args []variables.VariableTracker,
 	kwargs []variables.Kw) {
 	args = tx.popn(nargs)
-	fn, first := tx.pop(), tx.pop()
-	if first != nil { // the stack holds an unbound method and its object
-		fn, args = first, append([]variables.VariableTracker{fn}, args...)
+	fn, self := callee(tx.popn(2))
+	if self != nil {
+		args = append([]variables.VariableTracker{self}, args...)
 	}
 	names := tx.kwargs
 	tx.kwargs = nil
@@ -36,9 +36,29 @@ func (tx *InstructionTranslator) popCall(nargs int) (fn variables.VariableTracke
 	return fn, args[:npos:npos], kwargs
 }
 
+// callee returns the callable of a call and the object of a method, if it is on the stack, from the two values below
+// the arguments. A NULL, nil here, is on either side of the callable, depending on the version.
+func callee(pair []variables.VariableTracker) (fn, self variables.VariableTracker) {
+	if pair[0] == nil {
+		return pair[1], nil
+	}
+	return pair[0], pair[1]
+}
+
+// pushCallee pushes a callable with the NULL of a call without an object.
+func (tx *InstructionTranslator) pushCallee(fn variables.VariableTracker) {
+	if tx.d.code.NullAbove {
+		tx.push(fn)
+		tx.push(nil)
+		return
+	}
+	tx.push(nil)
+	tx.push(fn)
+}
+
 // call implements CALL.
 //
-//	stack: NULL callable args -- result      arg: number of args, those by keyword last
+//	stack: NULL callable args -- result      arg: number of args, those by keyword last; 3.13: callable NULL args
 //	stack: function object args -- result
 //	breaks: GD0201, and the callee's codes
 func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
@@ -53,7 +73,7 @@ func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
 
 // callFunctionEx implements CALL_FUNCTION_EX.
 //
-//	stack: NULL callable args [kwargs] -- result      arg: 1 with kwargs; args is one iterable
+//	stack: NULL callable args [kwargs] -- result      arg: 1 with kwargs; args is one iterable; 3.13: callable NULL
 //	breaks: GD0201, GD0210, GD0502, and the callee's codes
 func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) error {
 	var kwargs []variables.Kw
@@ -86,8 +106,7 @@ func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) erro
 	if err != nil {
 		return err
 	}
-	fn := tx.pop()
-	tx.pop() // NULL
+	fn, _ := callee(tx.popn(2))
 	r, err := variables.Call(tx, fn, args, kwargs)
 	if err != nil {
 		return notBranch(err)
@@ -110,8 +129,41 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 	}
 	f := &variables.FunctionVariable{Code: code, GlobalsDict: tx.globals, GlobalsSrc: tx.globalsSrc, Name: d.code.Name,
 		QualName: d.code.QualName}
-	if inst.Arg&8 != 0 {
-		cells, err := variables.Unpack(tx, tx.pop())
+	for flag := 8; flag > 0; flag >>= 1 {
+		if inst.Arg&flag != 0 {
+			if err := tx.setFunctionAttribute(f, flag, tx.pop()); err != nil {
+				return err
+			}
+		}
+	}
+	if tx.globals != tx.out.frame.Globals {
+		f.Foreign = true // MAKE_FUNCTION in the transformed code would give the function other globals
+	}
+	tx.push(f)
+	return nil
+}
+
+// setAttribute implements SET_FUNCTION_ATTRIBUTE.
+//
+//	stack: value function -- function      arg: the bit of MAKE_FUNCTION's argument
+func (tx *InstructionTranslator) setAttribute(inst *bytecode.Instruction) error {
+	f, ok := tx.pop().(*variables.FunctionVariable)
+	if !ok {
+		return &exc.SkipFrame{Reason: "an attribute of no new function"}
+	}
+	if err := tx.setFunctionAttribute(f, inst.Arg, tx.pop()); err != nil {
+		return err
+	}
+	tx.push(f)
+	return nil
+}
+
+// setFunctionAttribute sets what a new function gets besides its code. flag: a bit of MAKE_FUNCTION's argument.
+func (tx *InstructionTranslator) setFunctionAttribute(f *variables.FunctionVariable, flag int,
+	v variables.VariableTracker) (err error) {
+	switch flag {
+	case 8:
+		cells, err := variables.Unpack(tx, v)
 		if err != nil {
 			return err
 		}
@@ -126,12 +178,10 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 			}
 			f.Closure = append(f.Closure, cell)
 		}
-	}
-	if inst.Arg&4 != 0 {
-		f.Annotations = tx.pop()
-	}
-	if inst.Arg&2 != 0 {
-		v, err := variables.Realize(tx, tx.pop())
+	case 4:
+		f.Annotations = v
+	case 2:
+		v, err := variables.Realize(tx, v)
 		if err != nil {
 			return err
 		}
@@ -148,15 +198,8 @@ func (tx *InstructionTranslator) makeFunction(inst *bytecode.Instruction) error 
 			}
 			f.KwDefaults = append(f.KwDefaults, variables.Kw{Name: name, Value: val})
 		}
+	case 1:
+		f.Defaults, err = variables.Unpack(tx, v)
 	}
-	if inst.Arg&1 != 0 {
-		if f.Defaults, err = variables.Unpack(tx, tx.pop()); err != nil {
-			return err
-		}
-	}
-	if tx.globals != tx.out.frame.Globals {
-		f.Foreign = true // MAKE_FUNCTION in the transformed code would give the function other globals
-	}
-	tx.push(f)
-	return nil
+	return err
 }

@@ -25,7 +25,7 @@ func (tx *InstructionTranslator) loadAttr(inst *bytecode.Instruction) error {
 // loadMethod implements LOAD_METHOD. It pushes the bound attribute above NULL, as for a plain callable. A C method
 // that may reject its object is pushed unbound, below the object.
 //
-//	stack: object -- NULL method      arg: index of the name
+//	stack: object -- NULL method      arg: index of the name; 3.13: method NULL
 //	stack: object -- function object
 //	breaks: GD0202
 func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
@@ -33,8 +33,12 @@ func (tx *InstructionTranslator) loadMethod(inst *bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
-	tx.push(below)
-	tx.push(top)
+	if below == nil {
+		tx.pushCallee(top)
+	} else {
+		tx.push(below)
+		tx.push(top)
+	}
 	return nil
 }
 
@@ -286,11 +290,47 @@ func (tx *InstructionTranslator) formatValue(inst *bytecode.Instruction) error {
 	if inst.Arg&4 != 0 {
 		spec = tx.pop()
 	}
-	text, err := variables.Format(tx, tx.pop(), []string{"", "str", "repr", "ascii"}[inst.Arg&3], spec)
+	text, err := variables.Format(tx, tx.pop(), conversions[inst.Arg&3], spec)
 	if err != nil {
 		return notBranch(err)
 	}
 	tx.push(text)
+	return nil
+}
+
+// conversions has the builtin for each conversion in the argument of FORMAT_VALUE and CONVERT_VALUE.
+var conversions = []string{"", "str", "repr", "ascii"}
+
+// convertValue implements CONVERT_VALUE.
+//
+//	stack: value -- text      arg: the conversion
+//	breaks: GD0102, GD0207
+func (tx *InstructionTranslator) convertValue(inst *bytecode.Instruction) error {
+	fn := variables.NewConstant(tx.World().Builtin(conversions[inst.Arg&3]), nil)
+	text, err := variables.Call(tx, fn, []variables.VariableTracker{tx.pop()}, nil)
+	if err != nil {
+		return notBranch(err)
+	}
+	tx.push(text)
+	return nil
+}
+
+// toBool implements TO_BOOL. The jump or UNARY_NOT that follows tests the value itself.
+//
+//	stack: value -- value
+//	breaks: GD0101, GD0207
+func (tx *InstructionTranslator) toBool(inst *bytecode.Instruction) error {
+	if next := tx.d.index[inst] + 1; next < len(tx.d.code.Instructions) {
+		switch tx.d.code.Instructions[next].Op {
+		case opcode.POP_JUMP_IF_FALSE, opcode.POP_JUMP_IF_TRUE, opcode.UNARY_NOT:
+			return nil
+		}
+	}
+	t, err := variables.Truth(tx, tx.pop())
+	if err != nil {
+		return err
+	}
+	tx.push(variables.BoolConst(t))
 	return nil
 }
 

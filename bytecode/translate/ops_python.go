@@ -50,6 +50,7 @@ func init() {
 		opcode.UNPACK_SEQUENCE: (*tx).pythonUnpack,
 		opcode.GET_LEN:         (*tx).pythonGetLen,
 		opcode.FORMAT_VALUE:    (*tx).pythonFormat,
+		opcode.CONVERT_VALUE:   (*tx).pythonConvert,
 		opcode.BUILD_STRING:    (*tx).pythonBuildString,
 		opcode.STORE_GLOBAL:    (*tx).pythonStoreGlobal,
 		opcode.LIST_EXTEND:     pythonExtend("extend_list"),
@@ -268,7 +269,7 @@ func (tx *InstructionTranslator) pythonFormat(inst *bytecode.Instruction) error 
 		spec = tx.pop()
 	}
 	v := tx.pop()
-	if conv := []string{"", "str", "repr", "ascii"}[inst.Arg&3]; conv != "" {
+	if conv := conversions[inst.Arg&3]; conv != "" {
 		text, err := tx.out.PythonOp(tx, conv, []variables.VariableTracker{v}, nil)
 		if err != nil {
 			return err
@@ -276,6 +277,10 @@ func (tx *InstructionTranslator) pythonFormat(inst *bytecode.Instruction) error 
 		v = text
 	}
 	return tx.pushPython("format", v, spec)
+}
+
+func (tx *InstructionTranslator) pythonConvert(inst *bytecode.Instruction) error {
+	return tx.pushPython(conversions[inst.Arg&3], tx.pop())
 }
 
 func (tx *InstructionTranslator) pythonBuildString(inst *bytecode.Instruction) error {
@@ -324,9 +329,10 @@ func (tx *InstructionTranslator) pythonLoadGlobal(inst *bytecode.Instruction) er
 	}
 	v.Node.Inplace = true
 	if inst.Arg&1 != 0 {
-		tx.push(nil)
+		tx.pushCallee(variables.NewOpaque(v.Node, name))
+	} else {
+		tx.push(variables.NewOpaque(v.Node, name))
 	}
-	tx.push(variables.NewOpaque(v.Node, name))
 	return nil
 }
 

@@ -147,7 +147,7 @@ func (tx *InstructionTranslator) deleteFast(inst *bytecode.Instruction) error {
 
 // loadGlobal implements LOAD_GLOBAL.
 //
-//	stack: -- [NULL] value      arg: name index shifted left by one; bit 0 pushes NULL
+//	stack: -- [NULL] value      arg: name index shifted left by one; bit 0 pushes NULL; 3.13: value NULL
 func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 	name := tx.d.code.Names[inst.Arg>>1]
 	v, err := tx.global(name)
@@ -155,9 +155,10 @@ func (tx *InstructionTranslator) loadGlobal(inst *bytecode.Instruction) error {
 		return err
 	}
 	if inst.Arg&1 != 0 {
-		tx.push(nil)
+		tx.pushCallee(v)
+	} else {
+		tx.push(v)
 	}
-	tx.push(v)
 	return nil
 }
 

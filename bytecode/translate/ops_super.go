@@ -33,9 +33,10 @@ func (tx *InstructionTranslator) loadSuperAttr(inst *bytecode.Instruction) error
 		return err
 	}
 	if inst.Arg&superMethod != 0 {
-		tx.push(nil)
+		tx.pushCallee(v)
+	} else {
+		tx.push(v)
 	}
-	tx.push(v)
 	return nil
 }
 

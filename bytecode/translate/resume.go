@@ -99,6 +99,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	if err := tx.keepInTraceback(c, inst, operands, live); err != nil {
 		return err
 	}
+	if calls := inst.Op == opcode.CALL || inst.Op == opcode.CALL_FUNCTION_EX; calls && operands[1] == nil {
+		operands[0], operands[1] = nil, operands[0] // written code has the NULL below
+	}
 	for _, v := range operands {
 		if v == nil {
 			c.PushNull()
@@ -218,8 +221,12 @@ func (tx *InstructionTranslator) catchNative(c *Codegen, inst *bytecode.Instruct
 // unbindMethods converts bound methods of builtin types on the stack, which have not been called yet, to the form
 // that LOAD_METHOD leaves: a known function and an object that the rest of the frame can read.
 func (tx *InstructionTranslator) unbindMethods() {
+	null, method := 0, 1
+	if tx.d.code.NullAbove {
+		null, method = 1, 0
+	}
 	for i := 0; i+1 < len(tx.stack); i++ {
-		if b, ok := tx.stack[i+1].(*variables.BoundBuiltin); ok && tx.stack[i] == nil {
+		if b, ok := tx.stack[i+method].(*variables.BoundBuiltin); ok && tx.stack[i+null] == nil {
 			if fn, self, ok := b.Unbind(tx); ok {
 				tx.stack[i], tx.stack[i+1] = fn, self
 			}
@@ -432,11 +439,15 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
 	case opcode.LOAD_METHOD, opcode.LOAD_SUPER_ATTR, opcode.LOAD_GLOBAL:
-		// The written code leaves one value, without the NULL that the instruction may push below it.
+		// The written code leaves one value, without the NULL that the instruction may push below or above it.
+		items := []item{result()}
 		if inst.Op == opcode.LOAD_METHOD || inst.Arg&1 != 0 {
-			below = append(below, item{null: true})
+			items = append(items, item{null: true})
+			if !tx.d.code.NullAbove {
+				slices.Reverse(items)
+			}
 		}
-		err = resume(after, append(below, result()))
+		err = resume(after, append(below, items...))
 	case opcode.RAISE_VARARGS, opcode.RERAISE:
 	default:
 		_, pushes := bytecode.StackUse(inst, false)
@@ -757,10 +768,13 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 			push(opcode.LOAD_CONST, len(tx.d.consts))
 			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
 		default:
-			if it.rest != nil {
+			if it.rest != nil && !tx.d.code.NullAbove {
 				push(opcode.PUSH_NULL, 0)
 			}
 			push(opcode.LOAD_FAST, k)
+			if it.rest != nil && tx.d.code.NullAbove {
+				push(opcode.PUSH_NULL, 0)
+			}
 			push(opcode.DELETE_FAST, k) // an extra variable would be visible and would hold a reference
 			k++
 			if kind == 'X' {

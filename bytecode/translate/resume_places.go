@@ -104,9 +104,10 @@ func (tx *InstructionTranslator) placesOfCallee(inst *bytecode.Instruction, oper
 	if !tx.out.findsPlaces() || inst.Op != opcode.CALL && inst.Op != opcode.CALL_FUNCTION_EX {
 		return
 	}
-	fn, args := operands[1], operands[2:]
-	if operands[0] != nil {
-		fn, args = operands[0], operands[1:]
+	fn, self := callee(operands)
+	args := operands[2:]
+	if self != nil {
+		args = operands[1:]
 	}
 	var kwargs []variables.Kw
 	if inst.Op == opcode.CALL_FUNCTION_EX {

@@ -266,7 +266,7 @@ def _caches_plainly(fn: Any) -> bool:
 
 #: code objects of the wrappers with which dataclasses and reprlib protect a __repr__ from endless recursion
 _RECURSIVE = (
-    dataclasses._recursive_repr(repr).__code__,  # type: ignore[attr-defined]
+    getattr(dataclasses, "_recursive_repr", reprlib.recursive_repr())(repr).__code__,  # 3.13 has one for both
     reprlib.recursive_repr()(repr).__code__,
 )
 
