@@ -34,7 +34,8 @@ func TestNullsAbove(t *testing.T) {
 				"RETURN_VALUE"}},
 		"unpacked arguments": {
 			[]*Instruction{null(), load(0), load(1), load(2), New(opcode.CALL_FUNCTION_EX, 1), last},
-			[]string{"LOAD_CONST 0", "PUSH_NULL", "LOAD_CONST 1", "LOAD_CONST 2", "CALL_FUNCTION_EX 1", "RETURN_VALUE"}},
+			[]string{"LOAD_CONST 0", "PUSH_NULL", "LOAD_CONST 1", "LOAD_CONST 2", "CALL_FUNCTION_EX 1",
+				"RETURN_VALUE"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := NullsAbove(c.list)

@@ -440,14 +440,12 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		}
 	case opcode.LOAD_METHOD, opcode.LOAD_SUPER_ATTR, opcode.LOAD_GLOBAL:
 		// The written code leaves one value, without the NULL that the instruction may push below or above it.
-		items := []item{result()}
 		if inst.Op == opcode.LOAD_METHOD || inst.Arg&1 != 0 {
-			items = append(items, item{null: true})
-			if !tx.d.code.NullAbove {
-				slices.Reverse(items)
-			}
+			below = tx.withNull(below, result())
+		} else {
+			below = append(below, result())
 		}
-		err = resume(after, append(below, items...))
+		err = resume(after, below)
 	case opcode.RAISE_VARARGS, opcode.RERAISE:
 	default:
 		_, pushes := bytecode.StackUse(inst, false)
@@ -477,6 +475,14 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		return err
 	}
 	return tx.catchNative(c, inst, start, end)
+}
+
+// withNull returns the stack with a callable and the NULL of a call without an object.
+func (tx *InstructionTranslator) withNull(stack []item, fn item) []item {
+	if tx.d.code.NullAbove {
+		return append(stack, fn, item{null: true})
+	}
+	return append(stack, item{null: true}, fn)
 }
 
 // emitNative writes inst itself, whose operands are on the stack. If inst jumps, it returns the written jump, so that

@@ -154,6 +154,7 @@ var rooms = map[string]string{
 	"pycommon": "guards",
 	"py311":    "pycommon",
 	"py312":    "pycommon",
+	"py313":    "pycommon",
 }
 
 var included = regexp.MustCompile(`(?m)^#include "(([a-z0-9]+)/[^"]+)"`)

@@ -204,18 +204,19 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     }
     gd_Root *root = gd_thread.extent->root;
     PyFunctionObject *function = gd_py_frame_function(frame);
-    int heat = root->hot_calls > 0 ? gd_heat(root, extra, gd_py_code_run_by(frame), function, frame->localsplus) : GD_HEAT_HOT;
+    PyCodeObject *code = gd_py_code_run_by(frame); /* borrowed from the frame */
+    int heat = root->hot_calls > 0 ? gd_heat(root, extra, code, function, frame->localsplus) : GD_HEAT_HOT;
     if (heat != GD_HEAT_HOT) {
         GD_COUNT(cold);
         return run_cold(tstate, frame, throwflag, heat);
     }
-    gd_FrameCache *cache = gd_root_inner(root, extra, gd_py_code_run_by(frame), frame->f_globals);
+    gd_FrameCache *cache = gd_root_inner(root, extra, code, frame->f_globals);
     Py_ssize_t ncells = function->func_closure != NULL ? PyTuple_GET_SIZE(function->func_closure) : 0;
-    if (cache == NULL || ncells != gd_py_code_run_by(frame)->co_nfreevars || function->func_code != (PyObject *)gd_py_code_run_by(frame)
+    if (cache == NULL || ncells != code->co_nfreevars || function->func_code != (PyObject *)code
         || function->func_globals != frame->f_globals) {
         PyErr_Clear();
         GD_COUNT(hook_inner_limit);
-        gd_census_left(gd_py_code_run_by(frame), GD_COUNT_hook_inner_limit);
+        gd_census_left(code, GD_COUNT_hook_inner_limit);
         return pass_on(tstate, frame, throwflag);
     }
     PyObject *result = NULL;

@@ -153,7 +153,8 @@ calls_on(const gd_rerun *r, const _PyInterpreterFrame *frame, Py_ssize_t level)
 {
     int offset;
     PyCodeObject *code = level_at(r, level, &offset);
-    return gd_py_code_run_by(frame) == code && offset >= 0 && same_source(code, offset, code, gd_py_frame_offset(frame));
+    return gd_py_code_run_by(frame) == code && offset >= 0
+           && same_source(code, offset, code, gd_py_frame_offset(frame));
 }
 
 /* Reports whether an exception raised in the frame, or passing through it, comes from the place. Its type may

@@ -1,5 +1,5 @@
-/* CPython 3.12 and 3.13: how deep the stack is at each instruction. While the eval loop reports an instruction to a trace
- * function, the frame's stacktop is not set, so a trace function that looks at operands needs the depth from the code
+/* CPython 3.12 and 3.13: how deep the stack is at each instruction. While the eval loop reports an instruction to trace
+ * functions, the frame's stacktop is not set, so a trace function that looks at operands needs the depth from the code
  * itself. */
 #include "pycompat.h"
 
