@@ -439,13 +439,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 			err = branch(j, func() error { return resume(inst.Target, below) })
 		}
 	case opcode.LOAD_METHOD, opcode.LOAD_SUPER_ATTR, opcode.LOAD_GLOBAL:
-		// The written code leaves one value, without the NULL that the instruction may push below or above it.
-		if inst.Op == opcode.LOAD_METHOD || inst.Arg&1 != 0 {
-			below = tx.withNull(below, result())
-		} else {
-			below = append(below, result())
-		}
-		err = resume(after, below)
+		err = resume(after, tx.loaded(inst, below, result()))
 	case opcode.RAISE_VARARGS, opcode.RERAISE:
 	default:
 		_, pushes := bytecode.StackUse(inst, false)
@@ -477,12 +471,16 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	return tx.catchNative(c, inst, start, end)
 }
 
-// withNull returns the stack with a callable and the NULL of a call without an object.
-func (tx *InstructionTranslator) withNull(stack []item, fn item) []item {
-	if tx.d.code.NullAbove {
-		return append(stack, fn, item{null: true})
+// loaded returns the stack after a load whose written code left one value, without the NULL that the instruction may
+// push below or above it.
+func (tx *InstructionTranslator) loaded(inst *bytecode.Instruction, stack []item, v item) []item {
+	switch {
+	case inst.Op != opcode.LOAD_METHOD && inst.Arg&1 == 0:
+		return append(stack, v)
+	case tx.d.code.NullAbove:
+		return append(stack, v, item{null: true})
 	}
-	return append(stack, item{null: true}, fn)
+	return append(stack, item{null: true}, v)
 }
 
 // emitNative writes inst itself, whose operands are on the stack. If inst jumps, it returns the written jump, so that
