@@ -182,6 +182,20 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     return type->tp_dictoffset >= 0;
 }
 
+/* Watches the value of that name among inline values, whether or not it is present. */
+static known
+watch_inline_value(learner *l, const gd_instance_view *view, PyObject *name, PyObject *value)
+{
+    Py_ssize_t at = gd_inline_position(view, name, UINT64_MAX);
+    if (at < 0) {
+        watch(l, &view->keys->dk_nentries); /* names are only ever added */
+        return OBJECT;
+    }
+    watch(l, &DK_UNICODE_ENTRIES(view->keys)[at].me_key);
+    watch(l, &view->values->values[at]);
+    return value != NULL ? at_address(l, value) : OBJECT;
+}
+
 /* Watches the instance attribute of that name, whether or not it is present. Returns UNKNOWN if it cannot
  * be watched. */
 static known
@@ -203,14 +217,24 @@ watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
         return OBJECT;
     }
     watch(l, gd_type_inline_keys_place(Py_TYPE(v)));
-    Py_ssize_t at = gd_inline_position(&view, name, UINT64_MAX);
-    if (at < 0) {
-        watch(l, &view.keys->dk_nentries); /* names are only ever added */
-        return OBJECT;
+    return watch_inline_value(l, &view, name, value);
+}
+
+/* Watches a key of a dict, whether or not it is present. Returns UNKNOWN if it cannot be watched. */
+static known
+watch_key(learner *l, PyObject *dict, PyObject *key, PyObject *value)
+{
+    if (gd_dict_is_tagged(dict) || !PyUnicode_CheckExact(key)) {
+        return watch_dict(l, dict) ? OBJECT : UNKNOWN;
     }
-    watch(l, &DK_UNICODE_ENTRIES(view.keys)[at].me_key);
-    watch(l, &view.values->values[at]);
-    return value != NULL ? at_address(l, value) : OBJECT;
+    if (!watch_type(l, dict)) {
+        return UNKNOWN;
+    }
+    PyDictObject *mp = (PyDictObject *)dict;
+    gd_instance_view view = {.keys = mp->ma_keys, .values = mp->ma_values, .dict = dict};
+    watch(l, &mp->ma_keys);
+    watch(l, &mp->ma_values); /* another pointer, or NULL, once the dict no longer shares the instance's values */
+    return watch_inline_value(l, &view, key, value);
 }
 
 static known
@@ -350,9 +374,10 @@ watch_node(learner *l, const gd_guard_node *n)
     case GD_OP_MOVE:
         return src;
     case GD_OP_DICT_GET:
+        return watch_key(l, v, e->consts[n->a], l->regs[n->dst]);
     case GD_OP_DICT_LACKS:
     case GD_OP_DICT_CONTAINS:
-        return as_object(watch_dict(l, v));
+        return watch_key(l, v, e->consts[n->a], NULL);
     case GD_OP_DICT_KEYS:
         /* An OrderedDict's order is not part of its tag. */
         return as_object(!PyODict_Check(v) && watch_dict(l, v));

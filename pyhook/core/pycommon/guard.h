@@ -30,7 +30,8 @@ gd_dict_tag_place(PyObject *dict)
 static inline int
 gd_type_has_version(const PyTypeObject *type)
 {
-    return type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG && type->tp_version_tag != 0;
+    /* 3.13 no longer sets the flag. */
+    return (PY_VERSION_HEX >= 0x030D0000 || type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag != 0;
 }
 
 /* Returns the address of the eight bytes that contain the version tag, which becomes 0 when the class or a
