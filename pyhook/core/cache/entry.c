@@ -446,7 +446,11 @@ note_mutations(gd_GuardedCode *e)
         }
         gd_instance_view view;
         gd_instance_look(e->consts[n->a], &view);
-        if (view.dict == NULL) {
+        if (view.values != NULL && view.dict != NULL && gd_dict_leave_values(view.dict) < 0) {
+            return -1;
+        }
+        gd_instance_look(e->consts[n->a], &view);
+        if (view.dict == NULL || view.values != NULL) {
             PyErr_Format(PyExc_TypeError, "changes of a %s object cannot be watched: it has no __dict__",
                          Py_TYPE(e->consts[n->a])->tp_name);
             return -1;

@@ -170,7 +170,7 @@ watch_instance(learner *l, PyObject *v, gd_instance_view *view)
     if (type->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
         const void *values = gd_py_values_place(v), *dict = gd_py_managed_dict_place(v);
         watch(l, values);
-        if (dict != values && (view->values == NULL || GD_PY_DICT_BESIDE_VALUES)) {
+        if (view->values == NULL && dict != values) {
             watch(l, dict);
         }
         return 1;
@@ -395,7 +395,13 @@ watch_node(learner *l, const gd_guard_node *n)
     }
     case GD_OP_INSTANCE_DICT: {
         gd_instance_view view;
-        return watch_instance(l, v, &view) ? at_address(l, view.dict) : UNKNOWN;
+        if (!watch_instance(l, v, &view)) {
+            return UNKNOWN;
+        }
+        if (view.values != NULL && view.dict != NULL) { /* from 3.13 on, the dict may share the values */
+            watch(l, gd_py_managed_dict_place(v));
+        }
+        return at_address(l, view.dict);
     }
     case GD_OP_MODULE_ATTR:
         return watch_module(l, v);

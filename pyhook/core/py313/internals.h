@@ -143,9 +143,6 @@ gd_py_managed_attributes(PyObject *v, PyDictValues **values, PyObject **dict)
     *dict = (PyObject *)_PyObject_ManagedDictPointer(v)->dict;
 }
 
-/* An instance may have inline values and a dict. */
-#define GD_PY_DICT_BESIDE_VALUES 1
-
 /* Reports whether the dict has a new version after every change. The dict of an instance that shares its inline values
  * has none after a store to an attribute (store_instance_attr_lock_held in Objects/dictobject.c). */
 static inline int

@@ -69,9 +69,6 @@ gd_dict_no_tag(void)
     return 0;
 }
 
-/* An instance has inline values or a dict, never both. */
-#define GD_PY_DICT_BESIDE_VALUES 0
-
 /* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. */
 #define gd_is_finalizing() _Py_IsFinalizing()
 

@@ -18,6 +18,15 @@ gd_dict_tag(PyObject *dict)
     return GD_LIKELY(gd_dict_is_tagged(dict)) ? ((PyDictObject *)dict)->ma_version_tag : gd_dict_no_tag();
 }
 
+/* Makes the dict of an instance keep the attributes itself, if it shares the instance's inline values, so that it has
+ * versions. A key that is no str has no place among the values; it is removed at once. Returns 0, or -1 with an exception
+ * set. */
+static inline int
+gd_dict_leave_values(PyObject *dict)
+{
+    return PyDict_SetItem(dict, Py_None, Py_None) < 0 ? -1 : PyDict_DelItem(dict, Py_None);
+}
+
 /* Returns the address of the version of a dict that has one (gd_dict_is_tagged). */
 static inline const void *
 gd_dict_tag_place(PyObject *dict)
