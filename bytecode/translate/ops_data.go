@@ -306,8 +306,7 @@ var conversions = []string{"", "str", "repr", "ascii"}
 //	stack: value -- text      arg: the conversion
 //	breaks: GD0102, GD0207
 func (tx *InstructionTranslator) convertValue(inst *bytecode.Instruction) error {
-	fn := variables.NewConstant(tx.World().Builtin(conversions[inst.Arg&3]), nil)
-	text, err := variables.Call(tx, fn, []variables.VariableTracker{tx.pop()}, nil)
+	text, err := variables.Format(tx, tx.pop(), conversions[inst.Arg&3], variables.StrConst(tx, ""))
 	if err != nil {
 		return notBranch(err)
 	}

@@ -501,7 +501,7 @@ gd_census_trace(PyObject *Py_UNUSED(obj), PyFrameObject *frame, int what, PyObje
     }
     switch (what) {
     case PyTrace_CALL:
-        frame->f_trace_opcodes = 1;
+        gd_py_trace_opcodes(frame, 1);
         frame_starts(c, frame->f_frame);
         break;
     case PyTrace_RETURN:

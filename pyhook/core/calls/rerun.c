@@ -272,7 +272,7 @@ trace(PyObject *Py_UNUSED(object), PyFrameObject *frame, int what, PyObject *arg
     switch (what) {
     case PyTrace_CALL:
         frame->f_trace_lines = 0;
-        frame->f_trace_opcodes = r->throws;
+        gd_py_trace_opcodes(frame, r->throws);
         break;
     case PyTrace_RETURN:
         frame->f_trace_lines = 1; /* a generator may resume later */

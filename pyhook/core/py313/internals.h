@@ -163,8 +163,29 @@ gd_dict_no_tag(void)
 /* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. */
 #define gd_is_finalizing() Py_IsFinalizing()
 
-/* Sets a C trace function; NULL removes it. In 3.13 a frame reports its opcodes if it has f_trace_opcodes set when it
- * starts, or when the function is set. */
+/* Makes a frame report its opcodes to the trace function, or not. Called by trace functions, which have no exception
+ * set when they ask for opcodes. Setting the attribute instruments the frame's code, but only of a frame that has a
+ * trace function of its own (frame_settrace_opcodes in Objects/frameobject.c). */
+static inline void
+gd_py_trace_opcodes(PyFrameObject *frame, int on)
+{
+    if (!on) {
+        frame->f_trace_opcodes = 0;
+        return;
+    }
+    int without = frame->f_trace == NULL;
+    if (without) {
+        frame->f_trace = Py_NewRef(Py_None);
+    }
+    if (PyObject_SetAttrString((PyObject *)frame, "f_trace_opcodes", Py_True) < 0) {
+        PyErr_Clear();
+    }
+    if (without) {
+        Py_CLEAR(frame->f_trace);
+    }
+}
+
+/* Sets a C trace function; NULL removes it. In 3.13 each frame asks for opcodes itself. */
 static inline void
 gd_py_set_opcode_trace(PyThreadState *Py_UNUSED(tstate), Py_tracefunc function)
 {

@@ -69,6 +69,13 @@ gd_dict_no_tag(void)
     return 0;
 }
 
+/* Makes a frame report its opcodes to the trace function, or not. Called by trace functions. */
+static inline void
+gd_py_trace_opcodes(PyFrameObject *frame, int on)
+{
+    frame->f_trace_opcodes = (char)on;
+}
+
 /* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. */
 #define gd_is_finalizing() _Py_IsFinalizing()
 
