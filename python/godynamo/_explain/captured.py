@@ -22,6 +22,7 @@ Place = tuple[int, int]  #: an instruction of user code: the id of the code obje
 _BOOKKEEPING = {
     "CACHE",
     "COPY_FREE_VARS",
+    "END_FOR",  # FOR_ITER jumps over it, except at the end of a generator that CPython has specialized
     "EXTENDED_ARG",
     "MAKE_CELL",
     "NOP",

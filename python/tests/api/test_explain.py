@@ -16,14 +16,22 @@ import godynamo
 from godynamo import _C, config
 
 NOT_COUNTED = {"RESUME", "CACHE", "PRECALL", "EXTENDED_ARG", "NOP", "MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR"}
+NOT_COUNTED |= {"END_FOR"}  # FOR_ITER jumps over it
+PY312 = sys.version_info >= (3, 12)
+BRANCH = "POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE"
 
 
 def instructions(fn, *lines):
-    """Count the instructions of a function, or only those on ``lines``, relative to its first line."""
+    """Count the instructions of a function, or only those on ``lines``, relative to its first line.
+
+    The handler at the end of a generator or coroutine, which 3.12 adds, does not run and is not counted.
+    """
     first = fn.__code__.co_firstlineno
     wanted = {first + line for line in lines}
     begun, count = False, 0
     for inst in dis.get_instructions(fn):
+        if inst.argrepr == "INTRINSIC_STOPITERATION_ERROR":
+            break
         begun = begun or inst.opname == "RESUME"
         if begun and inst.opname not in NOT_COUNTED and (not lines or inst.positions.lineno in wanted):
             count += 1
@@ -153,9 +161,10 @@ def test_both_arms_of_a_resume_function_count(x):
 
     e = godynamo.explain(f)(x)
     assert e.graph_count == 2 and [r.code for r in e.break_reasons] == ["GD0101"]
-    assert shares(e) == ((instructions(f, 1, 2, 5) - 1, 1), (4, 0))
+    last = instructions(f, 5) // 2 if PY312 else instructions(f, 5)  # 3.12 has the last line once in each arm
+    assert shares(e) == ((instructions(f, 1, 2) + last - 1, 1), (4, 0))
     [row] = e.kept_out
-    assert (row.callee, row.code, row.line) == ("POP_JUMP_FORWARD_IF_FALSE", "GD0101", f.__code__.co_firstlineno + 1)
+    assert (row.callee, row.code, row.line) == (BRANCH, "GD0101", f.__code__.co_firstlineno + 1)
 
 
 def test_a_generator_inside_is_captured_and_one_from_outside_is_not(x):
@@ -177,7 +186,8 @@ def test_a_generator_inside_is_captured_and_one_from_outside_is_not(x):
     assert e.torch_calls.outside >= 2
     of_generator = [r for r in e.functions if r.function.endswith("numbers")]
     assert [(r.bytecodes.captured, r.bytecodes.outside) for r in of_generator] == [(0, instructions(numbers))]
-    assert "GD0302" in {r.code for r in e.kept_out}
+    # In 3.12 a comprehension is a loop of its function, whose breaks count the generator.
+    assert ("GD0203" if PY312 else "GD0302") in {r.code for r in e.kept_out if r.torch_calls or r.bytecodes > 1}
 
 
 def test_a_frame_left_to_cpython_counts_as_a_whole(x):
@@ -540,7 +550,7 @@ def test_the_readme_shows_what_it_prints():
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, "<readme>", "exec"), {"__name__": "__main__"})
-    assert out.getvalue() == shown.split("```")[0]
+    assert out.getvalue() == shown.split("```")[0].replace("POP_JUMP_FORWARD_IF_FALSE", BRANCH)
 
 
 def test_a_coroutine_or_a_generator_says_why_nothing_is_captured():
