@@ -335,7 +335,8 @@ func (d *decoder) regions(entries []ExceptionEntry) error {
 		if target == nil || first == nil || e.End > len(d.starts) || e.End < len(d.starts) && d.at(e.End) == nil {
 			return malformed("exception table: %d to %d, handler %d: not at instructions", e.Start, e.End, e.Target)
 		}
-		regions[i] = ExceptionRegion{target, e.Depth, e.Lasti}
+		hidden := target.Op == opcode.CLEANUP_THROW || restores(d.block[d.starts[e.Target]-1:])
+		regions[i] = ExceptionRegion{Target: target, Depth: e.Depth, Lasti: e.Lasti, Hidden: hidden}
 		end := len(d.block)
 		if e.End < len(d.starts) {
 			end = int(d.starts[e.End]) - 1
@@ -345,6 +346,20 @@ func (d *decoder) regions(entries []ExceptionEntry) error {
 		}
 	}
 	return nil
+}
+
+// restores reports whether a handler, which starts the list, only drops the result of a comprehension and restores the
+// variables that LOAD_FAST_AND_CLEAR has saved.
+func restores(handler []Instruction) bool {
+	if len(handler) < 2 || handler[0].Op != opcode.SWAP || handler[1].Op != opcode.POP_TOP {
+		return false
+	}
+	for _, inst := range handler[2:] {
+		if inst.Op != opcode.SWAP && inst.Op != opcode.STORE_FAST {
+			return inst.Op == opcode.RERAISE && inst.Arg == 0
+		}
+	}
+	return false
 }
 
 // checkArg checks that an argument is in the range of its kind.

@@ -225,6 +225,35 @@ func TestDecodeRefusesMalformedCode(t *testing.T) {
 	assert.NoError(t, err, "the frame around the cases is right")
 }
 
+func TestBlockPassesOverHiddenHandlers(t *testing.T) {
+	caught := New(opcode.PUSH_EXC_INFO, 0)
+	block := &ExceptionRegion{Target: caught, Depth: 0}
+	for last, restores := range map[opcode.Op]bool{opcode.STORE_FAST: true, opcode.STORE_GLOBAL: false} {
+		handler := []*Instruction{New(opcode.SWAP, 2), New(opcode.POP_TOP, 0), New(opcode.SWAP, 2), New(last, 0),
+			New(opcode.RERAISE, 0)}
+		for _, inst := range handler {
+			inst.Handler = block
+		}
+		body := New(opcode.BUILD_LIST, 0)
+		body.Handler = &ExceptionRegion{Target: handler[0], Depth: 2}
+		code := assemble(append([]*Instruction{New(opcode.LOAD_FAST, 0), New(opcode.LOAD_FAST, 0), New(opcode.COPY, 1),
+			body, New(opcode.RETURN_VALUE, 0)}, append(handler, caught, New(opcode.RERAISE, 0))...)...)
+		raw, err := Lower(code, py312)
+		require.NoError(t, err)
+		again, err := Decode(raw, py312)
+		require.NoError(t, err)
+		inside := again.Instructions[3]
+		assert.Equal(t, opcode.SWAP, inside.Handler.Target.Op)
+		want := inside.Handler
+		if restores {
+			want = again.Instructions[5].Handler
+			assert.Equal(t, opcode.PUSH_EXC_INFO, want.Target.Op)
+		}
+		assert.Same(t, want, inside.Block(), last)
+		assert.Equal(t, restores, again.Clone().Instructions[3].Handler.Hidden, last)
+	}
+}
+
 func TestDecodeUnknownVersion(t *testing.T) {
 	_, err := Decode(&Raw{}, Version{3, 10})
 	assert.ErrorIs(t, err, ErrVersion)

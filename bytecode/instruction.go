@@ -160,6 +160,18 @@ type ExceptionRegion struct {
 	Depth int
 	// Lasti is set if the raising instruction's offset is pushed below the exception. RERAISE restores that offset.
 	Lasti bool
+	// Hidden is set by Decode for handlers that only 3.12 has and that do nothing that a program sees: the one that
+	// restores the variables which an inlined comprehension has saved, and CLEANUP_THROW.
+	Hidden bool
+}
+
+// Block returns the innermost region around the instruction whose handler is not hidden, or nil.
+func (inst *Instruction) Block() *ExceptionRegion {
+	r := inst.Handler
+	for r != nil && r.Hidden {
+		r = r.Target.Handler
+	}
+	return r
 }
 
 // DepthAtEntry is a value of ExceptionRegion.Depth. It means the stack's height at the region's first instruction.
@@ -239,7 +251,9 @@ func (c *Code) Clone() *Code {
 		}
 		region := regions[inst.Handler]
 		if region == nil {
-			region = &ExceptionRegion{move(inst.Handler.Target), inst.Handler.Depth, inst.Handler.Lasti}
+			region = &ExceptionRegion{}
+			*region = *inst.Handler
+			region.Target = move(region.Target)
 			regions[inst.Handler] = region
 		}
 		inst.Handler = region

@@ -103,7 +103,7 @@ func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {
 		fmt.Fprintf(&b, "%p %d ", c.code.Ptr(), c.inst.Offset)
-		inBlock = inBlock || c.inst.Handler != nil
+		inBlock = inBlock || c.inst.Block() != nil
 	}
 	return b.String(), inBlock
 }

@@ -462,7 +462,7 @@ func (o *OutputGraph) freezeGenerator(g *GeneratorVariable) error {
 // such a block runs when the generator is destroyed.
 func (g *GeneratorVariable) stoppedInBlock() bool {
 	f := g.frame
-	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Handler != nil
+	return f != nil && g.started && f.d.code.Instructions[f.ip-1].Block() != nil
 }
 
 // abandoned handles generators that have stopped inside `try` or `with`. CPython closes such a generator when the

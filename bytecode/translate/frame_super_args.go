@@ -48,6 +48,12 @@ func (tx *InstructionTranslator) SuperArgs() (cls, self variables.VariableTracke
 		if cls == nil {
 			return fail("super(): empty __class__ cell")
 		}
+		if cls, err = variables.Realize(tx, cls); err != nil {
+			return nil, nil, err
+		}
+		if c, known := variables.AsConstant(tx, cls); known && py.IsSubtype(c.Type(), tx.World().TypeType) {
+			return cls, self, nil // a class, and a class stays one, so its type needs no guard
+		}
 		t, err := variables.PythonType(tx, cls)
 		if err != nil {
 			return nil, nil, err

@@ -81,6 +81,9 @@ func (o *OutputGraph) AtLoop(name string) bool {
 	case tx.inst.Op != opcode.GET_ITER:
 		return false
 	}
+	if n := opensComprehension(list); n > 0 {
+		list, step = list[n:], step+n
+	}
 	if len(list) == 0 {
 		return false
 	}
@@ -102,6 +105,21 @@ func (o *OutputGraph) AtLoop(name string) bool {
 	}
 	_, ok := d.loopBody(head)
 	return ok
+}
+
+// opensComprehension returns the number of instructions, from the list's first one, that open an inlined list
+// comprehension: they save its variables and make its list. It is 0 if they do something else.
+func opensComprehension(list []*bytecode.Instruction) int {
+	for i, in := range list {
+		switch {
+		case in.Op == opcode.LOAD_FAST_AND_CLEAR || in.Op == opcode.SWAP || in.Op == opcode.BUILD_LIST && in.Arg == 0:
+		case in.Op == opcode.FOR_ITER:
+			return i
+		default:
+			return 0
+		}
+	}
+	return 0
 }
 
 // calls reports whether the running instruction itself calls the builtin of this name.
@@ -235,7 +253,7 @@ func (d *decoded) loopBody(head *bytecode.Instruction) (appends, ok bool) {
 			opcode.MAKE_CELL:
 			return false, false
 		}
-		if in.Handler != nil {
+		if in.Block() != nil {
 			return false, false
 		}
 		if in.Target != nil {

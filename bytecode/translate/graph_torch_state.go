@@ -240,7 +240,7 @@ func outerRegion(target *bytecode.Instruction) *bytecode.ExceptionRegion {
 	if cleanup == nil {
 		return nil
 	}
-	return cleanup.Target.Handler
+	return cleanup.Target.Block()
 }
 
 // protection reports where an exception raised at the current instruction would go. If handled is true, a handler of
@@ -254,7 +254,7 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 		if t.inst == nil {
 			continue
 		}
-		for h := t.inst.Handler; h != nil; {
+		for h := t.inst.Block(); h != nil; {
 			ctx := t.exitOf(h)
 			if ctx == nil {
 				return true, tx.out.state.entry

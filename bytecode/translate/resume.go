@@ -580,7 +580,7 @@ const resumeInBlock = 2
 func (tx *InstructionTranslator) callResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) error {
 	kind := plainCalls
-	if inst.Handler != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() ||
+	if inst.Block() != nil || tx.goesOnInBlock(target) || len(tx.handled) > 0 || tx.out.unchecked() ||
 		!harmless[inst.Op] {
 		kind = quietCalls
 	}
@@ -611,7 +611,7 @@ func (tx *InstructionTranslator) goesOnInBlock(target *bytecode.Instruction) boo
 	for i := tx.d.index[target]; target.Op == opcode.NOP && target.Handler == nil && i+1 < len(all); i++ {
 		target = all[i+1]
 	}
-	return target.Handler != nil
+	return target.Block() != nil
 }
 
 func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.Instruction, stack []item,

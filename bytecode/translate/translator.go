@@ -125,7 +125,7 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 // destroys, would catch it. It is also so if a frame is handling an exception, which would become its context.
 func (tx *InstructionTranslator) InsideTry() bool {
 	for t := tx; t != nil; t = t.parent {
-		if t.inst != nil && t.inst.Handler != nil || len(t.handled) > 0 {
+		if t.inst != nil && t.inst.Block() != nil || len(t.handled) > 0 {
 			return true
 		}
 	}
