@@ -59,7 +59,7 @@ func wrapKnown(tx Translator, obj py.Object) VariableTracker {
 func wrapKind(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	typ := tx.Output().Const(obj.Type())
 	w := &wrapping{tx: tx, obj: obj, src: src, typ: typ}
-	if py.Is(obj.Type(), py.HeapType) && opaqueClass(tx, obj.Type()) {
+	if py.Is(obj.Type(), py.Mutable) && opaqueClass(tx, obj.Type()) {
 		return nil, nil, w.refused("%s of type %s, whose metaclass decides", py.TypeName(obj.Type()))
 	}
 	if wrap, ok := wrapByKind[obj.Kind()]; ok {

@@ -225,7 +225,7 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 		}
 		switch name {
 		case "__name__":
-			if py.Is(c.Class, py.HeapType) {
+			if py.Is(c.Class, py.Mutable) {
 				tx.Output().AddGuards(guards.NameMatch(classSource(tx, c.Class), py.GoString(v)))
 			}
 		case "__module__", "__qualname__", "__doc__":
@@ -369,8 +369,7 @@ func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracke
 		}
 	}
 	_, inMeta := s.TypeLookup(meta, name)
-	fixed := !py.Is(c.Class, py.HeapType) || py.Is(c.Class, py.Protected)
-	if fixed || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
+	if !py.Is(c.Class, py.Mutable) || inMeta || len(name) > 4 && name[:2] == "__" && name[len(name)-2:] == "__" {
 		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
 	}
 	if d, ok := heldByClass(tx, c.Class, name); ok {

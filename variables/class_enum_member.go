@@ -257,7 +257,7 @@ func computedAttr(tx Translator, v VariableTracker, name string) (VariableTracke
 		v, _, err := getProperty(tx, c, d, guards.NewTypeAttrSource(classSource(tx, class), name))
 		return v, err
 	}
-	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.HeapType) {
+	if get, _ := isDescriptor(tx, d); !get || !py.Is(d.Type(), py.Mutable) {
 		return nil, nil
 	}
 	// An enum.property named `name` or `value` reads the member's `_name_` or `_value_`: its getter is None or a

@@ -42,7 +42,7 @@ func (w *World) Looked(tx Translator, class py.Object, name string, found py.Obj
 	}
 	switch found.Kind() {
 	case py.GetSet:
-		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.HeapType) {
+		if i := tx.Scope().MroIndex(class, name); i < 0 || py.Is(tx.Scope().Mro(class)[i], py.Mutable) {
 			// A class statement's __dict__ descriptor has no weak references. A strong reference to it would keep the
 			// class alive.
 			return
@@ -65,7 +65,7 @@ func (w *World) Overlooked() error { return w.overlooked }
 // Metaclass returns type(class). It adds a guard if the program can assign __class__ of the class.
 func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
 	meta, key := class.Type(), classLookup{class: class, fact: "type"}
-	if !w.looked[key] && py.Is(class, py.HeapType) {
+	if !w.looked[key] && py.Is(class, py.Mutable) {
 		w.looked[key] = true
 		if w.mayChange(tx, class) {
 			tx.Output().AddGuards(guards.TypeMatch(classSource(tx, class), tx.Output().Const(meta)))
@@ -78,7 +78,7 @@ func (w *World) Metaclass(tx Translator, class py.Object) py.Object {
 // __name__.
 func typeName(tx Translator, class py.Object) string {
 	w, name, key := tx.World(), py.TypeName(class), classLookup{class: class, fact: "name"}
-	if !w.looked[key] && py.Is(class, py.HeapType) && !strings.Contains(name, ".") {
+	if !w.looked[key] && py.Is(class, py.Mutable) && !strings.Contains(name, ".") {
 		w.looked[key] = true
 		if polyfillMark(tx, class) == "" && w.mayChange(tx, class) {
 			tx.Output().AddGuards(guards.NameMatch(classSource(tx, class), name))
@@ -90,7 +90,7 @@ func typeName(tx Translator, class py.Object) string {
 // RestsOnBases guards the MRO of a class, since the program can assign __bases__.
 func (w *World) RestsOnBases(tx Translator, class py.Object) {
 	key := classLookup{class: class, fact: "bases"}
-	if w.looked[key] || !py.Is(class, py.HeapType) {
+	if w.looked[key] || !py.Is(class, py.Mutable) {
 		return
 	}
 	w.looked[key] = true
@@ -119,7 +119,7 @@ func (w *World) mayChange(tx Translator, class py.Object) bool {
 // lacks guards that `class`, one of the classes of an MRO, does not define `name` itself. super() then finds the name
 // in a later class of the MRO.
 func (w *World) lacks(tx Translator, class py.Object, name string) {
-	if !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
+	if !py.Is(class, py.Mutable) || !w.mayChange(tx, class) {
 		return
 	}
 	found, ok := tx.Scope().TypeLookup(class, name)
@@ -134,7 +134,7 @@ func (w *World) lacks(tx Translator, class py.Object, name string) {
 // (its class has __set__ or __delete__).
 func isDescriptor(tx Translator, d py.Object) (get, data bool) {
 	get, data = py.Descriptor(d)
-	if t := d.Type(); py.Is(t, py.HeapType) {
+	if t := d.Type(); py.Is(t, py.Mutable) {
 		looksFor(tx, t, "__get__", "__set__", "__delete__")
 	}
 	return get, data

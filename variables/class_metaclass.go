@@ -25,7 +25,7 @@ var metaSpecials = []string{
 // methods `names` (by default metaSpecials) in user code.
 func (w *World) plainMetaclass(tx Translator, class py.Object, names ...string) bool {
 	meta := w.Metaclass(tx, class)
-	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.HeapType) ||
+	if meta == w.TypeType || meta == w.EnumMeta || meta == w.ABCMeta || !py.Is(meta, py.Mutable) ||
 		!w.mayChange(tx, meta) {
 		return true
 	}
@@ -160,7 +160,7 @@ func plainMemberClass(tx Translator, class py.Object, names ...string) bool {
 // `value` that is neither a str nor None.
 func (w *World) fact(tx Translator, class py.Object, name string, value py.Object) error {
 	key := classLookup{class: class, fact: name}
-	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
+	if w.looked[key] || !py.Is(class, py.Mutable) || !w.mayChange(tx, class) {
 		return nil
 	}
 	if k := value.Kind(); k != py.Str && k != py.NoneKind {
@@ -184,7 +184,7 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 		name, fact, flag = "matches sequences", py.MatchesSequence, 1<<5
 	}
 	matches, key := py.Is(class, fact), classLookup{class: class, fact: name}
-	if w.looked[key] || !py.Is(class, py.HeapType) || !w.mayChange(tx, class) {
+	if w.looked[key] || !py.Is(class, py.Mutable) || !w.mayChange(tx, class) {
 		return matches, nil
 	}
 	w.looked[key] = true
@@ -201,7 +201,7 @@ func (w *World) Matches(tx Translator, class py.Object, sequence bool) (bool, er
 
 // readsText guards the attributes that determine the text of a class.
 func (w *World) readsText(tx Translator, class py.Object) error {
-	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.HeapType) {
+	if err := w.computable(tx, []py.Object{class}); err != nil || !py.Is(class, py.Mutable) {
 		return err
 	}
 	if opaqueClass(tx, class) {
@@ -247,7 +247,7 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	}
 	classes = s.Items(asked)
 	for _, c := range classes {
-		if meta := w.Metaclass(tx, c); py.Is(meta, py.HeapType) {
+		if meta := w.Metaclass(tx, c); py.Is(meta, py.Mutable) {
 			looksFor(tx, meta, "__instancecheck__", "__subclasscheck__")
 		}
 	}

@@ -107,7 +107,7 @@ func lettingGo(tx Translator, old VariableTracker) error {
 		return tx.World().Replaceable(tx.Scope(), v.obj)
 	case *ObjectVariable:
 		if d, ok := tx.Scope().TypeLookup(v.Class, "__del__"); ok && d.Kind() != py.NoneKind &&
-			py.Is(v.Class, py.HeapType) {
+			py.Is(v.Class, py.Mutable) {
 			return unsupported(exc.StoreUnsupported, "replacing a %s, which has a __del__", py.TypeName(v.Class))
 		}
 	}

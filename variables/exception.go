@@ -42,7 +42,7 @@ func newException(tx Translator, class py.Object, args []VariableTracker, kwargs
 	s := tx.Scope()
 	o := &ObjectVariable{Class: class, exc: &exceptionState{args: args}}
 	for _, k := range s.Mro(class) {
-		if !py.Is(k, py.HeapType) {
+		if !py.Is(k, py.Mutable) {
 			o.exc.native = k
 			break
 		}

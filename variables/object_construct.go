@@ -289,7 +289,7 @@ func (c *ClassVariable) construct(tx Translator, args []VariableTracker, kwargs 
 // notAbstract breaks the graph for a class with abstract methods, which object.__new__ cannot instantiate. For other
 // classes, it adds a guard that they have none.
 func notAbstract(tx Translator, class py.Object) error {
-	if !py.Is(class, py.HeapType) {
+	if !py.Is(class, py.Mutable) {
 		return nil
 	}
 	if names, ok := tx.Scope().TypeLookup(class, "__abstractmethods__"); ok {
@@ -415,7 +415,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		return madeSubclass(tx, newTensor, append([]VariableTracker{NewConstant(class, nil)}, args...), kwargs)
 	}
 	own := builtinBase(tx, class)
-	if own.IsNull() || !py.IsSubtype(own, base) || !py.Is(class, py.HeapType) {
+	if own.IsNull() || !py.IsSubtype(own, base) || !py.Is(class, py.Mutable) {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
 	}
 	if _, named := w.NamedTupleFields(s, class); named || class == w.SizeType {
@@ -802,7 +802,7 @@ func wrapSubclass(tx Translator, obj py.Object, src guards.Source,
 	ofType []guards.Guard) (VariableTracker, []guards.Guard, bool, error) {
 	out, s, w := tx.Output(), tx.Scope(), tx.World()
 	base := builtinBase(tx, obj.Type())
-	if base.IsNull() || !py.Is(obj.Type(), py.HeapType) {
+	if base.IsNull() || !py.Is(obj.Type(), py.Mutable) {
 		return nil, nil, false, nil
 	}
 	typ := out.Const(obj.Type())

@@ -151,7 +151,7 @@ func changeable(v VariableTracker) bool {
 	case *SetVariable:
 		return !x.frozen && reachable(v)
 	case *ClassVariable:
-		return x.Src != nil && py.Is(x.Class, py.HeapType)
+		return x.Src != nil && py.Is(x.Class, py.Mutable)
 	case *DictViewVariable:
 		return changeable(x.dict)
 	}
@@ -255,7 +255,7 @@ func lookedAt(tx Translator, obj py.Object) bool {
 	case py.List, py.Dict, py.DictSub, py.SetKind, py.Module, py.Exception:
 		return false
 	case py.TypeKind, py.TypeSub:
-		return !py.Is(obj, py.HeapType)
+		return !py.Is(obj, py.Mutable)
 	case py.Other:
 		w := tx.World()
 		return w.IsTensor(obj) || w.IsTorchConstant(obj.Type()) || w.IsEnum(tx.Scope(), obj)

@@ -138,7 +138,7 @@ func (o *ObjectVariable) SetItem(tx Translator, key, value VariableTracker) erro
 			return heldError(o, SetItem(tx, o.value, key, value))
 		}
 		// Classes made by a class statement also fill the sequence slot for deletion, which takes an int key.
-		if value == nil && py.Is(o.Class, py.HeapType) {
+		if value == nil && py.Is(o.Class, py.Mutable) {
 			k, known := AsConstant(tx, key)
 			if !known {
 				return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, o))

@@ -181,7 +181,7 @@ func HasInstanceStorage(o Object) bool { return C.gdpy_has_instance_storage(o.c(
 // TypeLookup calls _PyType_Lookup: it returns the raw value found along the MRO, without calling descriptors.
 func (s *Scope) TypeLookup(typ Object, name string) (Object, bool) {
 	v, found := s.TypeLookupQuietly(typ, name)
-	if s.OnTypeLookup != nil && Is(typ, HeapType) {
+	if s.OnTypeLookup != nil && Is(typ, Mutable) {
 		s.OnTypeLookup(typ, name, v)
 	}
 	return v, found
@@ -197,7 +197,7 @@ func (s *Scope) TypeLookupQuietly(typ Object, name string) (Object, bool) {
 func (s *Scope) MadeOfObject(typ Object) bool {
 	mro := s.Mro(typ)
 	for i, base := range mro {
-		if !Is(base, HeapType) && i < len(mro)-1 {
+		if !Is(base, Mutable) && i < len(mro)-1 {
 			return false
 		}
 	}

@@ -13,9 +13,10 @@ const (
 	GenericGetAttr TypeFact = iota
 	GenericSetAttr
 	HeapType
-	// Protected holds if the class refuses changes of its attributes. Some C types are static in one version of CPython
-	// and protected heap types in the next.
-	Protected
+	// Mutable holds if Python code can change the attributes of the class: a class statement made it, or a C library
+	// that did not protect it. Some C types, such as deque, are static in one version of CPython and protected heap
+	// types in the next.
+	Mutable
 	HasIterNext
 	HasCall
 	HasIter
@@ -50,8 +51,8 @@ func Is(typ Object, fact TypeFact) bool {
 		return unsafe.Pointer(t.tp_setattro) == known.generic_setattr
 	case HeapType:
 		return t.tp_flags&C.Py_TPFLAGS_HEAPTYPE != 0
-	case Protected:
-		return t.tp_flags&C.Py_TPFLAGS_IMMUTABLETYPE != 0
+	case Mutable:
+		return t.tp_flags&(C.Py_TPFLAGS_HEAPTYPE|C.Py_TPFLAGS_IMMUTABLETYPE) == C.Py_TPFLAGS_HEAPTYPE
 	case HasIterNext:
 		return t.tp_iternext != nil && C.gdpy_iterates(t) != 0
 	case HasCall:
