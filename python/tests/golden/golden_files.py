@@ -2,6 +2,8 @@
 
 A file starts with a sentence that says what it shows. Then come sections ``-- name --``: ``src.py`` has a function
 ``f`` and ``args()``, which returns its arguments; `make golden` writes the others, and test_goldens.py compares them.
+The sections are those of Python 3.11. Where another version has another text, ``-- name 3.12 --`` follows, which
+`make golden PYTHON=3.12` writes; only the files in opcodes/ have the code of each version.
 
     python golden_files.py --print       prints the texts of all files as JSON
     python golden_files.py [FILE ...]    writes the sections of these files, or of all
@@ -27,6 +29,7 @@ from harness.training import facts, quiet
 
 FOLDER = Path(__file__).parent
 NAME = "golden_program"  # module name of a program
+BASE = "3.11"
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -43,18 +46,40 @@ def written(sections: dict[str, str]) -> str:
 
 def generated(path: Path) -> str:
     """Return the text that a file should have; its program runs eagerly and translated, with equal results."""
-    sections = {name: body for name, body in parsed(path.read_text()).items() if name in ("", "src.py")}
+    sections = parsed(path.read_text())
     with contextlib.redirect_stdout(io.StringIO()) as printed:
-        return _generated(path, sections, printed)
+        made = _made(path, sections["src.py"], printed)
+    if VERSION == BASE:
+        others = {n: b for n, b in sections.items() if _of_another_version(n) and b != made.get(n.split()[0])}
+        return written({"": sections[""], "src.py": sections["src.py"], **made, **others})
+    if path.parent.name != "opcodes":
+        made.pop(f"code {VERSION}", None)
+    for name in ("graph", "guards", f"code {VERSION}", "breaks"):
+        body = made.get(name, "")
+        key = name if VERSION in name else f"{name} {VERSION}"
+        sections.pop(key, None)
+        if body != sections.get(name, ""):
+            sections[key] = body
+    return written(sections)
 
 
-def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> str:
-    expected = _outcome(*_program(sections["src.py"])) + printed.getvalue()
+def section(sections: dict[str, str], name: str) -> str:
+    """Return a section of a file as it is for this version of Python, "" if it has none."""
+    return sections.get(f"{name} {VERSION}", sections.get(name, ""))
+
+
+def _of_another_version(name: str) -> bool:
+    return bool(re.search(r" 3\.\d+$", name)) and not name.endswith(VERSION)
+
+
+def _made(path: Path, source: str, printed: io.StringIO) -> dict[str, str]:
+    """Return the sections with the translation of a program."""
+    expected = _outcome(*_program(source)) + printed.getvalue()
     printed.seek(printed.truncate(0))
-    f, args = _program(sections["src.py"])
+    f, args = _program(source)
     found_now = _outcome(godynamo.optimize(f), args) + printed.getvalue()
     assert found_now == expected, f"{path}: another result or output than CPython's"
-    found = translations(*_program(sections["src.py"]), {}, "eager")
+    found = translations(*_program(source), {}, "eager")
     made: dict[str, list[str]] = {"graph": [], "guards": [], f"code {VERSION}": [], "breaks": []}
     for t in found:
         head = f"# {t['function']}, line {t['line']}"
@@ -67,9 +92,8 @@ def _generated(path: Path, sections: dict[str, str], printed: io.StringIO) -> st
             made["guards"] += [head, *_ordered(guard_words.parts(t["guards"]))]
         if t["transformed"]:
             made[f"code {VERSION}"] += [head, *_instructions(t["transformed"])]
-    made["breaks"] += _left_frames(sections["src.py"], {stable(b["reason"]) for t in found for b in t["breaks"]})
-    sections.update({name: stable("\n".join(lines) + "\n") for name, lines in made.items() if lines})
-    return written(sections)
+    made["breaks"] += _left_frames(source, {stable(b["reason"]) for t in found for b in t["breaks"]})
+    return {name: stable("\n".join(lines) + "\n") for name, lines in made.items() if lines}
 
 
 def _left_frames(source: str, seen: set[str]) -> list[str]:

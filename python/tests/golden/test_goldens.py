@@ -11,7 +11,7 @@ import types
 import pytest
 
 from godynamo._explain.break_codes_gen import BREAK_CODES
-from golden_files import FOLDER, VERSION, parsed, written
+from golden_files import FOLDER, parsed, section, written
 
 FILES = sorted(FOLDER.glob("*/*.txtar"))
 NO_CODE = {
@@ -21,7 +21,13 @@ NO_OPCODE = {
     "CACHE": "dis hides the caches of an instruction",
     "IMPORT_STAR": "only a module has it",
     "PRINT_EXPR": "only an interactive session has it",
+    "INTERPRETER_EXIT": "only the interpreter's own code has it",
+    "LOAD_FROM_DICT_OR_GLOBALS": "only a type parameter of a class has it, which 3.11 cannot compile",
+    "RESERVED": "no code has it",
 }
+#: the first opcode that sys.monitoring writes over others; those that only the compiler has come after them
+INSTRUMENTED = 237
+
 
 
 @pytest.fixture(scope="session")
@@ -39,10 +45,7 @@ def generated():
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: f"{p.parent.name}-{p.stem}")
 def test_the_translation_is_the_golden(path, generated):
-    made, golden = parsed(generated[str(path.relative_to(FOLDER))]), parsed(path.read_text())
-    if f"code {VERSION}" not in golden:  # the files have the code of one version of CPython
-        made, golden = ({k: v for k, v in parts.items() if not k.startswith("code ")} for parts in (made, golden))
-    assert written(made) == written(golden), "make golden writes the present translation"
+    assert generated[str(path.relative_to(FOLDER))] == path.read_text(), "make golden writes the present translation"
 
 
 def test_files_are_read_as_they_are_written():
@@ -60,14 +63,14 @@ def test_each_golden_says_what_it_shows():
 
 def test_each_break_code_has_a_golden():
     seen = {
-        code for path in FILES for code in re.findall(r"^GD\d{4}", parsed(path.read_text()).get("breaks", ""), re.M)
+        code for path in FILES for code in re.findall(r"^GD\d{4}", section(parsed(path.read_text()), "breaks"), re.M)
     }
     assert seen == set(BREAK_CODES) - set(NO_CODE)
 
 
 def test_each_opcode_has_a_golden():
     seen = {name for path in FILES for name in _opcodes(compile(parsed(path.read_text())["src.py"], "src.py", "exec"))}
-    assert seen == set(dis.opmap) - set(NO_OPCODE)
+    assert seen == {name for name, op in dis.opmap.items() if op < INSTRUMENTED} - set(NO_OPCODE)
 
 
 def _opcodes(code):
