@@ -53,6 +53,8 @@ class Recorder(unittest.TestResult):
 
     def stopTest(self, test: Any) -> None:  # noqa: N802
         super().stopTest(test)
+        if self._outcome == "failed":
+            stop_monitoring()
         self.write(
             test=self.name(test),
             outcome=self._outcome,
@@ -86,6 +88,15 @@ class Recorder(unittest.TestResult):
 
     def addUnexpectedSuccess(self, test: Any) -> None:  # noqa: N802
         self._worse(test, "failed", "unexpected success")
+
+
+def stop_monitoring() -> None:
+    """Stop the tools of sys.monitoring that a failed test has left listening. The next tests would fail too."""
+    if sys.version_info >= (3, 12):
+        for tool in range(sys.monitoring.OPTIMIZER_ID + 1):
+            if sys.monitoring.get_tool(tool):
+                sys.monitoring.set_events(tool, 0)
+                sys.monitoring.free_tool_id(tool)
 
 
 def tests_of(suite: Any, keep: Any) -> unittest.TestSuite:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,15 +33,20 @@ class Comparison:
 
 
 def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
-    """Return file → test id → cause. Raises ValueError for an incomplete or duplicate entry."""
+    """Return file → test id → cause, for this version of Python. Raises ValueError for an incomplete or duplicate
+    entry."""
     out: dict[str, dict[str, str]] = {}
     for row in tomllib.loads(path.read_text()).get("difference", []):
-        if set(row) != {"file", "test", "cause"} or not all(row.values()):
-            raise ValueError(f"{path.name}: file, test and cause are needed, not {row}")
+        since = row.pop("since", "3.11")
+        if set(row) != {"file", "tests", "cause"} or not all(row.values()) or not re.fullmatch(r"3\.\d+", since):
+            raise ValueError(f"{path.name}: file, tests and cause are needed, not {row}")
+        if sys.version_info < (3, int(since[2:])):
+            continue
         listed = out.setdefault(row["file"], {})
-        if row["test"] in listed:
-            raise ValueError(f"{path.name}: {row['test']} is listed twice")
-        listed[row["test"]] = row["cause"]
+        for test in (f"test.{row['file']}.{name}" for name in row["tests"]):
+            if test in listed:
+                raise ValueError(f"{path.name}: {test} is listed twice")
+            listed[test] = row["cause"]
     return out
 
 

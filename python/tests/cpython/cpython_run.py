@@ -23,7 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 from cpython_children import HERE, ROOT, FileRun, run_file
 from cpython_compare import Comparison, compare, expected_differences
 
-FILES = """
+FILES = (
+    """
 test_generators test_contextlib test_exceptions test_except_star test_scope test_unpack test_unpack_ex test_dict
 test_list
 test_set test_tuple test_descr test_class test_with test_grammar test_fstring test_coroutines test_asyncgen
@@ -35,6 +36,8 @@ test_copy test_typing test_sys test_genexps test_listcomps test_augassign test_i
 test_range
 test_iter test_itertools test_operator test_keywordonlyarg test_positional_only_arg test_property test_dataclasses
 """.split()
+    + ["test_monitoring"] * (sys.version_info >= (3, 12))
+)
 
 
 def plain_run(name: str, timeout: float) -> FileRun:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import textwrap
 
 import pytest
@@ -94,7 +95,17 @@ def test_the_list_names_files_that_are_run_with_a_cause_each():
 
 def test_an_entry_without_a_cause_is_refused(tmp_path):
     path = tmp_path / "e.toml"
-    path.write_text('[[difference]]\nfile = "f"\ntest = "t"\ncause = ""\n')
+    path.write_text('[[difference]]\nfile = "f"\ntests = ["t"]\ncause = ""\n')
+    with pytest.raises(ValueError, match="are needed"):
+        expected_differences(path)
+
+
+def test_an_entry_may_begin_with_a_version(tmp_path):
+    path = tmp_path / "e.toml"
+    entry = '[[difference]]\nfile = "f"\ntests = ["{0}"]\ncause = "c"\nsince = "{0}"\n'
+    path.write_text(entry.format("3.11") + entry.format("3.12") + entry.format("3.99"))
+    assert list(expected_differences(path)["f"]) == ["test.f.3.11", "test.f.3.12"][: sys.version_info[1] - 10]
+    path.write_text(entry.format("312"))
     with pytest.raises(ValueError, match="are needed"):
         expected_differences(path)
 
