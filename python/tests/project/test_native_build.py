@@ -65,7 +65,7 @@ def test_our_pkg_config_file_is_found_first_and_links_no_python():
 def test_only_embedding_links_libpython():
     assert "-lpython" not in str(native.cgo_environment())
     embedding = native.cgo_environment(embed=True)
-    assert "-lpython3.11" in embedding["CGO_LDFLAGS"]
+    assert f"-lpython{sys.version_info[0]}.{sys.version_info[1]} " in embedding["CGO_LDFLAGS"]
     assert "-Wl,-rpath," in embedding["CGO_LDFLAGS"]
     assert embedding["PYTHONHOME"] == sys.base_prefix
 
