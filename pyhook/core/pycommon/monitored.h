@@ -121,14 +121,16 @@ gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwf
 }
 
 /* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
- * limit alone. Returns a new reference, or NULL with an exception set. */
+ * limit alone. An eval-frame function other than CPython's calls gd_py_eval_default itself. Returns a new reference, or
+ * NULL with an exception set. */
 static inline PyObject *
 gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
                     size_t nargsf, PyObject *kwnames)
 {
-    tstate->c_recursion_remaining += GD_PY_EVAL_UNITS;
+    int units = tstate->interp->eval_frame == NULL ? GD_PY_EVAL_UNITS : 0;
+    tstate->c_recursion_remaining += units;
     PyObject *result = call(function, args, nargsf, kwnames);
-    tstate->c_recursion_remaining -= GD_PY_EVAL_UNITS;
+    tstate->c_recursion_remaining -= units;
     return result;
 }
 

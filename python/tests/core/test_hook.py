@@ -431,6 +431,27 @@ def test_recursion_error_is_cpythons() -> None:
     assert sys.getrecursionlimit() == 1000 or sys.getrecursionlimit() > 0
 
 
+def deepest(n, nested):
+    """Call torch below n frames, and then repr of an object that is nested too deep for C code."""
+    if n:
+        return deepest(unsupported(n) - 1, nested)
+    return torch.zeros(1) + len(repr(nested))
+
+
+def test_served_frames_give_c_code_no_more_room_for_recursion() -> None:
+    nested: dict[int, Any] = {}
+    for _ in range(1501):  # 3.12 allows 1,500, and 3.11 the recursion limit
+        nested = {1: nested}
+    f = godynamo.optimize(deepest, backend=nb())
+    for call in (deepest, f, f):
+        with pytest.raises(RecursionError):
+            call(50, nested)
+    with godynamo.optimize(nb()):
+        for _ in range(2):
+            with pytest.raises(RecursionError):
+                deepest(50, nested)
+
+
 class Matcher(dict):
     def __getitem__(self, key):
         return key == "a"

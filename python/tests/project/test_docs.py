@@ -4,7 +4,7 @@
 ``console`` blocks, lines after ``$`` are commands, in a folder that contains examples/ and the page's ``python`` blocks
 as block_0.py, block_1.py, ...; the lines below are their output, both streams. ``...`` in an output matches anything.
 ``text`` blocks are not checked. The pages show the instructions of Python 3.11; on another version, lines that show
-instructions are not compared.
+instructions and their source are not compared.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ NOT_RUN = ("make ", "pip install ", "git clone ", "eval ")
 WHOLE_RUNS = ("godynamo bench --quick",)  # takes minutes
 #: looks like a path in the repository; leading folders may be omitted
 PATH = re.compile(r"(?:[\w.-]+/)*[\w.-]+\.(?:go|c|h|py|toml|table|sh|json|txtar)")
-#: a line that shows an instruction, or two beside each other
-INSTRUCTION = re.compile(r"^.*(\s\|\s|\b\d+ [A-Z][A-Z_]+[A-Z]\b).*\n", re.MULTILINE)
+#: a line that shows an instruction, two beside each other, or the source of those that follow
+INSTRUCTION = re.compile(r"^.*(\s\|\s|\b\d+ [A-Z]{3}|\b[A-Z]+_[A-Z_]+\b).*\n|^ *\d+  \S.*\n", re.MULTILINE)
 VERSION = f"{sys.version_info[0]}.{sys.version_info[1]}"
 MARK = "---- block {} of the page ----"
 
@@ -69,7 +69,7 @@ def same(want: str, got: str) -> bool:
     flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
     if VERSION != "3.11":
         want = want.replace("CPython 3.11", f"CPython {VERSION}").replace("POP_JUMP_FORWARD_IF_", "POP_JUMP_IF_")
-        want, got = INSTRUCTION.sub("", want), INSTRUCTION.sub("", got)
+        want, got = re.sub(r"\s*\.\.\.\s*", "...", INSTRUCTION.sub("", want)), INSTRUCTION.sub("", got)
     return doctest.OutputChecker().check_output(want, got, flags)
 
 
