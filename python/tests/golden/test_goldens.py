@@ -29,7 +29,6 @@ NO_OPCODE = {
 INSTRUMENTED = 237
 
 
-
 @pytest.fixture(scope="session")
 def generated():
     """Return the texts of all files, made in a new process: guards about finalizers depend on what else exists."""
