@@ -67,7 +67,7 @@ func TestMissingHandlerNamesTheOpcode(t *testing.T) {
 // Row: S002-48
 func TestLoadConstPushesConstantVariable(t *testing.T) {
 	withPython(t, func(t *testing.T, s *py.Scope) {
-		tx := translatorFor(t, s, "def f():\n    return -1\n", "f")
+		tx := translatorFor(t, s, "def f():\n    x = -1\n    return x\n", "f")
 		for _, in := range tx.d.code.Instructions {
 			if in.Op == opcode.LOAD_CONST {
 				require.NoError(t, tx.step(in))
