@@ -53,7 +53,7 @@ def python() -> Finding:
     import godynamo._core
 
     problem = "" if godynamo._core.available else "the core was not built for this Python, everything runs eagerly"
-    return _finding("python", text, problem, "install godynamo with a Python 3.11 on Linux, x86-64")
+    return _finding("python", text, problem, "install godynamo with a Python 3.11 or 3.12 on Linux, x86-64")
 
 
 def versions() -> Finding:
