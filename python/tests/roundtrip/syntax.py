@@ -81,6 +81,8 @@ class Syntax:
 
     def statement(self, s: Scope) -> ast.stmt:
         simple = "assign unpack augmented annotated expression delete assert_ raise_ import_ import_from pass_".split()
+        if sys.version_info >= (3, 12):
+            simple += ["type_alias"]
         if s.function:
             simple += ["return_", "yield_", "return_", "yield_"]
         if s.loop:
@@ -135,6 +137,10 @@ class Syntax:
         if not s.function and not s.class_body and self.chance(0.2):
             aliases = [ast.alias("*")]
         return ast.ImportFrom("m", aliases, self.rng.choice((0, 0, 1, 2)))
+
+    def type_alias(self, s: Scope) -> ast.stmt:
+        value = ast.Subscript(self.load(), self.load(), ast.Load())
+        return ast.TypeAlias(ast.Name(self.free_name(s), ast.Store()), [], value)
 
     def pass_(self, s: Scope) -> ast.stmt:
         return ast.Pass()
