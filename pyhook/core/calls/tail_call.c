@@ -24,8 +24,7 @@ eval_handed_over(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwfla
     gd_thread.handing = NULL;
     gd_py_set_eval(tstate, to);
     drop_args(t);
-    return to == _PyEval_EvalFrameDefault ? gd_py_eval_default(tstate, frame, throwflag)
-                                          : to(tstate, frame, throwflag);
+    return to == _PyEval_EvalFrameDefault ? gd_py_eval_default(tstate, frame, throwflag) : to(tstate, frame, throwflag);
 }
 
 PyObject *
