@@ -50,8 +50,7 @@ gd_py_code_new(const gd_py_code_parts *parts)
         code = (PyObject *)PyUnstable_Code_NewWithPosOnlyArgs(
             parts->argcount, parts->posonlyargcount, parts->kwonlyargcount, (int)PyTuple_GET_SIZE(vars),
             parts->stacksize, parts->flags, parts->code, parts->consts, parts->names, vars, free_vars, cells,
-            parts->filename, parts->name, parts->qualname, parts->firstlineno, parts->linetable,
-            parts->exceptiontable);
+            parts->filename, parts->name, parts->qualname, parts->firstlineno, parts->linetable, parts->exceptiontable);
     }
     Py_XDECREF(vars);
     Py_XDECREF(cells);
