@@ -19,8 +19,8 @@ gd_dict_tag(PyObject *dict)
 }
 
 /* Makes the dict of an instance keep the attributes itself, if it shares the instance's inline values, so that it has
- * versions. A key that is no str has no place among the values; it is removed at once. Returns 0, or -1 with an exception
- * set. */
+ * versions. A key that is no str has no place among the values; it is removed at once. Returns 0, or -1 with an
+ * exception set. */
 static inline int
 gd_dict_leave_values(PyObject *dict)
 {
