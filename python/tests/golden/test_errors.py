@@ -68,6 +68,7 @@ def raised(name, first, text):
         else:
             line = [row.lineno for row in traceback.extract_tb(e.__traceback__) if row.filename == name][-1]
         message = re.sub(rf"\b{name}:\d+", f"{name}:...", stable(lines[0]))
+        message = message.partition(". Did you mean")[0]  # 3.13 suggests a name
         return [(line, f"{type(e).__name__}: {message}")]
     return []
 
