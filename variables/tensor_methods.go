@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -256,7 +257,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	if name == "stride" {
 		sizes, strides, ok, err := tx.Output().Layout(t)
 		if err == nil && ok {
-			err = t.stridesReliable(tx, sizes, args)
+			strides, err = t.reliableStrides(tx, sizes, strides, args)
 		}
 		if err != nil {
 			return nil, true, err
@@ -286,10 +287,10 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	}
 	vs, class := m.Shape, tx.World().SizeType
 	if name == "stride" {
-		if err := t.stridesReliable(tx, m.Shape, args); err != nil {
+		vs, class = shapes.Sizes(m.Stride...), py.Object{}
+		if vs, err = t.reliableStrides(tx, m.Shape, vs, args); err != nil {
 			return nil, true, err
 		}
-		vs, class = shapes.Sizes(m.Stride...), py.Object{}
 		t.Need(tx, "stride")
 	} else {
 		t.Need(tx, "shape")
@@ -297,12 +298,14 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	return sizesAsked(tx, vs, class, args)
 }
 
-// stridesReliable returns a graph break if strides that are read of a computed tensor may differ from eager mode's. In
-// torch 2.15, FakeTensor has other strides than eager mode for dimensions of size 1 (x.view(1, 4) of a transposed
-// column), and possibly for tensors without elements.
-func (t *TensorVariable) stridesReliable(tx Translator, sizes []sym.Size, args []VariableTracker) error {
+// reliableStrides returns the strides of a tensor, those that may differ from eager mode's replaced by strides that the
+// graph reads: in torch 2.15, FakeTensor has other strides than eager mode for dimensions of size 1 (x.view(1, 4) of a
+// transposed column), and possibly for tensors without elements. args are those of stride(). Where a graph cannot read
+// strides, it breaks.
+func (t *TensorVariable) reliableStrides(tx Translator, sizes, strides []sym.Size,
+	args []VariableTracker) ([]sym.Size, error) {
 	if !t.Example.IsNull() && !t.Changed {
-		return nil
+		return strides, nil
 	}
 	asked, one := 0, false
 	if len(args) == 1 {
@@ -310,19 +313,36 @@ func (t *TensorVariable) stridesReliable(tx Translator, sizes []sym.Size, args [
 			asked += len(sizes)
 		}
 	}
-	env := tx.World().Env()
+	env, empty := tx.World().Env(), false
+	doubtful := make([]bool, len(sizes))
 	for i, s := range sizes {
 		least := int64(2)
 		if one && i != asked {
 			least = 1
 		}
-		if holds, err := decide(tx, env.Ge(s, sym.Const(least))); err != nil {
-			return err
-		} else if !holds {
-			return unsupported(exc.TensorMetadata, "the stride of a dimension of size 0 or 1 of %s", t.describe())
+		holds, err := decide(tx, env.Ge(s, sym.Const(least)))
+		if err != nil {
+			return nil, err
+		}
+		doubtful[i] = !holds
+		if !holds && !empty {
+			if empty, err = decide(tx, env.Eq(s, sym.Const(0))); err != nil {
+				return nil, err
+			}
 		}
 	}
-	return nil
+	strides = slices.Clone(strides)
+	for i := range strides {
+		if !doubtful[i] && !empty || one && i != asked {
+			continue
+		}
+		v := tx.Output().StrideAtRunTime(t, i)
+		if v == nil {
+			return nil, unsupported(exc.TensorMetadata, "the stride of a dimension of size 0 or 1 of %s", t.describe())
+		}
+		strides[i] = v.Size
+	}
+	return strides, nil
 }
 
 // sizesAsked returns the result of a method that returns all sizes or strides, or the one of the dimension that was

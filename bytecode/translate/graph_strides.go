@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"math"
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -160,6 +161,16 @@ func (o *OutputGraph) layoutOfAnswer(parts []py.Object) (sizes, strides []sym.Si
 		}
 	}
 	return sizes, strides, true
+}
+
+// StrideAtRunTime implements variables.Output. Compilers trace with fake tensors, which would answer for eager mode.
+func (o *OutputGraph) StrideAtRunTime(t *variables.TensorVariable, dim int) *variables.SymNodeVariable {
+	if o.forCompiler() || o.sizes.off || o.bodies > 0 || o.isErased(t.Node) || !o.runsOperators() {
+		return nil
+	}
+	c := o.Const(o.scope.Int(int64(dim)))
+	args := []fxgraph.Arg{t.Node, fxgraph.Lit{Pool: c.Index, Text: c.Text}}
+	return o.AtRunTime(o.added(o.graph.CallMethod("stride", args, nil)), nil, 0, math.MaxInt64)
 }
 
 // inputLayout returns the sizes and strides of an input. A stride that cannot be computed from the sizes is a constant.
