@@ -311,8 +311,8 @@ type Output interface {
 	// AtRunTime returns the tracker of an int that is known only at run time: the result of a node or, if node is nil,
 	// the contents of a slot. Its value is between lo and hi.
 	AtRunTime(node *fxgraph.Node, slot *Slot, lo, hi int64) *SymNodeVariable
-	// StrideAtRunTime adds the operation that reads a stride of a computed tensor. It returns nil where the graph cannot
-	// have such an operation.
+	// StrideAtRunTime adds the operation that reads a stride of a computed tensor. It returns nil where the graph
+	// cannot have such an operation.
 	StrideAtRunTime(t *TensorVariable, dim int) *SymNodeVariable
 	// SizeOperand returns the graph operand for an int whose value may differ between calls.
 	SizeOperand(tx Translator, v *SymNodeVariable) (fxgraph.Arg, error)
