@@ -171,7 +171,11 @@ def _run_fakes(
             watch.vague = None
             recorder = Recorder(gm, garbage_collect_values=False)
             recorder.extra_traceback = False  # FX would build the text in a frame that is part of a reference cycle
-            recorder.run(*fakes)
+            try:
+                recorder.run(*fakes)
+            finally:
+                # A guard of inference mode restores what it found. That includes the fake mode, so it must end here.
+                torch_state.restore(outside)
     except Exception as error:  # the values before the operation that raised are kept
         return type(error)
     finally:

@@ -138,3 +138,14 @@ def test_a_leaf_that_is_a_view_must_not_change(change):
         change(leaf)
     with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
         godynamo.optimize(change, backend="aot_eager")(leaf)
+
+
+def test_an_operation_that_raises_in_inference_mode_leaves_the_dispatcher_as_it_was() -> None:
+    def f(x):
+        with torch.inference_mode():
+            return x.unbind(0)[0]
+
+    optimized = godynamo.optimize(f, backend=lambda gm, _example_inputs: gm.forward)
+    with pytest.raises(IndexError):
+        optimized(torch.ones(0, 2))
+    assert torch.equal(torch.ones(2) + 1, torch.full((2,), 2.0))  # failed, as did all later operations
