@@ -28,7 +28,7 @@ type symbols struct {
 	inner  []*fxgraph.Node                              // operations on ints that compute operands of such operations
 	passed map[string]variables.VariableTracker         // ints and floats that have differed between calls, by place
 	fixed  []FixedSize                                  // constant sizes of tensors that have differed between calls
-	// rounded has the ints rounded from floats that are symbols of torch's ShapeEnv, by number.
+	// rounded lists the ints rounded from floats that have a symbol in torch's ShapeEnv, by number.
 	rounded []sym.Size
 	marks   map[*variables.TensorVariable][]dimMark // what the user has said about the sizes of inputs
 	same    map[string]sameSize                     // sizes that the user says are equal, by name
