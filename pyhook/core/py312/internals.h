@@ -37,6 +37,9 @@
 #include "pycommon/cframe.h"
 #include "pycommon/monitored.h"
 
+/* Takes a frame off the thread's data stack, on which it is the last one. Its references have been released. */
+void gd_py_pop_frame(PyThreadState *tstate, _PyInterpreterFrame *frame);
+
 /* Reports whether a signal has arrived or a pending call waits, for the thread that runs them. */
 static inline int
 gd_py_signals_wait(PyThreadState *tstate)
@@ -84,6 +87,6 @@ gd_py_set_opcode_trace(PyThreadState *tstate, Py_tracefunc function)
 }
 
 #include "pycommon/internals.h"
-#include "py312/opcodes.h"
+#include "pycommon/opcodes.h"
 
 #endif

@@ -46,6 +46,13 @@
 
 #include "pycommon/monitored.h"
 
+/* Takes a frame off the thread's data stack, on which it is the last one. Its references have been released. */
+static inline void
+gd_py_pop_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
+{
+    _PyThreadState_PopFrame(tstate, frame);
+}
+
 /* Returns the code that the frame runs, borrowed. Frames of the interpreter itself have None in its place; the hook
  * sees none of them, and gd_py_caller skips them. */
 static inline PyCodeObject *
@@ -193,6 +200,6 @@ gd_py_set_opcode_trace(PyThreadState *Py_UNUSED(tstate), Py_tracefunc function)
 }
 
 #include "pycommon/internals.h"
-#include "py313/opcodes.h"
+#include "pycommon/opcodes.h"
 
 #endif

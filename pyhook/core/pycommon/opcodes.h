@@ -1,6 +1,6 @@
-/* CPython 3.13: facts about its opcodes. */
-#ifndef GD_PY313_OPCODES_H
-#define GD_PY313_OPCODES_H
+/* CPython 3.12 and 3.13: facts about their opcodes. */
+#ifndef GD_PYCOMMON_OPCODES_H
+#define GD_PYCOMMON_OPCODES_H
 
 #include <opcode.h>
 
@@ -40,7 +40,12 @@ gd_py_attribute_name(int arg)
 static inline int
 gd_py_is_quiet_here(int op)
 {
-    return op == RETURN_CONST || op == LOAD_FAST_CHECK || op == LOAD_FAST_AND_CLEAR || op == LOAD_FAST_LOAD_FAST;
+#ifdef LOAD_FAST_LOAD_FAST /* 3.13 */
+    if (op == LOAD_FAST_LOAD_FAST) {
+        return 1;
+    }
+#endif
+    return op == RETURN_CONST || op == LOAD_FAST_CHECK || op == LOAD_FAST_AND_CLEAR;
 }
 
 /* Returns the index of the name that the instruction loads as a method for a call, or -1. */

@@ -1,6 +1,8 @@
-/* CPython 3.13: ends a frame that the eval loop has not run. _PyFrame_ClearExceptCode is not exported. This follows
- * clear_thread_frame in Python/ceval.c. */
+/* CPython 3.12 and 3.13: ends a frame that the eval loop has not run. CPython's own function for this is not exported.
+ * This follows clear_thread_frame in Python/ceval.c. */
 #include "pycompat.h"
+
+#if PY_VERSION_HEX >= 0x030C0000
 
 void
 gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
@@ -12,7 +14,9 @@ gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
     }
     Py_XDECREF(frame->f_locals);
     Py_DECREF(frame->f_funcobj);
-    Py_DECREF(frame->f_executable);
+    Py_DECREF(gd_py_code_run_by(frame));
     tstate->c_recursion_remaining++;
-    _PyThreadState_PopFrame(tstate, frame);
+    gd_py_pop_frame(tstate, frame);
 }
+
+#endif
