@@ -10,7 +10,7 @@ var py311 = Table{
 	CompareBool:  0,
 	NullAbove:    false,
 	LoopEnd:      []Op{},
-	LeastStack:   1,
+	LeastStack:   0,
 	MergesLines:  false,
 	LineGaps:     false,
 	Forms: [256]Form{

@@ -114,6 +114,15 @@ def stack_effects(name: str, op: int) -> list[list[int | None]]:
     return rows
 
 
+def least_stack() -> int:
+    """Return the stack size of a function that pushes nothing: 1 since 3.13, before that 0."""
+
+    def raises() -> None:
+        raise
+
+    return raises.__code__.co_stacksize
+
+
 def merges_lines() -> bool:
     """Return whether neighbours with the same position share entries of the line table, as those of a call do."""
     code = compile("f()", "", "eval")
@@ -147,7 +156,7 @@ def dump() -> dict[str, Any]:
         "compare_bool": compare_bool(),
         "null_above": null_above(),
         "loop_end": loop_end(),
-        "least_stack": compile("", "", "exec").co_stacksize,
+        "least_stack": least_stack(),
         "merges_lines": merges_lines(),
         "line_gaps": line_gaps(),
         "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),
