@@ -95,11 +95,6 @@ func (d *decoder) run() error {
 		return err
 	}
 	d.unify()
-	d.code.Instructions = make([]*Instruction, len(d.block))
-	for i := range d.block {
-		d.block[i].index = int32(i)
-		d.code.Instructions[i] = &d.block[i]
-	}
 	return nil
 }
 
@@ -160,12 +155,14 @@ func (d *decoder) instructions() error {
 			continue
 		}
 		inst := d.append(form.Op, arg, unit)
-		inst.NoInterrupt = form.NoInterrupt
+		inst.NoInterrupt, inst.borrowed = form.NoInterrupt, form.Borrowed
 		if err := d.choose(form, inst); err != nil {
 			return err
 		}
 		arg = inst.Arg
 		switch {
+		case form.PointsBack:
+			inst.Arg, inst.index, inst.extended = 0, int32(next-arg), uint8(extended)
 		case form.Jump:
 			target := next + arg
 			if form.Backward {
@@ -192,24 +189,6 @@ func (d *decoder) instructions() error {
 	return nil
 }
 
-// unify replaces 3.13's forms of calls with names and of formats by the dialect's.
-func (d *decoder) unify() {
-	for i := range d.block {
-		inst := &d.block[i]
-		switch inst.Op {
-		case opcode.CALL_KW:
-			// The compiler loads the names right before.
-			if i > 0 && d.block[i-1].Op == opcode.LOAD_CONST && d.at(inst.Offset) == inst {
-				d.block[i-1].Op, inst.Op = opcode.KW_NAMES, opcode.CALL
-			}
-		case opcode.FORMAT_SIMPLE:
-			inst.Op, inst.Arg = opcode.FORMAT_VALUE, 0
-		case opcode.FORMAT_WITH_SPEC:
-			inst.Op, inst.Arg = opcode.FORMAT_VALUE, 4
-		}
-	}
-}
-
 // append adds an instruction to the block.
 func (d *decoder) append(op opcode.Op, arg, unit int) *Instruction {
 	d.block = append(d.block, Instruction{Op: op, Arg: arg, Offset: unit, Pos: d.pos, order: int32(len(d.block) + 1)})
@@ -220,7 +199,7 @@ func (d *decoder) append(op opcode.Op, arg, unit int) *Instruction {
 func (d *decoder) pair(form *opcode.Form, unit, arg int) error {
 	for i, slot := range [2]int{arg >> 4, arg & maxJoined} {
 		inst := d.append(form.Pair[i], slot, unit)
-		inst.joined = i == 0
+		inst.joined, inst.borrowed = i == 0, form.Borrowed
 		if err := d.code.checkArg(inst.Op, slot); err != nil {
 			return err
 		}
@@ -249,6 +228,8 @@ func (d *decoder) choose(form *opcode.Form, inst *Instruction) error {
 		if inst.Op.ArgKind() == opcode.ArgNone && inst.Arg != 0 {
 			return malformed("%v at %d takes no argument", inst.Op, inst.Offset)
 		}
+	case form.Real == opcode.BINARY_OP && inst.Arg == d.table.Subscript:
+		inst.Op, inst.Arg = opcode.BINARY_SUBSCR, 0
 	case form.Real == opcode.COMPARE_OP:
 		inst.makesBool = inst.Arg&d.table.CompareBool != 0
 		op := slices.Index(d.table.CompareArgs[:], uint8(inst.Arg&^d.table.CompareBool))
@@ -307,6 +288,10 @@ func (d *decoder) at(unit int) *Instruction {
 func (d *decoder) jumps() error {
 	for i := range d.block {
 		inst := &d.block[i]
+		if inst.Op == opcode.END_ASYNC_FOR && inst.index > 0 {
+			inst.From = d.at(int(inst.index))
+			continue
+		}
 		if !inst.IsJump() {
 			continue
 		}
@@ -410,10 +395,14 @@ func (c *Code) checkNumber(op opcode.Op, arg int) error {
 		low, high = 2, 3
 	case opcode.RAISE_VARARGS:
 		high = 2
-	case opcode.IS_OP, opcode.CONTAINS_OP:
+	case opcode.IS_OP, opcode.CONTAINS_OP, opcode.BEFORE_WITH, opcode.WITH_EXCEPT_START:
 		high = 1
 	case opcode.MAKE_FUNCTION:
 		high = 15
+	case opcode.LOAD_COMMON_CONSTANT:
+		high = len(opcode.CommonConstants) - 1
+	case opcode.LOAD_SPECIAL:
+		high = opcode.SPECIAL_AEXIT
 	case opcode.COPY_FREE_VARS:
 		high = len(c.Locals)
 	}

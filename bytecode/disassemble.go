@@ -52,9 +52,9 @@ func Disassemble(raw *Raw, v Version) ([]DisInstruction, error) {
 			}
 			extended = arg
 		}
-		if form.Jump {
+		if form.Jump || form.PointsBack {
 			target := unit + 1 + int(form.Caches) + arg
-			if form.Backward {
+			if form.Backward || form.PointsBack {
 				target = unit + 1 + int(form.Caches) - arg
 			}
 			row.Target = 2 * target

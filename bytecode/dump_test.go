@@ -15,7 +15,7 @@ import (
 )
 
 // py311 is the Python version of the tests that write code by hand.
-var py311, py312, py313 = Version{3, 11}, Version{3, 12}, Version{3, 13}
+var py311, py312, py313, py314 = Version{3, 11}, Version{3, 12}, Version{3, 13}, Version{3, 14}
 
 const dumpMagic = "godynamo code dump 2\n"
 
@@ -24,6 +24,7 @@ var sampleFiles = map[Version]string{
 	py311: "../testdata/code_py311.bin.gz",
 	py312: "../testdata/code_py312.bin.gz",
 	py313: "../testdata/code_py313.bin.gz",
+	py314: "../testdata/code_py314.bin.gz",
 }
 
 // dumped is one code object of a dump, with the results of CPython's dis if the dump has them.
@@ -142,7 +143,7 @@ func sampleOf(t testing.TB, v Version) []*dumped {
 
 // samples returns the committed samples of all versions, in one list.
 func samples(t testing.TB) []*dumped {
-	return slices.Concat(sampleOf(t, py311), sampleOf(t, py312), sampleOf(t, py313))
+	return slices.Concat(sampleOf(t, py311), sampleOf(t, py312), sampleOf(t, py313), sampleOf(t, py314))
 }
 
 // sampleCode returns the decoded code object of 3.11 with this qualified name from sample_constructs.py.

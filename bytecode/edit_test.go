@@ -64,8 +64,8 @@ func TestEditedCodeDisassembles(t *testing.T) {
 		require.NoError(t, err, "%v", d)
 		real := 0
 		for _, row := range rows {
-			if row.OpName != "EXTENDED_ARG" && row.OpName != "PRECALL" {
-				assert.Equal(t, row.Offset, 2*code.Instructions[real].Offset, "%v", d)
+			// Rows between are EXTENDED_ARGs, PRECALLs and parts of an instruction of the dialect.
+			if real < len(code.Instructions) && row.Offset == 2*code.Instructions[real].Offset {
 				real++
 				if opcode.For(d.Version.Major, d.Version.Minor).Forms[row.Opcode].Pair[0] != opcode.INVALID {
 					real++ // the second of two instructions

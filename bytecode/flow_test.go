@@ -68,6 +68,12 @@ func checkStackEffect(t *testing.T, version Version) {
 					if want == 0 {
 						want++ // up to 3.12, dis counts this value at the start of a generator instead
 					}
+				case opcode.RETURN_VALUE:
+					want = -1 // in 3.14 dis counts the caller's new value
+				case opcode.CALL_FUNCTION_EX:
+					if table.HaveArgument > int(table.Encodings[form.Op].Forward) {
+						inst.Arg = 1 // 3.14 always takes keywords, or NULL
+					}
 				case opcode.BUILD_SLICE:
 					if inst.Arg != 2 && inst.Arg != 3 {
 						continue // dis treats any other argument as 2

@@ -17,7 +17,13 @@
 //	FORMAT_VALUE          also for 3.13's FORMAT_SIMPLE and FORMAT_WITH_SPEC, which CONVERT_VALUE may precede
 //	MAKE_FUNCTION         may have flags in code for 3.13, which has a SET_FUNCTION_ATTRIBUTE for each
 //	CALL_INTRINSIC_1, _2  replaced by an opcode for each intrinsic
-//	FOR_ITER              jumps to the instruction after END_FOR (3.13: and POP_TOP); lowering adds both if missing
+//	BINARY_SUBSCR         also for 3.14's BINARY_OP of NB_SUBSCR
+//	BEFORE_WITH 1         for 3.14's COPY, LOAD_SPECIAL __exit__, SWAP 2, SWAP 3, LOAD_SPECIAL __enter__, CALL: leaves
+//	                      __exit__ and its self or NULL below the result; WITH_EXCEPT_START 1 expects both
+//	CALL_FUNCTION_EX      has no NULL for missing keywords, which 3.14 pushes
+//	LOAD_FAST             also for 3.14's LOAD_FAST_BORROW; lowering writes that where its basic block is unchanged
+//	FOR_ITER              jumps to the instruction after END_FOR (and 3.13's POP_TOP, 3.14's POP_ITER); lowering adds
+//	                      them if they are missing
 //	exception table       replaced by a Handler at each instruction
 //	line table            replaced by a Pos at each instruction
 //
@@ -102,6 +108,9 @@ type Instruction struct {
 	Arg int
 
 	Target *Instruction // target of a jump; nil for other instructions
+	// From is where the loop that an END_ASYNC_FOR of 3.14 ends takes its next value; nil elsewhere. It is what
+	// sys.monitoring reports; nothing jumps.
+	From *Instruction
 	// Offset is the place of the instruction itself, not of the EXTENDED_ARGs before it. It counts code units of two
 	// bytes in the code that was decoded or, after Lower, in the written code. It is -1 if the instruction was never
 	// in such code.
@@ -115,6 +124,7 @@ type Instruction struct {
 	// jumps over each other may each be long only because the other is, and CPython's compiler leaves them so.
 	extended  uint8
 	joined    bool  // one instruction of the decoded code does this one and the next
+	borrowed  bool  // a LOAD_FAST that took no reference of its own in the decoded code
 	makesBool bool  // a COMPARE_OP whose decoded form has Table.CompareBool
 	order     int32 // 1 + the place in the decoded code; 0 for an instruction that was not decoded
 	index     int32 // for temporary use: each analysis sets it to the position in Code.Instructions
@@ -245,7 +255,7 @@ func (c *Code) Clone() *Code {
 	regions := map[*ExceptionRegion]*ExceptionRegion{}
 	for i := range block {
 		inst := &block[i]
-		inst.Target = move(inst.Target)
+		inst.Target, inst.From = move(inst.Target), move(inst.From)
 		if inst.Handler == nil {
 			continue
 		}

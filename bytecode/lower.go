@@ -35,6 +35,9 @@ func Lower(code *Code, v Version) (*Raw, error) {
 	if table.Truth() {
 		w.targets = targetsOf(code.Instructions)
 	}
+	if table.Encodings[opcode.LOAD_FAST].Borrowed > 0 {
+		w.intact = w.intactBlocks()
+	}
 	if err := w.choose(); err != nil {
 		return nil, err
 	}
@@ -66,6 +69,7 @@ type layout struct {
 	extended uint8 // number of EXTENDED_ARGs
 	caches   uint8
 	jump     bool
+	from     bool // arg is the distance to From
 	backward bool
 	second   bool // the instruction before does this one as well
 	before   []unit
@@ -96,7 +100,8 @@ type lowering struct {
 	units  int32 // number of code units of the whole code
 	// targets has the instructions at which jumps and handlers point, if the version needs them.
 	targets map[*Instruction]bool
-	least   int // stack size that the names of calls with keywords need, if the version pushes them
+	intact  []bool // for each instruction, whether the rest of its basic block is unchanged; only if it is needed
+	least   int    // stack size that forms of the version need that push more than the dialect's
 }
 
 // choose chooses the opcode of each instruction. The direction of a jump depends only on the order of the
@@ -113,12 +118,12 @@ func (w *lowering) choose() error {
 				w.table.Minor)
 		}
 		l.before, l.after = written.before, written.after
-		if inst.Op != written.op && written.op == opcode.LOAD_CONST {
-			w.least = max(w.least, int(w.flow.depths[i])+1)
-		}
 		encoding := &w.table.Encodings[written.op]
 		form := encoding.Forward
-		if inst.Target != nil {
+		switch {
+		case inst.From != nil && isNumbered(w.code.Instructions, inst.From):
+			l.from, l.backward, l.extended = true, true, inst.extended
+		case inst.Target != nil:
 			l.jump, l.backward, l.extended = true, inst.Target.index <= int32(i), inst.extended
 			switch {
 			case l.backward && inst.NoInterrupt && encoding.NoInterrupt >= 0:
@@ -126,11 +131,14 @@ func (w *lowering) choose() error {
 			case l.backward:
 				form = encoding.Backward
 			}
-		} else {
+		default:
 			if err := w.checkArg(i, inst, written); err != nil {
 				return err
 			}
 			l.arg = w.realArg(i, written, encoding)
+			if encoding.Borrowed > 0 && w.borrows(i) {
+				form = int16(encoding.Borrowed)
+			}
 			if number := w.joins(i); number >= 0 {
 				form = int16(number)
 				l.arg = l.arg<<4 | int32(w.code.Instructions[i+1].Arg)
@@ -204,11 +212,15 @@ func (w *lowering) relax() error {
 		w.units = int32(at)
 		for i := range w.layout {
 			l := &w.layout[i]
-			if !l.jump {
+			if !l.jump && !l.from {
 				continue
 			}
 			inst := w.code.Instructions[i]
-			l.arg = w.layout[inst.Target.index].start - (l.start + l.units())
+			target := inst.Target
+			if l.from {
+				target = inst.From
+			}
+			l.arg = w.layout[target.index].start - (l.start + l.units())
 			if inst.Op == opcode.FOR_ITER {
 				l.arg -= int32(len(w.table.LoopEnd)) // each is one code unit
 			}

@@ -41,10 +41,35 @@ func (w *lowering) form(i int, inst *Instruction) form {
 	case opcode.KW_NAMES:
 		if !has(opcode.KW_NAMES) {
 			f.op = opcode.LOAD_CONST
+			w.needs(i, 1)
 		}
 	case opcode.FORMAT_VALUE:
 		if !has(opcode.FORMAT_VALUE) {
 			w.formatValue(&f)
+		}
+	case opcode.BINARY_SUBSCR:
+		if w.table.Subscript >= 0 {
+			f.op, f.arg = opcode.BINARY_OP, w.table.Subscript
+		}
+	case opcode.BEFORE_WITH:
+		if !has(opcode.BEFORE_WITH) && inst.Arg == 1 {
+			for _, row := range enterWith[:len(enterWith)-1] {
+				f.before = append(f.before, w.unit(row.op, row.arg))
+			}
+			f.op, f.arg = opcode.CALL, 0
+			w.needs(i, 3)
+		}
+	case opcode.WITH_EXCEPT_START:
+		if has(opcode.LOAD_SPECIAL) && inst.Arg == 1 {
+			f.arg = 0
+		}
+	case opcode.CALL_FUNCTION_EX:
+		if int(w.table.Encodings[opcode.CALL_FUNCTION_EX].Forward) < w.table.HaveArgument {
+			if inst.Arg&1 == 0 {
+				f.before = []unit{w.unit(opcode.PUSH_NULL, 0)}
+				w.needs(i, 1)
+			}
+			f.arg = 0
 		}
 	case opcode.MAKE_FUNCTION:
 		if has(opcode.SET_FUNCTION_ATTRIBUTE) {
@@ -81,6 +106,9 @@ func (w *lowering) formatValue(f *form) {
 	}
 }
 
+// needs makes the stack large enough for values that the written form of instruction i pushes above those before it.
+func (w *lowering) needs(i, values int) { w.least = max(w.least, int(w.flow.depths[i])+values) }
+
 // follows reports whether instruction i is reached only from the instruction before it, and both were decoded from one
 // code in this order. Then CPython's compiler has made sure that the value on the stack is a bool, if i needs one.
 func (w *lowering) follows(i int) bool {
@@ -99,7 +127,26 @@ func (w *lowering) joins(i int) int {
 	if inst.Handler != next.Handler || inst.Arg > maxJoined || next.Arg > maxJoined {
 		return -1
 	}
-	return w.table.Joined(plainLoad(inst.Op), plainLoad(next.Op))
+	borrowed := w.borrows(i)
+	if borrowed != w.borrows(i+1) {
+		return -1
+	}
+	return w.table.Joined(plainLoad(inst.Op), plainLoad(next.Op), borrowed)
+}
+
+// borrows reports whether instruction i may load a variable without taking a reference, as it did in the decoded code.
+// CPython's compiler has made sure that the variable holds its object until the value is used, within the basic block.
+func (w *lowering) borrows(i int) bool { return w.code.Instructions[i].borrowed && w.intact[i] }
+
+// intactBlocks returns, for each instruction, whether it and the rest of its basic block are as in the decoded code.
+func (w *lowering) intactBlocks() []bool {
+	list := w.code.Instructions
+	intact := make([]bool, len(list))
+	for i := len(list) - 1; i >= 0; i-- {
+		last := list[i].IsJump() || endsFlow(list[i].Op) || w.targets[list[i+1]]
+		intact[i] = list[i].order > 0 && (last || w.follows(i+1) && intact[i+1])
+	}
+	return intact
 }
 
 // maxJoined is the largest slot that an opcode for two instructions can name.

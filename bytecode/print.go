@@ -62,9 +62,14 @@ func Text(code *Code, inst *Instruction, consts func(int) string) string {
 	return text
 }
 
-// showsArg reports whether texts show the argument. YIELD_VALUE has one from 3.12 on only, which is never 0.
+// showsArg reports whether texts show the argument. Some opcodes have one in later versions only: YIELD_VALUE, whose
+// argument is never 0 in some of them, and those of `with`.
 func (inst *Instruction) showsArg() bool {
-	return inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil && (inst.Op != opcode.YIELD_VALUE || inst.Arg != 0)
+	switch inst.Op {
+	case opcode.YIELD_VALUE, opcode.BEFORE_WITH, opcode.WITH_EXCEPT_START:
+		return inst.Arg != 0
+	}
+	return inst.Op.ArgKind() != opcode.ArgNone && inst.Target == nil
 }
 
 // targetText returns the index of an instruction as text.

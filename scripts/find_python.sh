@@ -6,7 +6,7 @@
 #   find_python.sh --version  prints the version, "3.12", and does not look for an interpreter of that version
 set -u
 
-known="3.11 3.12 3.13"
+known="3.11 3.12 3.13 3.14"
 version=3.11
 
 # Succeeds if $1 is a CPython of one of the versions $2.
@@ -47,7 +47,9 @@ if [ "${1:-}" = --version ]; then
     echo "$version"
     exit 0
 fi
-for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" python3; do
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/godynamo
+for candidate in "python$version" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$version".*/bin/"python$version" \
+    "$cache/python-$version/bin/python$version" python3; do
     if is_python "$candidate" "$version"; then
         executable "$candidate"
         exit 0

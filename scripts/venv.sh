@@ -27,10 +27,17 @@ if ! current; then
     flock 9
     if ! current; then # another clone may have made it while this one waited
         echo "making the virtual environment $venv: about 6 GB, 2 to 10 minutes by the network" >&2
-        [ -x "$venv/bin/python" ] || "$(scripts/find_python.sh)" -m venv "$venv" >&2
+        pip=("$venv/bin/python" -m pip)
+        if [ ! -x "$venv/bin/python" ]; then
+            python=$(scripts/find_python.sh)
+            "$python" -c "import ensurepip" 2>/dev/null && without= || without=--without-pip
+            "$python" -m venv $without "$venv" >&2
+        fi
+        # A Python without ensurepip has no pip: another Python's pip installs into its environment.
+        "${pip[@]}" --version >/dev/null 2>&1 || pip=(python3 -m pip --python "$venv/bin/python")
         # pip's line about each package that it fetches shows the progress. Packages that are already installed are left
         # out.
-        "$venv/bin/python" -m pip install --disable-pip-version-check --progress-bar off -r requirements-dev.txt |
+        "${pip[@]}" install --disable-pip-version-check --progress-bar off -r requirements-dev.txt |
             { grep --line-buffered -v "^Requirement already satisfied" || true; } >&2
         echo "$want" >"$stamp"
     fi

@@ -124,8 +124,9 @@ def sources(path: str) -> Iterator[tuple[Path, str]]:
 def sample_sources() -> Iterator[tuple[Path, str]]:
     here = Path(__file__).parent
     yield here / "sample_constructs.py", "sample_constructs.py"
-    if sys.version_info >= (3, 12):
-        yield here / "sample_constructs_312.py", "sample_constructs_312.py"
+    for minor, part in ((12, "312"), (14, "314"), (14, "314_future")):
+        if sys.version_info >= (3, minor):
+            yield here / f"sample_constructs_{part}.py", f"sample_constructs_{part}.py"
     for name in SAMPLE_FILES:
         yield Path(sysconfig.get_paths()["stdlib"]) / name, name
 

@@ -214,6 +214,11 @@ func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	return f.storeAttrs(e)
 }
 
+// SetAnnotate sets `__annotate__` of a function that the frame makes.
+func (f *FunctionVariable) SetAnnotate(v VariableTracker) {
+	f.attrs = append(f.attrs, Kw{Name: "__annotate__", Value: v})
+}
+
 func (f *FunctionVariable) storeAttrs(e Emitter) error {
 	for _, kw := range f.attrs {
 		e.Copy(1)

@@ -12,11 +12,13 @@ const (
 	BINARY_SLICE
 	BINARY_SUBSCR
 	BUILD_CONST_KEY_MAP
+	BUILD_INTERPOLATION
 	BUILD_LIST
 	BUILD_MAP
 	BUILD_SET
 	BUILD_SLICE
 	BUILD_STRING
+	BUILD_TEMPLATE
 	BUILD_TUPLE
 	CACHE
 	CALL
@@ -87,10 +89,13 @@ const (
 	LOAD_BUILD_CLASS
 	LOAD_CLASSDEREF
 	LOAD_CLOSURE
+	LOAD_COMMON_CONSTANT
 	LOAD_CONST
 	LOAD_DEREF
 	LOAD_FAST
 	LOAD_FAST_AND_CLEAR
+	LOAD_FAST_BORROW
+	LOAD_FAST_BORROW_LOAD_FAST_BORROW
 	LOAD_FAST_CHECK
 	LOAD_FAST_LOAD_FAST
 	LOAD_FROM_DICT_OR_DEREF
@@ -99,6 +104,8 @@ const (
 	LOAD_LOCALS
 	LOAD_METHOD
 	LOAD_NAME
+	LOAD_SMALL_INT
+	LOAD_SPECIAL
 	LOAD_SUPER_ATTR
 	MAKE_CELL
 	MAKE_FUNCTION
@@ -108,7 +115,9 @@ const (
 	MATCH_MAPPING
 	MATCH_SEQUENCE
 	NOP
+	NOT_TAKEN
 	POP_EXCEPT
+	POP_ITER
 	POP_JUMP_BACKWARD_IF_FALSE
 	POP_JUMP_BACKWARD_IF_NONE
 	POP_JUMP_BACKWARD_IF_NOT_NONE
@@ -173,11 +182,13 @@ var opNames = [NumOps]string{
 	BINARY_SLICE:                       "BINARY_SLICE",
 	BINARY_SUBSCR:                      "BINARY_SUBSCR",
 	BUILD_CONST_KEY_MAP:                "BUILD_CONST_KEY_MAP",
+	BUILD_INTERPOLATION:                "BUILD_INTERPOLATION",
 	BUILD_LIST:                         "BUILD_LIST",
 	BUILD_MAP:                          "BUILD_MAP",
 	BUILD_SET:                          "BUILD_SET",
 	BUILD_SLICE:                        "BUILD_SLICE",
 	BUILD_STRING:                       "BUILD_STRING",
+	BUILD_TEMPLATE:                     "BUILD_TEMPLATE",
 	BUILD_TUPLE:                        "BUILD_TUPLE",
 	CACHE:                              "CACHE",
 	CALL:                               "CALL",
@@ -248,10 +259,13 @@ var opNames = [NumOps]string{
 	LOAD_BUILD_CLASS:                   "LOAD_BUILD_CLASS",
 	LOAD_CLASSDEREF:                    "LOAD_CLASSDEREF",
 	LOAD_CLOSURE:                       "LOAD_CLOSURE",
+	LOAD_COMMON_CONSTANT:               "LOAD_COMMON_CONSTANT",
 	LOAD_CONST:                         "LOAD_CONST",
 	LOAD_DEREF:                         "LOAD_DEREF",
 	LOAD_FAST:                          "LOAD_FAST",
 	LOAD_FAST_AND_CLEAR:                "LOAD_FAST_AND_CLEAR",
+	LOAD_FAST_BORROW:                   "LOAD_FAST_BORROW",
+	LOAD_FAST_BORROW_LOAD_FAST_BORROW:  "LOAD_FAST_BORROW_LOAD_FAST_BORROW",
 	LOAD_FAST_CHECK:                    "LOAD_FAST_CHECK",
 	LOAD_FAST_LOAD_FAST:                "LOAD_FAST_LOAD_FAST",
 	LOAD_FROM_DICT_OR_DEREF:            "LOAD_FROM_DICT_OR_DEREF",
@@ -260,6 +274,8 @@ var opNames = [NumOps]string{
 	LOAD_LOCALS:                        "LOAD_LOCALS",
 	LOAD_METHOD:                        "LOAD_METHOD",
 	LOAD_NAME:                          "LOAD_NAME",
+	LOAD_SMALL_INT:                     "LOAD_SMALL_INT",
+	LOAD_SPECIAL:                       "LOAD_SPECIAL",
 	LOAD_SUPER_ATTR:                    "LOAD_SUPER_ATTR",
 	MAKE_CELL:                          "MAKE_CELL",
 	MAKE_FUNCTION:                      "MAKE_FUNCTION",
@@ -269,7 +285,9 @@ var opNames = [NumOps]string{
 	MATCH_MAPPING:                      "MATCH_MAPPING",
 	MATCH_SEQUENCE:                     "MATCH_SEQUENCE",
 	NOP:                                "NOP",
+	NOT_TAKEN:                          "NOT_TAKEN",
 	POP_EXCEPT:                         "POP_EXCEPT",
+	POP_ITER:                           "POP_ITER",
 	POP_JUMP_BACKWARD_IF_FALSE:         "POP_JUMP_BACKWARD_IF_FALSE",
 	POP_JUMP_BACKWARD_IF_NONE:          "POP_JUMP_BACKWARD_IF_NONE",
 	POP_JUMP_BACKWARD_IF_NOT_NONE:      "POP_JUMP_BACKWARD_IF_NOT_NONE",
@@ -323,99 +341,107 @@ var opNames = [NumOps]string{
 }
 
 var argKinds = [NumOps]ArgKind{
-	BINARY_OP:                     ArgNumber,
-	BUILD_CONST_KEY_MAP:           ArgNumber,
-	BUILD_LIST:                    ArgNumber,
-	BUILD_MAP:                     ArgNumber,
-	BUILD_SET:                     ArgNumber,
-	BUILD_SLICE:                   ArgNumber,
-	BUILD_STRING:                  ArgNumber,
-	BUILD_TUPLE:                   ArgNumber,
-	CALL:                          ArgNumber,
-	CALL_FUNCTION_EX:              ArgNumber,
-	CALL_INTRINSIC_1:              ArgNumber,
-	CALL_INTRINSIC_2:              ArgNumber,
-	CALL_KW:                       ArgNumber,
-	COMPARE_OP:                    ArgCompare,
-	CONTAINS_OP:                   ArgNumber,
-	CONVERT_VALUE:                 ArgNumber,
-	COPY:                          ArgNumber,
-	COPY_FREE_VARS:                ArgNumber,
-	DELETE_ATTR:                   ArgName,
-	DELETE_DEREF:                  ArgFree,
-	DELETE_FAST:                   ArgLocal,
-	DELETE_GLOBAL:                 ArgName,
-	DELETE_NAME:                   ArgName,
-	DICT_MERGE:                    ArgNumber,
-	DICT_UPDATE:                   ArgNumber,
-	EXTENDED_ARG:                  ArgNumber,
-	FORMAT_VALUE:                  ArgNumber,
-	FOR_ITER:                      ArgJump,
-	GET_AWAITABLE:                 ArgNumber,
-	IMPORT_FROM:                   ArgName,
-	IMPORT_NAME:                   ArgName,
-	IS_OP:                         ArgNumber,
-	JUMP:                          ArgJump,
-	JUMP_BACKWARD:                 ArgJump,
-	JUMP_BACKWARD_NO_INTERRUPT:    ArgJump,
-	JUMP_FORWARD:                  ArgJump,
-	JUMP_IF_FALSE_OR_POP:          ArgJump,
-	JUMP_IF_TRUE_OR_POP:           ArgJump,
-	KW_NAMES:                      ArgConst,
-	LIST_APPEND:                   ArgNumber,
-	LIST_EXTEND:                   ArgNumber,
-	LOAD_ATTR:                     ArgName,
-	LOAD_CLASSDEREF:               ArgFree,
-	LOAD_CLOSURE:                  ArgFree,
-	LOAD_CONST:                    ArgConst,
-	LOAD_DEREF:                    ArgFree,
-	LOAD_FAST:                     ArgLocal,
-	LOAD_FAST_AND_CLEAR:           ArgLocal,
-	LOAD_FAST_CHECK:               ArgLocal,
-	LOAD_FAST_LOAD_FAST:           ArgLocal,
-	LOAD_FROM_DICT_OR_DEREF:       ArgFree,
-	LOAD_FROM_DICT_OR_GLOBALS:     ArgName,
-	LOAD_GLOBAL:                   ArgName,
-	LOAD_METHOD:                   ArgName,
-	LOAD_NAME:                     ArgName,
-	LOAD_SUPER_ATTR:               ArgName,
-	MAKE_CELL:                     ArgFree,
-	MAKE_FUNCTION:                 ArgNumber,
-	MAP_ADD:                       ArgNumber,
-	MATCH_CLASS:                   ArgNumber,
-	POP_JUMP_BACKWARD_IF_FALSE:    ArgJump,
-	POP_JUMP_BACKWARD_IF_NONE:     ArgJump,
-	POP_JUMP_BACKWARD_IF_NOT_NONE: ArgJump,
-	POP_JUMP_BACKWARD_IF_TRUE:     ArgJump,
-	POP_JUMP_FORWARD_IF_FALSE:     ArgJump,
-	POP_JUMP_FORWARD_IF_NONE:      ArgJump,
-	POP_JUMP_FORWARD_IF_NOT_NONE:  ArgJump,
-	POP_JUMP_FORWARD_IF_TRUE:      ArgJump,
-	POP_JUMP_IF_FALSE:             ArgJump,
-	POP_JUMP_IF_NONE:              ArgJump,
-	POP_JUMP_IF_NOT_NONE:          ArgJump,
-	POP_JUMP_IF_TRUE:              ArgJump,
-	PRECALL:                       ArgNumber,
-	RAISE_VARARGS:                 ArgNumber,
-	RERAISE:                       ArgNumber,
-	RESUME:                        ArgNumber,
-	RETURN_CONST:                  ArgConst,
-	SEND:                          ArgJump,
-	SEND_KEEP:                     ArgJump,
-	SET_ADD:                       ArgNumber,
-	SET_FUNCTION_ATTRIBUTE:        ArgNumber,
-	SET_UPDATE:                    ArgNumber,
-	STORE_ATTR:                    ArgName,
-	STORE_DEREF:                   ArgFree,
-	STORE_FAST:                    ArgLocal,
-	STORE_FAST_LOAD_FAST:          ArgLocal,
-	STORE_FAST_STORE_FAST:         ArgLocal,
-	STORE_GLOBAL:                  ArgName,
-	STORE_NAME:                    ArgName,
-	SWAP:                          ArgNumber,
-	UNPACK_EX:                     ArgNumber,
-	UNPACK_SEQUENCE:               ArgNumber,
-	YIELD_VALUE:                   ArgNumber,
+	BEFORE_WITH:                       ArgNumber,
+	BINARY_OP:                         ArgNumber,
+	BUILD_CONST_KEY_MAP:               ArgNumber,
+	BUILD_INTERPOLATION:               ArgNumber,
+	BUILD_LIST:                        ArgNumber,
+	BUILD_MAP:                         ArgNumber,
+	BUILD_SET:                         ArgNumber,
+	BUILD_SLICE:                       ArgNumber,
+	BUILD_STRING:                      ArgNumber,
+	BUILD_TUPLE:                       ArgNumber,
+	CALL:                              ArgNumber,
+	CALL_FUNCTION_EX:                  ArgNumber,
+	CALL_INTRINSIC_1:                  ArgNumber,
+	CALL_INTRINSIC_2:                  ArgNumber,
+	CALL_KW:                           ArgNumber,
+	COMPARE_OP:                        ArgCompare,
+	CONTAINS_OP:                       ArgNumber,
+	CONVERT_VALUE:                     ArgNumber,
+	COPY:                              ArgNumber,
+	COPY_FREE_VARS:                    ArgNumber,
+	DELETE_ATTR:                       ArgName,
+	DELETE_DEREF:                      ArgFree,
+	DELETE_FAST:                       ArgLocal,
+	DELETE_GLOBAL:                     ArgName,
+	DELETE_NAME:                       ArgName,
+	DICT_MERGE:                        ArgNumber,
+	DICT_UPDATE:                       ArgNumber,
+	EXTENDED_ARG:                      ArgNumber,
+	FORMAT_VALUE:                      ArgNumber,
+	FOR_ITER:                          ArgJump,
+	GET_AWAITABLE:                     ArgNumber,
+	IMPORT_FROM:                       ArgName,
+	IMPORT_NAME:                       ArgName,
+	IS_OP:                             ArgNumber,
+	JUMP:                              ArgJump,
+	JUMP_BACKWARD:                     ArgJump,
+	JUMP_BACKWARD_NO_INTERRUPT:        ArgJump,
+	JUMP_FORWARD:                      ArgJump,
+	JUMP_IF_FALSE_OR_POP:              ArgJump,
+	JUMP_IF_TRUE_OR_POP:               ArgJump,
+	KW_NAMES:                          ArgConst,
+	LIST_APPEND:                       ArgNumber,
+	LIST_EXTEND:                       ArgNumber,
+	LOAD_ATTR:                         ArgName,
+	LOAD_CLASSDEREF:                   ArgFree,
+	LOAD_CLOSURE:                      ArgFree,
+	LOAD_COMMON_CONSTANT:              ArgNumber,
+	LOAD_CONST:                        ArgConst,
+	LOAD_DEREF:                        ArgFree,
+	LOAD_FAST:                         ArgLocal,
+	LOAD_FAST_AND_CLEAR:               ArgLocal,
+	LOAD_FAST_BORROW:                  ArgLocal,
+	LOAD_FAST_BORROW_LOAD_FAST_BORROW: ArgLocal,
+	LOAD_FAST_CHECK:                   ArgLocal,
+	LOAD_FAST_LOAD_FAST:               ArgLocal,
+	LOAD_FROM_DICT_OR_DEREF:           ArgFree,
+	LOAD_FROM_DICT_OR_GLOBALS:         ArgName,
+	LOAD_GLOBAL:                       ArgName,
+	LOAD_METHOD:                       ArgName,
+	LOAD_NAME:                         ArgName,
+	LOAD_SMALL_INT:                    ArgNumber,
+	LOAD_SPECIAL:                      ArgNumber,
+	LOAD_SUPER_ATTR:                   ArgName,
+	MAKE_CELL:                         ArgFree,
+	MAKE_FUNCTION:                     ArgNumber,
+	MAP_ADD:                           ArgNumber,
+	MATCH_CLASS:                       ArgNumber,
+	POP_JUMP_BACKWARD_IF_FALSE:        ArgJump,
+	POP_JUMP_BACKWARD_IF_NONE:         ArgJump,
+	POP_JUMP_BACKWARD_IF_NOT_NONE:     ArgJump,
+	POP_JUMP_BACKWARD_IF_TRUE:         ArgJump,
+	POP_JUMP_FORWARD_IF_FALSE:         ArgJump,
+	POP_JUMP_FORWARD_IF_NONE:          ArgJump,
+	POP_JUMP_FORWARD_IF_NOT_NONE:      ArgJump,
+	POP_JUMP_FORWARD_IF_TRUE:          ArgJump,
+	POP_JUMP_IF_FALSE:                 ArgJump,
+	POP_JUMP_IF_NONE:                  ArgJump,
+	POP_JUMP_IF_NOT_NONE:              ArgJump,
+	POP_JUMP_IF_TRUE:                  ArgJump,
+	PRECALL:                           ArgNumber,
+	RAISE_VARARGS:                     ArgNumber,
+	RERAISE:                           ArgNumber,
+	RESUME:                            ArgNumber,
+	RETURN_CONST:                      ArgConst,
+	SEND:                              ArgJump,
+	SEND_KEEP:                         ArgJump,
+	SET_ADD:                           ArgNumber,
+	SET_FUNCTION_ATTRIBUTE:            ArgNumber,
+	SET_UPDATE:                        ArgNumber,
+	STORE_ATTR:                        ArgName,
+	STORE_DEREF:                       ArgFree,
+	STORE_FAST:                        ArgLocal,
+	STORE_FAST_LOAD_FAST:              ArgLocal,
+	STORE_FAST_STORE_FAST:             ArgLocal,
+	STORE_GLOBAL:                      ArgName,
+	STORE_NAME:                        ArgName,
+	SWAP:                              ArgNumber,
+	UNPACK_EX:                         ArgNumber,
+	UNPACK_SEQUENCE:                   ArgNumber,
+	WITH_EXCEPT_START:                 ArgNumber,
+	YIELD_VALUE:                       ArgNumber,
 }
 
 // The operators of BINARY_OP.
@@ -537,7 +563,20 @@ const (
 	CO_COROUTINE          = 0x80
 	CO_ITERABLE_COROUTINE = 0x100
 	CO_ASYNC_GENERATOR    = 0x200
+	CO_HAS_DOCSTRING      = 0x4000000
+	CO_METHOD             = 0x8000000
 )
+
+// The arguments of LOAD_SPECIAL.
+const (
+	SPECIAL_ENTER  = 0
+	SPECIAL_EXIT   = 1
+	SPECIAL_AENTER = 2
+	SPECIAL_AEXIT  = 3
+)
+
+// CommonConstants has the names of the builtins that LOAD_COMMON_CONSTANT loads.
+var CommonConstants = [...]string{"AssertionError", "NotImplementedError", "tuple", "all", "any"}
 
 // Kinds of a localsplus slot. A parameter that is a cell has two kinds.
 const (
@@ -547,4 +586,4 @@ const (
 	CO_FAST_FREE   = 0x80
 )
 
-var tables = []*Table{&py311, &py312, &py313}
+var tables = []*Table{&py311, &py312, &py313, &py314}

@@ -104,6 +104,8 @@ type Form struct {
 	Jump        bool  // the argument is a distance from the end of the instruction
 	Backward    bool  // the distance is counted backward
 	NoInterrupt bool  // the jump goes backward and does not check the eval breaker
+	PointsBack  bool  // the argument is a distance backward, but nothing jumps
+	Borrowed    bool  // loads a variable without a reference of its own
 	// If LowBits is not 0, that many lowest bits of the argument choose the opcode of the dialect among Choices. The
 	// bits above are its argument.
 	LowBits uint8
@@ -121,6 +123,8 @@ type Encoding struct {
 	Forward, Backward, NoInterrupt int16
 	// The argument is shifted left by LowBits, and has the value Low below.
 	LowBits, Low uint8
+	// Borrowed is the number of the form that takes no reference of its own, 0 if there is none.
+	Borrowed uint8
 }
 
 // Table describes the bytecode of one Python version.
@@ -135,6 +139,7 @@ type Table struct {
 	LeastStack   int      // smallest stack size that the compiler writes
 	MergesLines  bool     // neighbours with the same position share entries of the line table
 	LineGaps     bool     // dis begins a line again after instructions without a line
+	Subscript    int      // argument of BINARY_OP that makes it a BINARY_SUBSCR, -1 if that is an opcode
 	Forms        [256]Form
 	Encodings    [NumOps]Encoding
 }
@@ -152,10 +157,11 @@ func For(major, minor int) *Table {
 // Truth reports whether conditional jumps and UNARY_NOT need a bool on the stack, which TO_BOOL makes.
 func (t *Table) Truth() bool { return t.Encodings[TO_BOOL].Known }
 
-// Joined returns the number of the opcode that is two instructions in one, or -1 if the version has none.
-func (t *Table) Joined(first, second Op) int {
+// Joined returns the number of the opcode that is two instructions in one, or -1 if the version has none. If borrowed
+// is set, neither takes a reference.
+func (t *Table) Joined(first, second Op, borrowed bool) int {
 	for number := range t.Forms {
-		if t.Forms[number].Pair == [2]Op{first, second} {
+		if form := &t.Forms[number]; form.Pair == [2]Op{first, second} && form.Borrowed == borrowed {
 			return number
 		}
 	}

@@ -21,7 +21,7 @@ func TestFormsAndEncodingsAreInverse(t *testing.T) {
 				continue
 			}
 			if form.Pair[0] != INVALID {
-				assert.Equal(t, number, table.Joined(form.Pair[0], form.Pair[1]))
+				assert.Equal(t, number, table.Joined(form.Pair[0], form.Pair[1], form.Borrowed))
 				continue
 			}
 			if form.LowBits > 0 {
@@ -38,6 +38,8 @@ func TestFormsAndEncodingsAreInverse(t *testing.T) {
 			require.True(t, encoding.Known, "%v", form.Op)
 			back := encoding.Forward
 			switch {
+			case form.Borrowed:
+				back = int16(encoding.Borrowed)
 			case form.NoInterrupt:
 				back = encoding.NoInterrupt
 			case form.Backward:
@@ -45,7 +47,10 @@ func TestFormsAndEncodingsAreInverse(t *testing.T) {
 			}
 			assert.Equal(t, int16(number), back, "%v", form.Real)
 			assert.Equal(t, form.Jump, form.Op.ArgKind() == ArgJump, "%v", form.Real)
-			if form.Real != YIELD_VALUE && form.Real != MAKE_FUNCTION { // they differ from version to version
+			switch form.Real {
+			case YIELD_VALUE, MAKE_FUNCTION, CALL_FUNCTION_EX, END_ASYNC_FOR: // they differ from version to version
+			case BEFORE_WITH, WITH_EXCEPT_START: // have an argument in the dialect only
+			default:
 				assert.Equal(t, number >= table.HaveArgument, form.Real.ArgKind() != ArgNone, "%v", form.Real)
 			}
 		}

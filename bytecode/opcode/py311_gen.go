@@ -13,6 +13,7 @@ var py311 = Table{
 	LeastStack:   0,
 	MergesLines:  false,
 	LineGaps:     false,
+	Subscript:    -1,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

@@ -13,6 +13,7 @@ var py312 = Table{
 	LeastStack:   0,
 	MergesLines:  true,
 	LineGaps:     false,
+	Subscript:    -1,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

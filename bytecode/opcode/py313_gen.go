@@ -13,6 +13,7 @@ var py313 = Table{
 	LeastStack:   1,
 	MergesLines:  true,
 	LineGaps:     true,
+	Subscript:    -1,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: BEFORE_ASYNC_WITH, Op: BEFORE_ASYNC_WITH},

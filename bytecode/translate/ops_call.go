@@ -162,6 +162,8 @@ func (tx *InstructionTranslator) setAttribute(inst *bytecode.Instruction) error 
 func (tx *InstructionTranslator) setFunctionAttribute(f *variables.FunctionVariable, flag int,
 	v variables.VariableTracker) (err error) {
 	switch flag {
+	case 16: // of 3.14: the function that computes the annotations
+		f.SetAnnotate(v)
 	case 8:
 		cells, err := variables.Unpack(tx, v)
 		if err != nil {

@@ -208,9 +208,9 @@ func (tx *InstructionTranslator) exceptionInstance(v variables.VariableTracker,
 
 // beforeWith implements BEFORE_WITH.
 //
-//	stack: manager -- exit value
+//	stack: manager -- exit [NULL] value      arg: 1 if there is a NULL, as in 3.14, whose `exit` may need a self there
 //	breaks: GD0201, and the codes of __enter__
-func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
+func (tx *InstructionTranslator) beforeWith(inst *bytecode.Instruction) error {
 	m, err := variables.Realize(tx, tx.pop())
 	if err != nil {
 		return err
@@ -228,6 +228,9 @@ func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
 		return err
 	}
 	tx.push(exit)
+	if inst.Arg == 1 {
+		tx.push(nil)
+	}
 	tx.push(r)
 	return nil
 }
@@ -235,8 +238,9 @@ func (tx *InstructionTranslator) beforeWith(*bytecode.Instruction) error {
 // withExceptStart implements WITH_EXCEPT_START.
 //
 //	stack: exit lasti previous exc -- exit lasti previous exc result
+//	stack: exit NULL lasti previous exc -- exit NULL lasti previous exc result      arg: 1
 //	breaks: GD0201, and the codes of __exit__
-func (tx *InstructionTranslator) withExceptStart(*bytecode.Instruction) error {
+func (tx *InstructionTranslator) withExceptStart(inst *bytecode.Instruction) error {
 	e, err := variables.Realize(tx, tx.top(1))
 	if err != nil {
 		return err
@@ -245,7 +249,7 @@ func (tx *InstructionTranslator) withExceptStart(*bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
-	r, err := variables.Call(tx, tx.top(4), args, nil)
+	r, err := variables.Call(tx, tx.top(4+inst.Arg), args, nil)
 	if err != nil {
 		return notBranch(err)
 	}

@@ -9,12 +9,12 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// nop implements NOP, RESUME, COPY_FREE_VARS.
+// nop implements NOP, RESUME, COPY_FREE_VARS, NOT_TAKEN.
 //
 //	stack: --
 func (tx *InstructionTranslator) nop(*bytecode.Instruction) error { return nil }
 
-// popTop implements POP_TOP.
+// popTop implements POP_TOP, POP_ITER.
 //
 //	stack: value --
 func (tx *InstructionTranslator) popTop(*bytecode.Instruction) error {
@@ -74,6 +74,14 @@ func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
 		return nil
 	}
 	tx.push(variables.NewConstant(o, nil))
+	return nil
+}
+
+// loadSmallInt implements LOAD_SMALL_INT.
+//
+//	stack: -- int      arg: the int
+func (tx *InstructionTranslator) loadSmallInt(inst *bytecode.Instruction) error {
+	tx.push(variables.IntConst(tx, inst.Arg))
 	return nil
 }
 
@@ -345,18 +353,14 @@ func (tx *InstructionTranslator) deleteDeref(inst *bytecode.Instruction) error {
 //
 //	stack: -- AssertionError
 func (tx *InstructionTranslator) loadAssertionError(*bytecode.Instruction) error {
-	v, err := tx.Scope().GetAttr(tx.builtinsModule(), "AssertionError")
-	if err != nil {
-		return err
-	}
-	tx.push(variables.NewClass(v, nil))
+	tx.push(variables.NewBuiltinNamed(tx, "AssertionError"))
 	return nil
 }
 
-func (tx *InstructionTranslator) builtinsModule() py.Object {
-	m, err := tx.Scope().Import("builtins")
-	if err != nil {
-		panic(err)
-	}
-	return m
+// loadCommonConstant implements LOAD_COMMON_CONSTANT.
+//
+//	stack: -- builtin      arg: index into opcode.CommonConstants
+func (tx *InstructionTranslator) loadCommonConstant(inst *bytecode.Instruction) error {
+	tx.push(variables.NewBuiltinNamed(tx, opcode.CommonConstants[inst.Arg]))
+	return nil
 }

@@ -454,10 +454,7 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 			err = resume(tx.d.code.Instructions[next+1], below)
 			break
 		}
-		results := make([]item, pushes)
-		for i := pushes - 1; i >= 0; i-- {
-			results[i] = result()
-		}
+		results := resultItems(inst, pushes, result)
 		if inst.Op == opcode.CHECK_EG_MATCH {
 			if err := tx.handledSince(c, below); err != nil {
 				return err
@@ -469,6 +466,20 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 		return err
 	}
 	return tx.catchNative(c, inst, start, end)
+}
+
+// resultItems returns what the written code leaves for an instruction that pushes this many values, from below to the
+// top. The NULL of a BEFORE_WITH is not written.
+func resultItems(inst *bytecode.Instruction, pushes int, result func() item) []item {
+	items := make([]item, pushes)
+	for i := pushes - 1; i >= 0; i-- {
+		if inst.Op == opcode.BEFORE_WITH && pushes == 3 && i == 1 {
+			items[i] = item{null: true}
+		} else {
+			items[i] = result()
+		}
+	}
+	return items
 }
 
 // loaded returns the stack after a load whose written code left one value, without the NULL that the instruction may
@@ -512,7 +523,12 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	case opcode.RERAISE: // this stack does not hold the offset to restore
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
-		return nil, tx.callExit(c)
+		return nil, tx.callExit(c, tx.top(4+inst.Arg))
+	case opcode.BEFORE_WITH:
+		if inst.Arg == 0 {
+			return c.emit(inst.Op, 0), nil
+		}
+		return nil, tx.enterNative(c)
 	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE,
 		opcode.DICT_MERGE:
 		return nil, &exc.SkipFrame{Reason: "graph break while a display is built"}
@@ -522,13 +538,30 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	return nil, nil
 }
 
+// enterNative writes what BEFORE_WITH 1 does to the manager on the stack, and leaves a bound `__exit__` and the result.
+// In CPython, `__exit__` may have its self beside it or a NULL, which could not be passed to the resume function.
+func (tx *InstructionTranslator) enterNative(c *Codegen) error {
+	err := c.as(quietCalls, func() error {
+		c.Copy(1)
+		c.LoadConst(c.core("load_exit"))
+		c.PushNull()
+		c.Swap(3) // moves both below the copy
+		c.Call(1, nil)
+		return nil
+	})
+	c.Swap(2)
+	c.emit(opcode.LOAD_SPECIAL, opcode.SPECIAL_ENTER)
+	c.emit(opcode.CALL, 0)
+	return err
+}
+
 // callExit writes what WITH_EXCEPT_START does: it calls exit(type(e), e, e.__traceback__) and leaves the result on
 // the stack. CPython does not check for signals here. A signal before the call would skip the exit, and a signal
 // after the call would replace the exception.
-func (tx *InstructionTranslator) callExit(c *Codegen) error {
+func (tx *InstructionTranslator) callExit(c *Codegen, exit variables.VariableTracker) error {
 	return c.as(quietCalls, func() error {
 		c.PushNull()
-		if err := c.Load(tx.top(4)); err != nil {
+		if err := c.Load(exit); err != nil {
 			return err
 		}
 		e := tx.top(1)

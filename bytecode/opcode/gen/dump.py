@@ -36,11 +36,12 @@ def real_opcodes() -> dict[str, int]:
 def arg_kinds() -> dict[str, list[str]]:
     """Return the opcodes by what their argument refers to, under the words that the generator uses for it."""
     real = real_opcodes()
+    cells = [*opcode.hasfree, opcode.opmap["LOAD_DEREF"]]  # 3.14 counts LOAD_DEREF among the locals
     groups = {
         "const": opcode.hasconst,
         "name": opcode.hasname,
-        "local": opcode.haslocal,
-        "free": opcode.hasfree,
+        "local": [op for op in opcode.haslocal if op not in cells],
+        "free": cells,
         "compare": opcode.hascompare,
         "jump_relative": opcode.hasjrel,
         "jump_absolute": opcode.hasjabs,
@@ -85,7 +86,7 @@ def loop_end() -> list[str]:
 def fast_local_kinds() -> dict[str, int]:
     """Return CO_FAST_LOCAL, CO_FAST_CELL and CO_FAST_FREE from the installed header."""
     header = Path(sysconfig.get_paths()["include"]) / "internal" / "pycore_code.h"
-    found = re.findall(r"#define\s+(CO_FAST_\w+)\s+(0x[0-9a-fA-F]+)", header.read_text())
+    found = re.findall(r"#define\s+(CO_FAST_[A-Z]+)\s+\(?(0x[0-9a-fA-F]+)", header.read_text())
     return {name: int(value, 16) for name, value in found}
 
 
@@ -161,6 +162,8 @@ def dump() -> dict[str, Any]:
         "line_gaps": line_gaps(),
         "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),
         "intrinsics_2": list(getattr(opcode, "_intrinsic_2_descs", [])),
+        "common_constants": [value.__name__ for value in getattr(opcode, "_common_constants", [])],
+        "special_methods": list(getattr(opcode, "_special_method_names", [])),
         "code_flags": {name: value for value, name in dis.COMPILER_FLAG_NAMES.items()},
         "fast_local_kinds": fast_local_kinds(),
         "stack_effects": {name: stack_effects(name, op) for name, op in opmap.items()},

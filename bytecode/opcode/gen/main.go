@@ -37,6 +37,8 @@ type dump struct {
 	LineGaps       bool                `json:"line_gaps"`
 	Intrinsics1    []string            `json:"intrinsics_1"`
 	Intrinsics2    []string            `json:"intrinsics_2"`
+	CommonConsts   []string            `json:"common_constants"`
+	SpecialMethods []string            `json:"special_methods"`
 	CodeFlags      map[string]int      `json:"code_flags"`
 	FastLocalKinds map[string]int      `json:"fast_local_kinds"`
 
@@ -97,7 +99,26 @@ var pairs = map[string][2]string{
 	"LOAD_FAST_LOAD_FAST":   {"LOAD_FAST", "LOAD_FAST"},
 	"STORE_FAST_LOAD_FAST":  {"STORE_FAST", "LOAD_FAST"},
 	"STORE_FAST_STORE_FAST": {"STORE_FAST", "STORE_FAST"},
+
+	"LOAD_FAST_BORROW_LOAD_FAST_BORROW": {"LOAD_FAST", "LOAD_FAST"},
 }
+
+// borrowing maps the opcodes that load variables without a reference of their own to those that take one.
+var borrowing = map[string]string{
+	"LOAD_FAST_BORROW":                  "LOAD_FAST",
+	"LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST",
+}
+
+// subscript is the operator of 3.14 that was an opcode before, which the dialect keeps.
+const subscript = "NB_SUBSCR"
+
+// operators returns the operators of BINARY_OP in the dialect.
+func (d *dump) operators() [][2]string {
+	return slices.DeleteFunc(slices.Clone(d.NbOps), func(op [2]string) bool { return op[0] == subscript })
+}
+
+// pointsBack is an opcode whose argument names an instruction before it, but that does not jump.
+const pointsBack = "END_ASYNC_FOR"
 
 // aliases maps opcodes of the dialect to the opcodes that a version without them writes instead.
 var aliases = map[string]string{"LOAD_CLOSURE": "LOAD_FAST"}
@@ -108,6 +129,9 @@ var aliases = map[string]string{"LOAD_CLOSURE": "LOAD_FAST"}
 func (d *dump) dialectForm(name string) (op string, backward, noInterrupt bool) {
 	if _, ends := d.Opmap["END_SEND"]; ends && name == "SEND" {
 		return "SEND_KEEP", false, false
+	}
+	if plain := borrowing[name]; plain == "LOAD_FAST" {
+		return plain, false, false
 	}
 	switch {
 	case name == "JUMP_FORWARD":
@@ -214,15 +238,16 @@ func opFile(dumps []*dump, ops []string) string {
 	b.WriteString("}\n\n")
 	latest := dumps[len(dumps)-1]
 	b.WriteString("// The operators of BINARY_OP.\nconst (\n")
-	for i, op := range latest.NbOps {
+	operators := latest.operators()
+	for i, op := range operators {
 		fmt.Fprintf(&b, "\t%s BinaryOp = %d\n", op[0], i)
 	}
 	b.WriteString(")\n\nvar binarySymbols = [...]string{\n")
-	for _, op := range latest.NbOps {
+	for _, op := range operators {
 		fmt.Fprintf(&b, "\t%s: %q,\n", op[0], op[1])
 	}
 	b.WriteString("}\n\nvar binaryNames = [...]string{\n")
-	for _, op := range latest.NbOps {
+	for _, op := range operators {
 		fmt.Fprintf(&b, "\t%s: %q,\n", op[0], op[0])
 	}
 	b.WriteString("}\n\n// The comparisons: the values of COMPARE_OP's argument in the dialect.\nconst (\n")
@@ -235,7 +260,13 @@ func opFile(dumps []*dump, ops []string) string {
 	}
 	b.WriteString("}\n\n// Flags of a code object (co_flags), as dis names them.\nconst (\n")
 	writeInts(&b, "CO_", latest.CodeFlags)
-	b.WriteString(")\n\n// Kinds of a localsplus slot. A parameter that is a cell has two kinds.\nconst (\n")
+	b.WriteString(")\n\n// The arguments of LOAD_SPECIAL.\nconst (\n")
+	for i, name := range latest.SpecialMethods {
+		fmt.Fprintf(&b, "\tSPECIAL_%s = %d\n", strings.ToUpper(strings.Trim(name, "_")), i)
+	}
+	b.WriteString(")\n\n// CommonConstants has the names of the builtins that LOAD_COMMON_CONSTANT loads.\n")
+	fmt.Fprintf(&b, "var CommonConstants = [...]string{\"%s\"}\n", strings.Join(latest.CommonConsts, `", "`))
+	b.WriteString("\n// Kinds of a localsplus slot. A parameter that is a cell has two kinds.\nconst (\n")
 	writeInts(&b, "", latest.FastLocalKinds)
 	b.WriteString(")\n\nvar tables = []*Table{")
 	for _, d := range dumps {
@@ -247,15 +278,18 @@ func opFile(dumps []*dump, ops []string) string {
 
 // opArgKinds returns the kind of each opcode's argument. Opcodes without an argument are left out.
 func opArgKinds(dumps []*dump) map[string]string {
-	kinds := map[string]string{}
+	kinds := map[string]string{"BEFORE_WITH": "ArgNumber", "WITH_EXCEPT_START": "ArgNumber"} // the dialect's own
 	for _, d := range dumps {
 		for name, code := range d.Opmap {
-			if code >= d.HaveArgument && kinds[name] == "" {
+			if code >= d.HaveArgument && kinds[name] == "" && name != pointsBack {
 				kinds[name] = "ArgNumber"
 			}
 		}
 		for kind, names := range d.ArgKinds {
 			for _, name := range names {
+				if name == pointsBack {
+					continue
+				}
 				kinds[name] = argKinds[kind]
 				form, _, _ := d.dialectForm(name)
 				kinds[form] = argKinds[kind]
@@ -289,15 +323,7 @@ func versionFile(d *dump) (string, error) {
 		if n := d.Caches[name]; n > 0 {
 			fmt.Fprintf(&b, ", Caches: %d", n)
 		}
-		if slices.Contains(d.ArgKinds["jump_relative"], name) {
-			b.WriteString(", Jump: true")
-		}
-		if backward {
-			b.WriteString(", Backward: true")
-		}
-		if noInterrupt {
-			b.WriteString(", NoInterrupt: true")
-		}
+		b.WriteString(d.formFlags(name))
 		if pair, joined := pairs[name]; joined {
 			fmt.Fprintf(&b, ", Pair: [2]Op{%s, %s}},\n", pair[0], pair[1])
 			continue
@@ -318,6 +344,8 @@ func versionFile(d *dump) (string, error) {
 			encodings[op] = e
 		}
 		switch {
+		case borrowing[name] != "":
+			e.borrowed = code
 		case noInterrupt:
 			e.noInterrupt = code
 		case backward:
@@ -339,14 +367,40 @@ func versionFile(d *dump) (string, error) {
 		if e.lowBits > 0 {
 			fmt.Fprintf(&b, ", LowBits: %d, Low: %d", e.lowBits, e.low)
 		}
+		if e.borrowed > 0 {
+			fmt.Fprintf(&b, ", Borrowed: %d", e.borrowed)
+		}
 		b.WriteString("},\n")
 	}
 	b.WriteString("\t},\n}\n")
 	return b.String(), nil
 }
 
+// formFlags returns the fields of an opcode's Form that are set: how it jumps, and that it borrows.
+func (d *dump) formFlags(name string) string {
+	text := ""
+	_, backward, noInterrupt := d.dialectForm(name)
+	switch {
+	case !slices.Contains(d.ArgKinds["jump_relative"], name):
+	case name == pointsBack:
+		text += ", PointsBack: true"
+	default:
+		text += ", Jump: true"
+	}
+	if borrowing[name] != "" {
+		text += ", Borrowed: true"
+	}
+	if backward {
+		text += ", Backward: true"
+	}
+	if noInterrupt {
+		text += ", NoInterrupt: true"
+	}
+	return text
+}
+
 // encoding has the numbers of one opcode of the dialect, as opcode.Encoding does.
-type encoding struct{ forward, backward, noInterrupt, lowBits, low int }
+type encoding struct{ forward, backward, noInterrupt, lowBits, low, borrowed int }
 
 // writeTraits writes the beginning of a Table: everything but its opcodes.
 func (d *dump) writeTraits(b *strings.Builder) {
@@ -355,7 +409,8 @@ func (d *dump) writeTraits(b *strings.Builder) {
 	fmt.Fprintf(b, "\tCompareArgs: %s,\n\tCompareBool: %d,\n\tNullAbove: %t,\n", compareArgs(d), d.CompareBool,
 		d.NullAbove)
 	fmt.Fprintf(b, "\tLoopEnd: []Op{%s},\n\tLeastStack: %d,\n\tMergesLines: %t,\n\tLineGaps: %t,\n"+
-		"\tForms: [256]Form{\n", choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps)
+		"\tSubscript: %d,\n\tForms: [256]Form{\n", choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps,
+		slices.IndexFunc(d.NbOps, func(op [2]string) bool { return op[0] == subscript }))
 }
 
 // choices returns opcode names as the items of a Go list.

@@ -22,9 +22,53 @@ load_method(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
     return bound;
 }
 
+/* Raises what `with manager:` raises for a manager without `__exit__`, by running one: the texts are CPython's. */
+static void
+raise_no_exit(PyObject *manager)
+{
+    PyObject *globals = Py_BuildValue("{sO}", "manager", manager);
+    if (globals == NULL) {
+        return;
+    }
+    Py_XDECREF(PyRun_String("with manager:\n    pass\n", Py_file_input, globals, globals));
+    Py_DECREF(globals);
+    PyObject *type, *value, *traceback;
+    PyErr_Fetch(&type, &value, &traceback);
+    Py_XDECREF(traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (value != NULL && PyException_SetTraceback(value, Py_None) < 0) {
+        PyErr_Clear();
+    }
+    PyErr_Restore(type, value, NULL);
+}
+
+/* Implements load_exit(manager): returns the bound `__exit__` of the manager's class, a new reference, or NULL with
+ * an exception set. */
+static PyObject *
+load_exit(PyObject *Py_UNUSED(module), PyObject *manager)
+{
+    static PyObject *name;
+    if (name == NULL && (name = PyUnicode_InternFromString("__exit__")) == NULL) {
+        return NULL;
+    }
+    PyObject *exit = _PyType_Lookup(Py_TYPE(manager), name);
+    if (exit == NULL) {
+        if (!PyErr_Occurred()) {
+            raise_no_exit(manager);
+        }
+        return NULL;
+    }
+    Py_INCREF(exit);
+    descrgetfunc get = Py_TYPE(exit)->tp_descr_get;
+    PyObject *bound = get == NULL ? Py_NewRef(exit) : get(exit, manager, (PyObject *)Py_TYPE(manager));
+    Py_DECREF(exit);
+    return bound;
+}
+
 static PyMethodDef functions[] = {
     {"load_method", (PyCFunction)(void (*)(void))load_method, METH_FASTCALL,
      "load_method(object, name)\n\nThe method that a call of object.name(...) calls."},
+    {"load_exit", load_exit, METH_O, "load_exit(manager)\n\nThe `__exit__` that leaving a with block calls."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,0 +1,120 @@
+"""Installs a CPython 3.14 for a user who has none: an interpreter from a Go module, its headers from a Debian package.
+
+    python3 scripts/embedded_python.py [FOLDER]
+
+FOLDER is <user cache directory>/godynamo/python-3.14 by default, where scripts/find_python.sh looks. Nothing outside it
+is changed. The module has neither headers nor the package `test`. They come from Debian's packages libpython3.14-dev
+and libpython3.14-testsuite, whose files are unpacked and not installed. About 160 MB, half a minute. Needs `go`, a
+network and `dpkg-deb`. Raises SystemExit with the reason if something cannot be had.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import lzma
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.request
+from pathlib import Path
+
+MODULE = "github.com/kluctl/go-embed-python@v0.0.0-3.14.6-20260610-1"
+VERSION = "3.14"
+MIRROR = os.environ.get("GODYNAMO_DEBIAN", "")
+SUITE = "sid"  # the oldest suite with 3.14 is not released; its pool keeps the newest version only
+
+
+def default_folder() -> Path:
+    """Return where the interpreter is installed without an argument."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "godynamo" / f"python-{VERSION}"
+
+
+def download_module() -> Path:
+    """Return the module's folder in Go's module cache."""
+    with tempfile.TemporaryDirectory() as empty:
+        done = subprocess.run(
+            ["go", "mod", "download", "-json", MODULE],
+            cwd=empty,
+            env={**os.environ, "GOFLAGS": "-mod=mod"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    if done.returncode:
+        raise SystemExit(f"{MODULE} cannot be had: {done.stdout.strip() or done.stderr.strip()}")
+    return Path(json.loads(done.stdout)["Dir"])
+
+
+def unpack(data: Path, folder: Path) -> None:
+    """Unpack the interpreter from the module's data: links, files that may be compressed, modes."""
+    for entry in json.loads((data / "files.json").read_text())["files"]:
+        source, target = data / entry["name"], folder / entry["name"]
+        if "symlink" in entry:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.symlink_to(entry["symlink"])
+        elif entry.get("compressed"):
+            target.write_bytes(gzip.decompress(Path(f"{source}.gz").read_bytes()))
+        elif source.is_dir():
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        else:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+        if "symlink" not in entry:
+            target.chmod(entry["perm"] & 0o777)
+
+
+def debian_packages(names: set[str]) -> dict[str, str]:
+    """Return the addresses of packages in Debian's index, relative to the mirror."""
+    with urllib.request.urlopen(f"{MIRROR}/dists/{SUITE}/main/binary-amd64/Packages.xz", timeout=120) as answer:
+        index = lzma.decompress(answer.read()).decode()
+    found = dict(re.findall(r"^Package: (\S+)\n(?:(?!\n\n)[\s\S])*?^Filename: (\S+)", index, re.MULTILINE))
+    return {name: found[name] for name in names}
+
+
+def unpack_debian(packages: dict[str, str], target: Path) -> None:
+    """Unpack the files of packages into a folder."""
+    for path in packages.values():
+        with tempfile.NamedTemporaryFile(suffix=".deb") as file:
+            with urllib.request.urlopen(f"{MIRROR}/{path}", timeout=300) as answer:
+                shutil.copyfileobj(answer, file)
+            file.flush()
+            subprocess.run(["dpkg-deb", "-x", file.name, target], check=True)
+
+
+def add_headers_and_tests(folder: Path) -> None:
+    """Add what the module lacks. Debian splits pyconfig.h off; the headers name the other architectures' as well."""
+    with tempfile.TemporaryDirectory() as name:
+        unpacked = Path(name)
+        unpack_debian(debian_packages({f"libpython{VERSION}-dev", f"libpython{VERSION}-testsuite"}), unpacked)
+        include = folder / "include" / f"python{VERSION}"
+        shutil.copytree(unpacked / "usr" / "include" / f"python{VERSION}", include, symlinks=True)
+        own = unpacked / "usr" / "include" / "x86_64-linux-gnu" / f"python{VERSION}" / "pyconfig.h"
+        (include / "pyconfig.h").unlink(missing_ok=True)
+        shutil.copyfile(own, include / "pyconfig.h")
+        shutil.copytree(
+            unpacked / "usr" / "lib" / f"python{VERSION}" / "test", folder / "lib" / f"python{VERSION}" / "test"
+        )
+
+
+def main() -> None:
+    """Install into a folder beside the target, then move it into place."""
+    folder = Path(sys.argv[1]) if sys.argv[1:] else default_folder()
+    if folder.exists():
+        return
+    print(f"installing CPython {VERSION} into {folder}", file=sys.stderr)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as name:
+        new = Path(name) / "python"
+        unpack(download_module() / "python" / "internal" / "data" / "linux-amd64", new)
+        add_headers_and_tests(new)
+        new.rename(folder)
+
+
+if __name__ == "__main__":
+    main()
