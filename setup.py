@@ -94,7 +94,7 @@ class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils
         """Return no files: the source distribution has the Go files as they are in git."""
         return []
 
-
+native.choose_compiler()
 setup(
     scripts=["cmd/godynamo"],  # makes setuptools run build_scripts
     ext_modules=[

@@ -30,7 +30,7 @@ TOOL = "godynamo"
 TOOL_MAIN = "./cmd/godynamo"
 
 SUPPORTED = ((3, 11), (3, 12))
-BUILDS = (*SUPPORTED, (3, 13))  # 3.13 is not advertised: docs/porting.md says what is left
+BUILDS = (*SUPPORTED, (3, 13), (3, 14))  # these two are not advertised: docs/porting.md says what is left
 
 # 3.12 deprecates names that 3.11 has no others for: dict versions, a code object's extra slots.
 C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-fvisibility=hidden"]
@@ -122,6 +122,13 @@ def check_python() -> None:
         )
 
 
+def choose_compiler() -> None:
+    """Set CC if the compiler that Python was built with is missing, as on a machine that got Python as an archive."""
+    command = (sysconfig.get_config_var("CC") or "").split()
+    if "CC" not in os.environ and command and shutil.which(command[0]) is None and shutil.which("cc"):
+        os.environ["CC"] = "cc"
+
+
 def _write_if_changed(path: Path, text: str) -> None:
     """Write a file if its text changes. The write is a rename, so concurrent builds never see half a file."""
     if path.exists() and path.read_text() == text:
@@ -176,6 +183,8 @@ def cgo_environment(embed: bool = False) -> dict[str, str]:
 
 def _embedding() -> dict[str, str]:
     directory = sysconfig.get_config_var("LIBDIR")
+    if not os.path.isdir(directory):  # a Python that was moved after it was built
+        directory = os.path.join(sys.base_prefix, "lib")
     version = sysconfig.get_config_var("LDVERSION")
     library = Path(directory) / f"libpython{version}.so"
     if not library.exists():

@@ -155,6 +155,7 @@ var rooms = map[string]string{
 	"py311":    "pycommon",
 	"py312":    "pycommon",
 	"py313":    "pycommon",
+	"py314":    "pycommon",
 }
 
 var included = regexp.MustCompile(`(?m)^#include "(([a-z0-9]+)/[^"]+)"`)

@@ -17,17 +17,19 @@
 #endif
 #include <Python.h>
 
+#define GD_LIKELY(x) __builtin_expect(!!(x), 1)
+#define GD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+
 #if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
 #    include "py311/internals.h"
 #elif PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030D0000
 #    include "py312/internals.h"
 #elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
 #    include "py313/internals.h"
+#elif PY_VERSION_HEX >= 0x030E0000 && PY_VERSION_HEX < 0x030F0000
+#    include "py314/internals.h"
 #else
 #    error "godynamo: this CPython version has not been checked; see docs/porting.md"
 #endif
-
-#define GD_LIKELY(x) __builtin_expect(!!(x), 1)
-#define GD_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
 #endif

@@ -1,4 +1,4 @@
-/* Reads instance attributes from storage, on CPython 3.11 to 3.13. This is the only file of the package that
+/* Reads instance attributes from storage, on CPython 3.11 to 3.14. This is the only file of the package that
  * includes internal headers. Py_BUILD_CORE must be defined before Python.h, so that Python.h agrees with
  * the internal headers. */
 #define Py_BUILD_CORE 1
@@ -36,8 +36,8 @@ managed_dict(PyObject *o, PyDictValues **values)
     return inlined ? NULL : _PyDictOrValues_GetDict(either);
 }
 
-#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030E0000
-/* Reads the same in 3.13, where the values are in the object. They are its attributes while `valid` is set, even if
+#elif PY_VERSION_HEX >= 0x030D0000 && PY_VERSION_HEX < 0x030F0000
+/* Reads the same in 3.13 and 3.14, where the values are in the object. They are its attributes while `valid` is set, even if
  * there is a dict, which then shares them. Returns the existing dict, borrowed, or NULL. */
 static PyObject *
 managed_dict(PyObject *o, PyDictValues **values)

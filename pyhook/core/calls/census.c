@@ -418,45 +418,56 @@ name_callee(census *c, seen *s, int unit, PyObject *callable)
 
 /* Reports whether the instruction counts as a torch call. sp points past the top of the stack. */
 static int
-is_torch(census *c, seen *s, int unit, int op, int arg, PyObject **sp)
+is_torch(census *c, seen *s, int unit, int op, int arg, const gd_py_slot *sp)
 {
+    PyObject *callable;
     switch (op) {
     case BINARY_OP:
-    case COMPARE_OP: /* an instance of a Python class on the left is tried first and computes the result itself */
-        return is_tensor(c, sp[-2]) || (is_tensor(c, sp[-1]) && !gd_py_class_may_change(Py_TYPE(sp[-2])));
+    case COMPARE_OP: { /* an instance of a Python class on the left is tried first and computes the result itself */
+        PyObject *left = gd_py_slot_object(sp[-2]);
+        return is_tensor(c, left)
+               || (is_tensor(c, gd_py_slot_object(sp[-1])) && !gd_py_class_may_change(Py_TYPE(left))
+                   && !gd_py_subscripts(op, arg));
+    }
     case UNARY_NEGATIVE:
     case UNARY_INVERT:
     case CONTAINS_OP:
-        return is_tensor(c, sp[-1]);
+        return is_tensor(c, gd_py_slot_object(sp[-1]));
+#ifdef BINARY_SUBSCR
     case BINARY_SUBSCR:
+#endif
     case STORE_SUBSCR:
-        return is_tensor(c, sp[-2]);
+        return is_tensor(c, gd_py_slot_object(sp[-2]));
     case LOAD_ATTR: {
         int name = gd_py_attribute_name(arg);
-        return name >= 0 && is_tensor(c, sp[-1])
+        return name >= 0 && is_tensor(c, gd_py_slot_object(sp[-1]))
                && PySet_Contains(c->properties, PyTuple_GET_ITEM(s->code->co_names, name)) == 1;
     }
+#ifdef CALL_KW
+    case CALL_KW:
+        sp--; /* the names */
+        __attribute__((fallthrough));
+#endif
     case CALL: {
-        int method = sp[-(arg + 2)] != NULL;
-        PyObject *callable = sp[-(arg + 1 + method)];
+        int operands = gd_py_call_operands(sp, arg, &callable);
         name_callee(c, s, unit, callable);
         int answer = call_of(c, callable);
-        for (int i = 1; answer == TORCH_WITH_TENSOR && i <= arg + method; i++) {
-            if (holds_tensor(c, sp[-i])) {
+        for (int i = 1; answer == TORCH_WITH_TENSOR && i <= operands; i++) {
+            if (holds_tensor(c, gd_py_slot_object(sp[-i]))) {
                 return 1;
             }
         }
         return answer == TORCH;
     }
     case CALL_FUNCTION_EX: {
-        int kw = arg & 1;
-        PyObject *callable = sp[-(2 + kw)];
+        PyObject *args = gd_py_call_ex_operands(sp, arg, &callable);
         name_callee(c, s, unit, callable);
         int answer = call_of(c, callable);
-        return answer == TORCH || (answer == TORCH_WITH_TENSOR && holds_tensor(c, sp[-(1 + kw)]));
+        return answer == TORCH || (answer == TORCH_WITH_TENSOR && holds_tensor(c, args));
     }
     default:
-        return (gd_py_is_positive(op, arg) && is_tensor(c, sp[-1])) || (gd_py_slices(op) && is_tensor(c, sp[-3]));
+        return (gd_py_is_positive(op, arg) && is_tensor(c, gd_py_slot_object(sp[-1])))
+               || (gd_py_slices(op) && is_tensor(c, gd_py_slot_object(sp[-3])));
     }
 }
 
@@ -476,7 +487,7 @@ instruction_runs(census *c, _PyInterpreterFrame *frame)
     if (unit < 0 || unit >= n) {
         return;
     }
-    PyObject **top = gd_py_stack_top(frame, s->depths, unit);
+    const gd_py_slot *top = gd_py_stack_top(frame, s->depths, unit);
     int op = units[2 * unit], arg = units[2 * unit + 1];
     while (op == EXTENDED_ARG && unit + 1 < n) {
         unit++;

@@ -149,7 +149,7 @@ serve_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, gd_Root *root, gd
             return GD_RUN_ORIGINAL;
         }
     }
-    memcpy(slots, frame->localsplus, cache->nargs * sizeof(PyObject *));
+    gd_py_slots_read(slots, frame->localsplus, cache->nargs);
     gd_copy_cells(cache, function, slots);
     int how = gd_serve(tstate, cache, root, (PyObject *)root, function, GD_FRAME_HOOK, slots, result);
     if (slots != small) {

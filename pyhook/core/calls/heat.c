@@ -123,7 +123,7 @@ within_budget(void)
 
 int
 gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFunctionObject *function,
-        PyObject *const *slots)
+        const gd_py_slot *slots)
 {
     uint32_t hot = (uint32_t)root->hot_calls, wanted = hot << extra->vain;
     if (extra->calls >= wanted) {
@@ -137,7 +137,7 @@ gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFunctio
     int nargs = code->co_argcount + code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS)
                 + !!(code->co_flags & CO_VARKEYWORDS);
     for (int i = 0; i < nargs && !(extra->flags & GD_CODE_MEETS_TENSOR); i++) {
-        extra->flags |= holds_tensor(slots[i], 0) ? GD_CODE_MEETS_TENSOR : 0;
+        extra->flags |= holds_tensor(gd_py_slot_object(slots[i]), 0) ? GD_CODE_MEETS_TENSOR : 0;
     }
     if (extra->flags & GD_CODE_MEETS_TENSOR || names_torch(extra, function)) {
         seen++;

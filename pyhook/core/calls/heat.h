@@ -19,7 +19,7 @@ enum {
  * `code`; root->hot_calls is above 0; slots begin with the frame's arguments (borrowed; NULL if an argument has no
  * value). Raises nothing. */
 int gd_heat(const gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyFunctionObject *function,
-            PyObject *const *slots);
+            const gd_py_slot *slots);
 
 /* While translations have taken at most 1/GD_HEAT_BUDGET of the process's CPU time, code that meets tensors is
  * translated at once, so that short programs benefit as well. Beyond that, such code waits for hot_tensor_calls

@@ -212,7 +212,9 @@ watch_attribute(learner *l, PyObject *v, PyObject *name, PyObject *value)
         if (!PyDict_Check(view.dict)) {
             return UNKNOWN;
         }
-        /* An object's __dict__ is a dict or an instance of a subclass, so it has a version tag. */
+        if (!gd_dict_is_tagged(view.dict)) {
+            return UNKNOWN;
+        }
         watch(l, gd_dict_tag_place(view.dict));
         return OBJECT;
     }
@@ -340,7 +342,11 @@ watch_module(learner *l, PyObject *v)
         return UNKNOWN;
     }
     watch(l, gd_module_dict_place(v));
-    watch(l, gd_dict_tag_place(PyModule_GetDict(v)));
+    PyObject *dict = PyModule_GetDict(v);
+    if (!gd_dict_is_tagged(dict)) {
+        return UNKNOWN;
+    }
+    watch(l, gd_dict_tag_place(dict));
     return OBJECT;
 }
 
@@ -387,7 +393,8 @@ watch_node(learner *l, const gd_guard_node *n)
         return watch_attribute(l, v, e->consts[n->a], NULL);
     case GD_OP_OBJECT_MUTATION: {
         gd_instance_view view;
-        if (!watch_instance(l, v, &view) || view.dict == NULL || !PyDict_Check(view.dict)) {
+        if (!watch_instance(l, v, &view) || view.dict == NULL || !PyDict_Check(view.dict)
+            || !gd_dict_is_tagged(view.dict)) {
             return UNKNOWN;
         }
         watch(l, gd_dict_tag_place(view.dict));

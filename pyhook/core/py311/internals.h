@@ -152,7 +152,7 @@ gd_py_stack_depths(PyCodeObject *Py_UNUSED(code), PyObject *Py_UNUSED(bytes))
 
 /* Returns the address past the top of the stack of a frame that is about to run the instruction at a unit, for a trace
  * function. */
-static inline PyObject **
+static inline const gd_py_slot *
 gd_py_stack_top(_PyInterpreterFrame *frame, const int16_t *Py_UNUSED(depths), Py_ssize_t Py_UNUSED(unit))
 {
     return frame->localsplus + frame->stacktop;

@@ -30,6 +30,13 @@ gd_py_is_positive(int op, int Py_UNUSED(arg))
     return op == UNARY_POSITIVE;
 }
 
+/* Reports whether a BINARY_OP is a subscript. 3.11 has an opcode of its own. */
+static inline int
+gd_py_subscripts(int Py_UNUSED(op), int Py_UNUSED(arg))
+{
+    return 0;
+}
+
 /* Reports whether the opcode reads or writes a slice whose bounds are on the stack, above the container. */
 static inline int
 gd_py_slices(int Py_UNUSED(op))

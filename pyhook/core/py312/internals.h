@@ -35,6 +35,8 @@
 #include <opcode.h>
 
 #include "pycommon/cframe.h"
+
+#include "pycommon/c_units.h"
 #include "pycommon/monitored.h"
 
 /* Takes a frame off the thread's data stack, on which it is the last one. Its references have been released. */

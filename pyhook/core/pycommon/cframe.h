@@ -4,6 +4,8 @@
 #ifndef GD_PYCOMMON_CFRAME_H
 #define GD_PYCOMMON_CFRAME_H
 
+#include "pycommon/slots.h"
+
 /* Returns the code that the frame runs, borrowed. */
 static inline PyCodeObject *
 gd_py_code_run_by(const _PyInterpreterFrame *frame)
@@ -69,11 +71,32 @@ gd_dict_no_tag(void)
     return 0;
 }
 
+#include "pycommon/ma_version.h"
+
 /* Makes a frame report its opcodes to the trace function, or not. Called by trace functions. */
 static inline void
 gd_py_trace_opcodes(PyFrameObject *frame, int on)
 {
     frame->f_trace_opcodes = (char)on;
+}
+
+/* Sets *callable to what a CALL calls, borrowed. sp points past the top of the stack. Returns how many values above the
+ * callable are operands: the arguments, and self if there is one. */
+static inline int
+gd_py_call_operands(const gd_py_slot *sp, int arg, PyObject **callable)
+{
+    int method = sp[-(arg + 2)] != NULL;
+    *callable = sp[-(arg + 1 + method)];
+    return arg + method;
+}
+
+/* Sets *callable to what a CALL_FUNCTION_EX calls, and returns its tuple of arguments; both borrowed. */
+static inline PyObject *
+gd_py_call_ex_operands(const gd_py_slot *sp, int arg, PyObject **callable)
+{
+    int kw = arg & 1;
+    *callable = sp[-(2 + kw)];
+    return sp[-(1 + kw)];
 }
 
 /* Reports whether the interpreter is finalizing: modules are torn down, and imports fail. */

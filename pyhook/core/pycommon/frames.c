@@ -1,4 +1,4 @@
-/* CPython 3.12 and 3.13: ends a frame that the eval loop has not run. CPython's own function for this is not exported.
+/* CPython 3.12 and later: ends a frame that the eval loop has not run. CPython's own function for this is not exported.
  * This follows clear_thread_frame in Python/ceval.c. */
 #include "pycompat.h"
 
@@ -8,14 +8,14 @@ void
 gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
 {
     /* Finalizers that run here push their own frames after this one, so it stays on the stack until the end. */
-    tstate->c_recursion_remaining--;
-    for (int i = 0; i < frame->stacktop; i++) {
-        Py_XDECREF(frame->localsplus[i]);
+    gd_py_take_c_unit(tstate, 1);
+    for (int i = 0, n = (int)gd_py_frame_height(frame); i < n; i++) {
+        gd_py_slot_release(frame->localsplus[i]);
     }
     Py_XDECREF(frame->f_locals);
-    Py_DECREF(frame->f_funcobj);
-    Py_DECREF(gd_py_code_run_by(frame));
-    tstate->c_recursion_remaining++;
+    gd_py_slot_release(frame->f_funcobj);
+    gd_py_release_code(frame);
+    gd_py_take_c_unit(tstate, -1);
     gd_py_pop_frame(tstate, frame);
 }
 

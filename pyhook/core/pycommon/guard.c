@@ -106,7 +106,7 @@ show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *fro
         return -1;
     }
     if (value == NULL && from != NULL && place >= 0 && place < gd_py_code_run_by(from)->co_nlocalsplus) {
-        value = from->localsplus[place];
+        value = gd_py_slot_object(from->localsplus[place]);
     }
     if (index < 0 || index >= code->co_nlocalsplus) {
         return 0;
@@ -119,7 +119,7 @@ show_local(PyCodeObject *code, _PyInterpreterFrame *to, _PyInterpreterFrame *fro
     if (value == NULL) {
         return -1;
     }
-    Py_XSETREF(to->localsplus[index], value);
+    gd_py_slot_set(&to->localsplus[index], value);
     return 0;
 }
 
@@ -136,11 +136,12 @@ gd_py_show_frame(PyCodeObject *code, PyObject *globals, int lasti, PyFrameObject
      * Objects/frameobject.c). */
     int first = code->co_nlocalsplus - code->co_nfreevars;
     for (int i = 0; i < code->co_nfreevars; i++) {
-        inner->localsplus[first + i] = PyCell_New(NULL);
-        if (inner->localsplus[first + i] == NULL) {
+        PyObject *cell = PyCell_New(NULL);
+        if (cell == NULL) {
             Py_DECREF(frame);
             return NULL;
         }
+        gd_py_slot_set(&inner->localsplus[first + i], cell);
     }
     int inside = lasti >= 0 && (Py_ssize_t)lasti < _PyCode_NBYTES(code);
     gd_py_frame_place(inner, inside ? lasti / (int)sizeof(_Py_CODEUNIT) : 0);
@@ -161,7 +162,7 @@ gd_py_show_value(PyFrameObject *frame, int index, PyObject *value)
     if (inner->owner != FRAME_OWNED_BY_FRAME_OBJECT || index < 0 || index >= code->co_nlocalsplus) {
         return 0;
     }
-    PyObject *had = inner->localsplus[index];
+    PyObject *had = gd_py_slot_object(inner->localsplus[index]);
     if (had != NULL && !(PyCell_Check(had) && PyCell_GET(had) == NULL)) {
         return 0;
     }
@@ -200,5 +201,5 @@ gd_pycompat_guard_check(void)
     Py_XDECREF(item);
     Py_XDECREF(iter);
     Py_XDECREF(tuple);
-    return ok;
+    return ok < 0 ? ok : gd_dict_versions_init();
 }

@@ -1,4 +1,4 @@
-/* CPython 3.11 to 3.13: how guards read dicts and instances without running code or creating objects. */
+/* CPython 3.11 to 3.14: how guards read dicts and instances without running code or creating objects. */
 #ifndef GD_PYCOMPAT_GUARD_H
 #define GD_PYCOMPAT_GUARD_H
 
@@ -7,7 +7,7 @@
 #include <frameobject.h>
 #include <structmember.h>
 
-#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030E0000
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
 
 /* Returns the version of the dict's current state. Every change gives the dict a new version, and no two states of
  * any dicts have the same one. The version does not cover the order of an OrderedDict. A dict without versions has a
@@ -15,7 +15,7 @@
 static inline uint64_t
 gd_dict_tag(PyObject *dict)
 {
-    return GD_LIKELY(gd_dict_is_tagged(dict)) ? ((PyDictObject *)dict)->ma_version_tag : gd_dict_no_tag();
+    return gd_dict_version(dict);
 }
 
 /* Makes the dict of an instance keep the attributes itself, if it shares the instance's inline values, so that it has
@@ -31,7 +31,7 @@ gd_dict_leave_values(PyObject *dict)
 static inline const void *
 gd_dict_tag_place(PyObject *dict)
 {
-    return &((PyDictObject *)dict)->ma_version_tag;
+    return gd_dict_version_place(dict);
 }
 
 /* Reports whether the class has a version tag. A tag identifies one state of the class and its bases: no other

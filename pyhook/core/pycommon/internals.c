@@ -1,7 +1,7 @@
 /* CPython 3.11 to 3.13: functions too long for internals.h. */
 #include "pycompat.h"
 
-#if PY_VERSION_HEX < 0x030D0000 /* later versions do not export _PyCode_New; see py313/code.c */
+#if PY_VERSION_HEX < 0x030D0000 /* later versions do not export _PyCode_New; see code.c */
 PyObject *
 gd_py_code_new(const gd_py_code_parts *parts)
 {

@@ -1,4 +1,4 @@
-/* What CPython 3.11 to 3.13 have in common: facts about internal structs whose fields have the same names. Included
+/* What CPython 3.11 to 3.14 have in common: facts about internal structs whose fields have the same names. Included
  * by py3xx/internals.h only, after CPython's internal headers and the facts of that version. */
 #ifndef GD_PYCOMMON_INTERNALS_H
 #define GD_PYCOMMON_INTERNALS_H
@@ -122,7 +122,7 @@ gd_py_others_run(PyThreadState *tstate)
 static inline PyObject *
 gd_py_frame_value(PyFrameObject *frame, int i)
 {
-    PyObject *value = frame->f_frame->localsplus[i];
+    PyObject *value = gd_py_slot_object(frame->f_frame->localsplus[i]);
     return value != NULL && PyCell_Check(value) ? PyCell_GET(value) : value;
 }
 

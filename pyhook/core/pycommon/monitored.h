@@ -1,5 +1,5 @@
-/* What CPython 3.12 and 3.13 have in common, and 3.11 lacks: sys.monitoring, an eval loop that ends its frames itself,
- * an allowance for recursion in C. Included by py3xx/internals.h only, after CPython's internal headers. */
+/* What CPython 3.12 to 3.14 have in common, and 3.11 lacks: sys.monitoring, an eval loop that ends its frames itself.
+ * Included by py3xx/internals.h only, after CPython's internal headers. */
 #ifndef GD_PYCOMMON_MONITORED_H
 #define GD_PYCOMMON_MONITORED_H
 
@@ -47,6 +47,17 @@ gd_py_code_observed(const PyCodeObject *code)
            && gd_py_others_listen(monitoring->local_monitors.tools, sizeof monitoring->local_monitors.tools);
 }
 
+/* Returns the opcode in whose place an INSTRUMENTED_LINE is. unit: its place in the code. */
+static inline int
+gd_py_line_opcode(const _PyCoMonitoringData *monitoring, int unit)
+{
+#if PY_VERSION_HEX >= 0x030E0000 /* the opcode is the first byte of each entry (get_original_opcode) */
+    return monitoring->lines->data[unit * monitoring->lines->bytes_per_entry];
+#else
+    return monitoring->lines[unit].original_opcode;
+#endif
+}
+
 /* Returns the opcode at a byte offset, specialized or not, but never an instrumented form that hides another opcode; -1
  * if the offset is outside the code. */
 static inline int
@@ -58,7 +69,7 @@ gd_py_opcode_at(PyCodeObject *code, int offset)
     int unit = offset / (int)sizeof(_Py_CODEUNIT), op = _PyCode_CODE(code)[unit].op.code;
     const _PyCoMonitoringData *monitoring = code->_co_monitoring;
     if (op == INSTRUMENTED_LINE && monitoring != NULL && monitoring->lines != NULL) {
-        op = monitoring->lines[unit].original_opcode;
+        op = gd_py_line_opcode(monitoring, unit);
     }
     if (op == INSTRUMENTED_INSTRUCTION && monitoring != NULL && monitoring->per_instruction_opcodes != NULL) {
         op = monitoring->per_instruction_opcodes[unit];
@@ -83,7 +94,7 @@ gd_py_depth_left(PyThreadState *tstate)
 static inline PyFunctionObject *
 gd_py_frame_function(const _PyInterpreterFrame *frame)
 {
-    return (PyFunctionObject *)frame->f_funcobj;
+    return (PyFunctionObject *)gd_py_reference_object(frame->f_funcobj);
 }
 
 /* Ends a frame that an eval-frame function has not run: releases its references and takes it off the thread's data
@@ -104,43 +115,13 @@ gd_py_type_dict(PyTypeObject *type)
     return dict;
 }
 
-/* What one run of the eval loop takes of the thread's allowance for recursion in C (PY_EVAL_C_STACK_UNITS of
- * Python/ceval.c). Calls between Python functions take nothing from it, since they stay in one run. The limit is 1,500,
- * so if each call through the hook or a Callable took two, a program would end at 750 calls in place of 1,000. So we
- * give back what such a run takes, and check the C stack itself (GD_DEPTH_TRUSTED in runtime.h). */
-#define GD_PY_EVAL_UNITS 2
-
-/* The eval loop, as an eval-frame function. Returns a new reference, or NULL with an exception set. */
-static inline PyObject *
-gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
-{
-    tstate->c_recursion_remaining += GD_PY_EVAL_UNITS;
-    PyObject *result = _PyEval_EvalFrameDefault(tstate, frame, throwflag);
-    tstate->c_recursion_remaining -= GD_PY_EVAL_UNITS;
-    return result;
-}
-
-/* Calls a Python function where CPython would call it without using C stack. The frame is counted by the recursion
- * limit alone. An eval-frame function other than CPython's calls gd_py_eval_default itself. Returns a new reference, or
- * NULL with an exception set. */
-static inline PyObject *
-gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *function, PyObject *const *args,
-                    size_t nargsf, PyObject *kwnames)
-{
-    int units = tstate->interp->eval_frame == NULL ? GD_PY_EVAL_UNITS : 0;
-    tstate->c_recursion_remaining += units;
-    PyObject *result = call(function, args, nargsf, kwnames);
-    tstate->c_recursion_remaining -= units;
-    return result;
-}
-
 /* Returns a new array (PyMem_Free) with the depth of the stack before each code unit of the code, -1 where it is
  * unknown; NULL without an exception if there is no memory. bytes: the code's instructions, not specialized. */
 int16_t *gd_py_stack_depths(PyCodeObject *code, PyObject *bytes);
 
 /* Returns the address past the top of the stack of a frame that is about to run the instruction at a unit, for a trace
  * function; NULL if it is unknown. depths: what gd_py_stack_depths returned. */
-static inline PyObject **
+static inline const gd_py_slot *
 gd_py_stack_top(_PyInterpreterFrame *frame, const int16_t *depths, Py_ssize_t unit)
 {
     return depths != NULL && depths[unit] >= 0 ? _PyFrame_Stackbase(frame) + depths[unit] : NULL;

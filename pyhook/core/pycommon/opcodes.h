@@ -1,4 +1,4 @@
-/* CPython 3.12 and 3.13: facts about their opcodes. */
+/* CPython 3.12 to 3.14: facts about their opcodes. */
 #ifndef GD_PYCOMMON_OPCODES_H
 #define GD_PYCOMMON_OPCODES_H
 
@@ -22,6 +22,18 @@ gd_py_is_positive(int op, int arg)
     return op == CALL_INTRINSIC_1 && arg == 5; /* INTRINSIC_UNARY_POSITIVE of pycore_intrinsics.h */
 }
 
+/* Reports whether a BINARY_OP is a subscript, as in 3.14. */
+static inline int
+gd_py_subscripts(int op, int arg)
+{
+#ifdef NB_SUBSCR
+    return op == BINARY_OP && arg == NB_SUBSCR;
+#else
+    (void)op, (void)arg;
+    return 0;
+#endif
+}
+
 /* Reports whether the opcode reads or writes a slice whose bounds are on the stack, above the container. */
 static inline int
 gd_py_slices(int op)
@@ -40,12 +52,25 @@ gd_py_attribute_name(int arg)
 static inline int
 gd_py_is_quiet_here(int op)
 {
+    switch (op) {
 #ifdef LOAD_FAST_LOAD_FAST /* 3.13 */
-    if (op == LOAD_FAST_LOAD_FAST) {
-        return 1;
-    }
+    case LOAD_FAST_LOAD_FAST:
 #endif
-    return op == RETURN_CONST || op == LOAD_FAST_CHECK || op == LOAD_FAST_AND_CLEAR;
+#ifdef LOAD_FAST_BORROW /* 3.14 */
+    case LOAD_FAST_BORROW:
+    case LOAD_FAST_BORROW_LOAD_FAST_BORROW:
+    case LOAD_SMALL_INT:
+    case LOAD_COMMON_CONSTANT:
+    case NOT_TAKEN:
+#else
+    case RETURN_CONST:
+#endif
+    case LOAD_FAST_CHECK:
+    case LOAD_FAST_AND_CLEAR:
+        return 1;
+    default:
+        return 0;
+    }
 }
 
 /* Returns the index of the name that the instruction loads as a method for a call, or -1. */

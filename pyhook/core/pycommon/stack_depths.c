@@ -49,8 +49,13 @@ jump_target(int op, int arg, int next)
 static int
 ends(int op)
 {
+#    ifdef RETURN_CONST /* not in 3.14 */
+    if (op == RETURN_CONST) {
+        return 1;
+    }
+#    endif
     return op == JUMP_BACKWARD || op == JUMP_BACKWARD_NO_INTERRUPT || op == JUMP_FORWARD || op == RETURN_VALUE
-           || op == RETURN_CONST || op == RAISE_VARARGS || op == RERAISE || op == INTERPRETER_EXIT;
+           || op == RAISE_VARARGS || op == RERAISE || op == INTERPRETER_EXIT;
 }
 
 /* Follows the instruction at a unit. */

@@ -1,6 +1,6 @@
 /* Python.h as go-python3 expects it.
  *
- * go-python3's last version was written for CPython 3.7. It builds on 3.11 to 3.13 except for the calls
+ * go-python3's last version was written for CPython 3.7. It builds on 3.11 to 3.14 except for the calls
  * below, which 3.9 to 3.13 removed. This directory is first on the include path (scripts/go_env.py), so
  * go-python3's `#include "Python.h"` finds this file; the real header follows at once. The one function
  * that they declare but do not define, PySignal_SetWakeupFd, is in pyhook/py/compat_missing.c: an inline
@@ -14,8 +14,8 @@
 
 #include_next <Python.h>
 
-#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030e0000
-#    error "pyhook/py/compat has been checked against CPython 3.11 to 3.13 only"
+#if PY_VERSION_HEX < 0x030b0000 || PY_VERSION_HEX >= 0x030f0000
+#    error "pyhook/py/compat has been checked against CPython 3.11 to 3.14 only"
 #endif
 
 /* Since 3.9 gc.collect() clears free lists. Each of these four functions returned the number of blocks that

@@ -245,9 +245,10 @@ def test_no_memory_for_a_size_fails_the_guard():
     entry = passed_on()
     slots = torch.ones(5000, 3), torch.ones(2, 3), 1, 1
     testcapi = pytest.importorskip("_testcapi")
-    scope, answers = {}, []
+    scope, answers, held = {}, [], []
     for start in range(12):
         answer = None
+        held.append([10_000 + i for i in range(200)])  # 3.14 keeps ints for reuse: none may be left
         testcapi.set_nomemory(start, start + 1)
         try:
             answer = _C.guard_check(entry, slots, scope)

@@ -1,6 +1,8 @@
-/* CPython 3.13: makes code objects. _PyCode_New, which takes the names and kinds of all variables, is not exported. The
- * public function takes the names of variables, cells and free variables, and puts them in this order. */
+/* CPython 3.13 and later: makes code objects. _PyCode_New, which takes the names and kinds of all variables, is not
+ * exported. The public function takes the names of variables, cells and free variables, and puts them in this order. */
 #include "pycompat.h"
+
+#if PY_VERSION_HEX >= 0x030D0000
 
 /* Returns a new tuple of the names from the localsplus names whose kinds have one of the bits; NULL with an exception
  * set if there is no memory. */
@@ -57,3 +59,5 @@ gd_py_code_new(const gd_py_code_parts *parts)
     Py_XDECREF(free_vars);
     return code;
 }
+
+#endif
