@@ -218,6 +218,8 @@ type Code struct {
 	Instructions             []*Instruction
 	// NullAbove is set if the NULL of a call without self is above the callable, and not below it (3.13).
 	NullAbove bool
+	// ClearsBackward is set if a frame that ends releases its last variable first (3.14).
+	ClearsBackward bool
 }
 
 // NumArgSlots returns the number of parameters, including *args and **kwargs. A call fills their slots, which are the

@@ -129,19 +129,20 @@ type Encoding struct {
 
 // Table describes the bytecode of one Python version.
 type Table struct {
-	Major, Minor int
-	Magic        string   // magic number of the version's .pyc files, hexadecimal
-	HaveArgument int      // opcodes with lower numbers take no argument
-	CompareArgs  [6]uint8 // argument of COMPARE_OP for each CompareOp
-	CompareBool  int      // bit of COMPARE_OP's argument that makes the result a bool; 0 if there is none
-	NullAbove    bool     // the NULL of a call without self is above the callable, and not below it
-	LoopEnd      []Op     // instructions at which FOR_ITER points, and which it skips; none in 3.11
-	LeastStack   int      // smallest stack size that the compiler writes
-	MergesLines  bool     // neighbours with the same position share entries of the line table
-	LineGaps     bool     // dis begins a line again after instructions without a line
-	Subscript    int      // argument of BINARY_OP that makes it a BINARY_SUBSCR, -1 if that is an opcode
-	Forms        [256]Form
-	Encodings    [NumOps]Encoding
+	Major, Minor   int
+	Magic          string   // magic number of the version's .pyc files, hexadecimal
+	HaveArgument   int      // opcodes with lower numbers take no argument
+	CompareArgs    [6]uint8 // argument of COMPARE_OP for each CompareOp
+	CompareBool    int      // bit of COMPARE_OP's argument that makes the result a bool; 0 if there is none
+	NullAbove      bool     // the NULL of a call without self is above the callable, and not below it
+	LoopEnd        []Op     // instructions at which FOR_ITER points, and which it skips; none in 3.11
+	LeastStack     int      // smallest stack size that the compiler writes
+	ClearsBackward bool     // a frame that ends releases its last variable first
+	MergesLines    bool     // neighbours with the same position share entries of the line table
+	LineGaps       bool     // dis begins a line again after instructions without a line
+	Subscript      int      // argument of BINARY_OP that makes it a BINARY_SUBSCR, -1 if that is an opcode
+	Forms          [256]Form
+	Encodings      [NumOps]Encoding
 }
 
 // For returns the table of a Python version, or nil if the version is not supported. Tables are constant.

@@ -283,6 +283,9 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 		}
 	}
 	if len(e.drops) > 0 {
+		if o.root.code.ClearsBackward { // several drops are most often those of a frame that ended
+			slices.Reverse(e.drops)
+		}
 		o.events = append(o.events, e)
 	}
 }
@@ -420,8 +423,12 @@ func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	if len(h.finalizers)+len(h.slots) < 2 {
 		return
 	}
-	last := map[drop]int{} // index of the last variable that holds the object
-	for i, v := range tx.locals {
+	last := map[drop]int{} // when the last variable that holds the object is cleared
+	for i := range tx.locals {
+		v := tx.locals[i]
+		if tx.d.code.ClearsBackward {
+			v = tx.locals[len(tx.locals)-1-i]
+		}
 		if v == nil {
 			continue
 		}

@@ -124,6 +124,24 @@ def least_stack() -> int:
     return raises.__code__.co_stacksize
 
 
+def clears_backward() -> bool:
+    """Return whether a frame that ends releases its last variable first."""
+    ended = []
+
+    class Ends:
+        def __init__(self, name: str) -> None:
+            self.name = name
+
+        def __del__(self) -> None:
+            ended.append(self.name)
+
+    def frame() -> None:
+        first, last = Ends("first"), Ends("last")  # noqa: F841
+
+    frame()
+    return ended == ["last", "first"]
+
+
 def merges_lines() -> bool:
     """Return whether neighbours with the same position share entries of the line table, as those of a call do."""
     code = compile("f()", "", "eval")
@@ -158,6 +176,7 @@ def dump() -> dict[str, Any]:
         "null_above": null_above(),
         "loop_end": loop_end(),
         "least_stack": least_stack(),
+        "clears_backward": clears_backward(),
         "merges_lines": merges_lines(),
         "line_gaps": line_gaps(),
         "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),

@@ -33,6 +33,7 @@ type dump struct {
 	NullAbove      bool                `json:"null_above"`
 	LoopEnd        []string            `json:"loop_end"`
 	LeastStack     int                 `json:"least_stack"`
+	ClearsBackward bool                `json:"clears_backward"`
 	MergesLines    bool                `json:"merges_lines"`
 	LineGaps       bool                `json:"line_gaps"`
 	Intrinsics1    []string            `json:"intrinsics_1"`
@@ -408,6 +409,7 @@ func (d *dump) writeTraits(b *strings.Builder) {
 		d.base, d.Version[0], d.Version[1], d.Magic, d.HaveArgument)
 	fmt.Fprintf(b, "\tCompareArgs: %s,\n\tCompareBool: %d,\n\tNullAbove: %t,\n", compareArgs(d), d.CompareBool,
 		d.NullAbove)
+	fmt.Fprintf(b, "\tClearsBackward: %t,\n", d.ClearsBackward)
 	fmt.Fprintf(b, "\tLoopEnd: []Op{%s},\n\tLeastStack: %d,\n\tMergesLines: %t,\n\tLineGaps: %t,\n"+
 		"\tSubscript: %d,\n\tForms: [256]Form{\n", choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps,
 		slices.IndexFunc(d.NbOps, func(op [2]string) bool { return op[0] == subscript }))

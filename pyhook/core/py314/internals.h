@@ -69,6 +69,9 @@ gd_py_slot_release(gd_py_slot slot)
     PyStackRef_XCLOSE(slot);
 }
 
+/* Whether a frame that ends releases its last slot first. */
+#define GD_PY_CLEARS_BACKWARD 1
+
 /* Returns the number of slots of a frame that are in use. */
 #define gd_py_frame_height(frame) ((frame)->stackpointer - (frame)->localsplus)
 

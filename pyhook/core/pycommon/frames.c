@@ -9,8 +9,9 @@ gd_py_end_frame(PyThreadState *tstate, _PyInterpreterFrame *frame)
 {
     /* Finalizers that run here push their own frames after this one, so it stays on the stack until the end. */
     gd_py_take_c_unit(tstate, 1);
-    for (int i = 0, n = (int)gd_py_frame_height(frame); i < n; i++) {
-        gd_py_slot_release(frame->localsplus[i]);
+    int n = (int)gd_py_frame_height(frame);
+    for (int i = 0; i < n; i++) {
+        gd_py_slot_release(frame->localsplus[GD_PY_CLEARS_BACKWARD ? n - 1 - i : i]);
     }
     Py_XDECREF(frame->f_locals);
     gd_py_slot_release(frame->f_funcobj);

@@ -26,6 +26,9 @@ gd_py_slot_release(PyObject *reference)
     Py_XDECREF(reference);
 }
 
+/* Whether a frame that ends releases its last slot first. */
+#define GD_PY_CLEARS_BACKWARD 0
+
 /* Returns the number of slots of a frame that are in use. */
 #define gd_py_frame_height(frame) ((frame)->stacktop)
 

@@ -53,7 +53,8 @@ def codes(code: types.CodeType) -> Iterator[types.CodeType]:
 
 
 def same(a: types.CodeType, b: types.CodeType) -> bool:
-    fields = [f for f in dir(a) if f.startswith("co_") and f not in ("co_positions", "co_lines", "co_lnotab")]
+    methods = ("co_positions", "co_lines", "co_branches")
+    fields = [f for f in dir(a) if f.startswith("co_") and f not in (*methods, "co_lnotab")]
     return (
         a == b
         and all(getattr(a, f) == getattr(b, f) for f in fields)
