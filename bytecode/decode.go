@@ -29,7 +29,7 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 		StackSize: raw.StackSize, NumConsts: raw.NumConsts,
 		Names:     raw.Names,
 		NullAbove: table.NullAbove, ClearsBackward: table.ClearsBackward,
-		Locals:    make([]Local, len(raw.LocalsPlusNames)),
+		Locals: make([]Local, len(raw.LocalsPlusNames)),
 	}
 	for i, name := range raw.LocalsPlusNames {
 		code.Locals[i] = Local{name, raw.LocalsPlusKinds[i]}

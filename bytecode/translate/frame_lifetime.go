@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/godynamo/godynamo/guards"
@@ -104,6 +102,8 @@ type holders struct {
 	tensors    int                   // number of params that are tensors
 	steps      int                   // number of trackers visited so far
 	allQuiet   bool                  // quietAll has already run
+	// gone has the values to which the user's code has dropped references since the last letGo, in order.
+	gone []variables.VariableTracker
 }
 
 // variablePlace is a variable of a running frame, or an entry of its value stack.
@@ -283,9 +283,7 @@ func (o *OutputGraph) letGo(values []variables.VariableTracker) {
 		}
 	}
 	if len(e.drops) > 0 {
-		if o.root.code.ClearsBackward { // several drops are most often those of a frame that ended
-			slices.Reverse(e.drops)
-		}
+		o.sortDrops(e.drops, r.seen)
 		o.events = append(o.events, e)
 	}
 }
@@ -412,48 +410,6 @@ func (c *Codegen) handOver(ch *chain) error {
 	}
 	c.at(ch, false)
 	return nil
-}
-
-// clearLocals drops the frame's variables in the order in which CPython clears them. Otherwise the transformed function
-// would clear its parameters first, and then its own locals. The order is invisible if fewer than two values have a
-// destruction that may run code.
-func (tx *InstructionTranslator) clearLocals(c *Codegen) {
-	o := tx.out
-	h := &o.holders
-	if len(h.finalizers)+len(h.slots) < 2 {
-		return
-	}
-	last := map[drop]int{} // when the last variable that holds the object is cleared
-	for i := range tx.locals {
-		v := tx.locals[i]
-		if tx.d.code.ClearsBackward {
-			v = tx.locals[len(tx.locals)-1-i]
-		}
-		if v == nil {
-			continue
-		}
-		r := &reach{o: o, params: map[int]bool{}, slots: map[int]bool{}, seen: map[variables.VariableTracker]bool{}}
-		r.all([]variables.VariableTracker{v})
-		for p := range r.params {
-			if h.params[p] && h.finalizers[p] {
-				last[drop{param: true, index: p}] = i
-			}
-		}
-		for s := range r.slots {
-			if h.slots[s] {
-				last[drop{index: s}] = i
-			}
-		}
-	}
-	if len(last) < 2 {
-		return
-	}
-	drops := slices.SortedFunc(maps.Keys(last), func(a, b drop) int {
-		return cmp.Or(cmp.Compare(last[a], last[b]), cmp.Compare(a.index, b.index))
-	})
-	for _, d := range drops {
-		c.drop(d)
-	}
 }
 
 // drop is the release of one reference, held by a parameter or by the slot of a materialized value.

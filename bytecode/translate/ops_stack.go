@@ -18,7 +18,7 @@ func (tx *InstructionTranslator) nop(*bytecode.Instruction) error { return nil }
 //
 //	stack: value --
 func (tx *InstructionTranslator) popTop(*bytecode.Instruction) error {
-	tx.pop()
+	tx.out.lets(tx.pop())
 	return nil
 }
 
@@ -138,6 +138,7 @@ func unboundLocal(name string) error {
 //
 //	stack: value --      arg: index of the local
 func (tx *InstructionTranslator) storeFast(inst *bytecode.Instruction) error {
+	tx.out.lets(tx.locals[inst.Arg])
 	tx.locals[inst.Arg] = tx.pop()
 	return nil
 }
@@ -149,6 +150,7 @@ func (tx *InstructionTranslator) deleteFast(inst *bytecode.Instruction) error {
 	if tx.locals[inst.Arg] == nil {
 		return unboundLocal(tx.d.code.Locals[inst.Arg].Name)
 	}
+	tx.out.lets(tx.locals[inst.Arg])
 	tx.locals[inst.Arg] = nil
 	return nil
 }

@@ -1,0 +1,146 @@
+package translate
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// maxGone bounds the values in holders.gone. If there are more, objects that end together end in the order in which
+// they were made.
+const maxGone = 1000
+
+// endings computes in which order objects end if references to them are dropped one after the other. It counts the
+// references among the values that nothing else reaches, as CPython does.
+type endings struct {
+	o      *OutputGraph
+	kept   map[variables.VariableTracker]bool // values that are still reached
+	counts map[variables.VariableTracker]int
+	order  map[drop]int // when the holder is dropped
+}
+
+// endOrder returns when each holder is dropped if the references to roots are dropped in this order. kept has the
+// values that live on; they end later, and so does what they contain.
+func (o *OutputGraph) endOrder(roots []variables.VariableTracker, kept map[variables.VariableTracker]bool) map[drop]int {
+	e := &endings{o: o, kept: kept, counts: map[variables.VariableTracker]int{}, order: map[drop]int{}}
+	for _, v := range roots {
+		e.count(v)
+	}
+	for _, v := range roots {
+		e.release(v)
+	}
+	return e.order
+}
+
+func (e *endings) count(v variables.VariableTracker) {
+	if v == nil || e.kept[v] {
+		return
+	}
+	e.counts[v]++
+	if e.counts[v] > 1 {
+		return
+	}
+	for _, child := range heldBy(v) {
+		e.count(child)
+	}
+}
+
+// release drops one reference to v. If it was the last one, v ends, and then drops what it holds.
+func (e *endings) release(v variables.VariableTracker) {
+	if v == nil || e.kept[v] {
+		return
+	}
+	if e.counts[v]--; e.counts[v] > 0 {
+		return
+	}
+	if s, ok := v.Source().(*guards.LocalSource); ok {
+		e.order[drop{param: true, index: s.Slot}] = len(e.order)
+	}
+	if s := variables.SlotOf(v); s != nil {
+		e.order[drop{index: s.Index}] = len(e.order)
+	}
+	for _, child := range heldBy(v) {
+		e.release(child)
+	}
+}
+
+// heldBy returns what v holds itself, in the order in which CPython drops it when v ends: lists and tuples begin with
+// their last item (list_dealloc of Objects/listobject.c).
+func heldBy(v variables.VariableTracker) []variables.VariableTracker {
+	if l, ok := v.(*variables.LazyVariable); ok {
+		if l.Realized() {
+			return []variables.VariableTracker{l.Real()}
+		}
+		return nil
+	}
+	c, ok := v.(variables.Container)
+	if !ok || variables.Materialized(v) {
+		return nil
+	}
+	children := c.Children()
+	switch v.(type) {
+	case *variables.ListVariable, *variables.TupleVariable:
+		children = slices.Clone(children)
+		slices.Reverse(children)
+	}
+	return children
+}
+
+// lets records that the user's code drops references to values, in this order. If several objects end before the next
+// effect, letGo drops them in the order that follows from this.
+func (o *OutputGraph) lets(values ...variables.VariableTracker) {
+	h := &o.holders
+	if len(h.finalizers)+len(h.slots) > 1 && len(h.gone) < maxGone {
+		h.gone = append(h.gone, values...)
+	}
+}
+
+// sortDrops sorts the drops of one event by when the objects end. Those of unknown order come last, as they were made.
+func (o *OutputGraph) sortDrops(drops []drop, kept map[variables.VariableTracker]bool) {
+	gone := o.holders.gone
+	o.holders.gone = nil
+	if len(drops) < 2 || len(gone) == 0 {
+		return
+	}
+	order := o.endOrder(gone, kept)
+	when := func(d drop) int {
+		if at, known := order[d]; known {
+			return at
+		}
+		return math.MaxInt
+	}
+	slices.SortStableFunc(drops, func(a, b drop) int { return cmp.Compare(when(a), when(b)) })
+}
+
+// clearOrder returns the frame's variables in the order in which CPython clears them.
+func (tx *InstructionTranslator) clearOrder() []variables.VariableTracker {
+	list := slices.Clone(tx.locals)
+	if tx.d.code.ClearsBackward {
+		slices.Reverse(list)
+	}
+	return list
+}
+
+// clearLocals drops the frame's variables in the order in which CPython clears them. Otherwise the transformed function
+// would clear its parameters first, and then its own locals. The order is invisible if fewer than two values have a
+// destruction that may run code.
+func (tx *InstructionTranslator) clearLocals(c *Codegen) {
+	h := &tx.out.holders
+	if len(h.finalizers)+len(h.slots) < 2 {
+		return
+	}
+	order := tx.out.endOrder(tx.clearOrder(), nil)
+	maps.DeleteFunc(order, func(d drop, _ int) bool {
+		return d.param && !(h.params[d.index] && h.finalizers[d.index]) || !d.param && !h.slots[d.index]
+	})
+	if len(order) < 2 {
+		return
+	}
+	for _, d := range slices.SortedFunc(maps.Keys(order), func(a, b drop) int { return cmp.Compare(order[a], order[b]) }) {
+		c.drop(d)
+	}
+}
