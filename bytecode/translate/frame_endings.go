@@ -25,7 +25,8 @@ type endings struct {
 
 // endOrder returns when each holder is dropped if the references to roots are dropped in this order. kept has the
 // values that live on; they end later, and so does what they contain.
-func (o *OutputGraph) endOrder(roots []variables.VariableTracker, kept map[variables.VariableTracker]bool) map[drop]int {
+func (o *OutputGraph) endOrder(roots []variables.VariableTracker,
+	kept map[variables.VariableTracker]bool) map[drop]int {
 	e := &endings{o: o, kept: kept, counts: map[variables.VariableTracker]int{}, order: map[drop]int{}}
 	for _, v := range roots {
 		e.count(v)
@@ -140,7 +141,8 @@ func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	if len(order) < 2 {
 		return
 	}
-	for _, d := range slices.SortedFunc(maps.Keys(order), func(a, b drop) int { return cmp.Compare(order[a], order[b]) }) {
+	drops := slices.SortedFunc(maps.Keys(order), func(a, b drop) int { return cmp.Compare(order[a], order[b]) })
+	for _, d := range drops {
 		c.drop(d)
 	}
 }
