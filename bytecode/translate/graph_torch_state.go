@@ -210,8 +210,12 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 	if h.Depth == 0 || h.Depth > len(tx.stack) || !tx.startsExit(h.Target) {
 		return nil
 	}
+	exit := h.Depth - 1
+	if tx.stack[exit] == nil && exit > 0 {
+		exit-- // 3.14 has a NULL above `__exit__`
+	}
 	var ctx *variables.ObjectVariable
-	switch m := tx.stack[h.Depth-1].(type) {
+	switch m := tx.stack[exit].(type) {
 	case *variables.MethodVariable:
 		ctx, _ = m.Self.(*variables.ObjectVariable)
 	case *variables.BoundBuiltin:

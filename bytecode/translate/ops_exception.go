@@ -249,10 +249,24 @@ func (tx *InstructionTranslator) withExceptStart(inst *bytecode.Instruction) err
 	if err != nil {
 		return err
 	}
-	r, err := variables.Call(tx, tx.top(4+inst.Arg), args, nil)
+	exit, self := tx.exitBelow(inst, 4)
+	if self != nil {
+		args = append([]variables.VariableTracker{self}, args...)
+	}
+	r, err := variables.Call(tx, exit, args, nil)
 	if err != nil {
 		return notBranch(err)
 	}
 	tx.push(r)
 	return nil
+}
+
+// exitBelow returns the `__exit__` that a WITH_EXCEPT_START calls, and its self if that is beside it, or nil. depth: the
+// depth of what is below the saved offset.
+func (tx *InstructionTranslator) exitBelow(inst *bytecode.Instruction,
+	depth int) (exit, self variables.VariableTracker) {
+	if inst.Arg == 1 {
+		return tx.top(depth + 1), tx.top(depth)
+	}
+	return tx.top(depth), nil
 }

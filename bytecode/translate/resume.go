@@ -523,7 +523,7 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 	case opcode.RERAISE: // this stack does not hold the offset to restore
 		c.emit(opcode.RERAISE, 0)
 	case opcode.WITH_EXCEPT_START:
-		return nil, tx.callExit(c, tx.top(4+inst.Arg))
+		return nil, tx.callExit(c, inst)
 	case opcode.BEFORE_WITH:
 		if inst.Arg == 0 {
 			return c.emit(inst.Op, 0), nil
@@ -558,11 +558,19 @@ func (tx *InstructionTranslator) enterNative(c *Codegen) error {
 // callExit writes what WITH_EXCEPT_START does: it calls exit(type(e), e, e.__traceback__) and leaves the result on
 // the stack. CPython does not check for signals here. A signal before the call would skip the exit, and a signal
 // after the call would replace the exception.
-func (tx *InstructionTranslator) callExit(c *Codegen, exit variables.VariableTracker) error {
+func (tx *InstructionTranslator) callExit(c *Codegen, inst *bytecode.Instruction) error {
 	return c.as(quietCalls, func() error {
+		exit, self := tx.exitBelow(inst, 4)
 		c.PushNull()
 		if err := c.Load(exit); err != nil {
 			return err
+		}
+		n := 3
+		if self != nil {
+			n = 4
+			if err := c.Load(self); err != nil {
+				return err
+			}
 		}
 		e := tx.top(1)
 		c.PushNull()
@@ -577,7 +585,7 @@ func (tx *InstructionTranslator) callExit(c *Codegen, exit variables.VariableTra
 			}
 		}
 		c.LoadAttr("__traceback__")
-		c.Call(3, nil)
+		c.Call(n, nil)
 		return nil
 	})
 }
