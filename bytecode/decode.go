@@ -28,7 +28,7 @@ func Decode(raw *Raw, v Version) (*Code, error) {
 		ArgCount: raw.ArgCount, PosOnlyArgCount: raw.PosOnlyArgCount, KwOnlyArgCount: raw.KwOnlyArgCount,
 		StackSize: raw.StackSize, NumConsts: raw.NumConsts,
 		Names:     raw.Names,
-		NullAbove: table.NullAbove, ClearsBackward: table.ClearsBackward,
+		NullAbove: table.NullAbove, ClearsBackward: table.ClearsBackward, HandlerBefore: table.HandlerBefore,
 		Locals: make([]Local, len(raw.LocalsPlusNames)),
 	}
 	for i, name := range raw.LocalsPlusNames {

@@ -220,6 +220,8 @@ type Code struct {
 	NullAbove bool
 	// ClearsBackward is set if a frame that ends releases its last variable first (3.14).
 	ClearsBackward bool
+	// HandlerBefore has the meaning of opcode.Table.HandlerBefore.
+	HandlerBefore bool
 }
 
 // NumArgSlots returns the number of parameters, including *args and **kwargs. A call fills their slots, which are the

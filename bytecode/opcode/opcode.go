@@ -141,8 +141,11 @@ type Table struct {
 	MergesLines    bool     // neighbours with the same position share entries of the line table
 	LineGaps       bool     // dis begins a line again after instructions without a line
 	Subscript      int      // argument of BINARY_OP that makes it a BINARY_SUBSCR, -1 if that is an opcode
-	Forms          [256]Form
-	Encodings      [NumOps]Encoding
+	// HandlerBefore is set if an exception of a Python function that an instruction calls without a C call in between
+	// goes to the handler for the code unit before the instruction. CPython's compiler never begins a region there.
+	HandlerBefore bool
+	Forms         [256]Form
+	Encodings     [NumOps]Encoding
 }
 
 // For returns the table of a Python version, or nil if the version is not supported. Tables are constant.

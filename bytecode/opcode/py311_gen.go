@@ -15,6 +15,7 @@ var py311 = Table{
 	MergesLines:    false,
 	LineGaps:       false,
 	Subscript:      -1,
+	HandlerBefore:  false,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

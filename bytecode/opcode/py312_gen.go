@@ -15,6 +15,7 @@ var py312 = Table{
 	MergesLines:    true,
 	LineGaps:       false,
 	Subscript:      -1,
+	HandlerBefore:  false,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: POP_TOP, Op: POP_TOP},

@@ -15,6 +15,7 @@ var py313 = Table{
 	MergesLines:    true,
 	LineGaps:       true,
 	Subscript:      -1,
+	HandlerBefore:  true,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: BEFORE_ASYNC_WITH, Op: BEFORE_ASYNC_WITH},

@@ -15,6 +15,7 @@ var py314 = Table{
 	MergesLines:    true,
 	LineGaps:       true,
 	Subscript:      26,
+	HandlerBefore:  true,
 	Forms: [256]Form{
 		0:   {Real: CACHE, Op: CACHE},
 		1:   {Real: BINARY_SLICE, Op: BINARY_SLICE},

@@ -524,6 +524,9 @@ func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 		}
 		code.Instructions = list
 	}
+	if c.out.root.code.HandlerBefore {
+		code.Instructions = bytecode.HandlersBefore(code.Instructions)
+	}
 	raw, err := bytecode.Lower(code, Version)
 	if err != nil {
 		return py.Object{}, nil, err

@@ -159,6 +159,29 @@ def line_gaps() -> bool:
     return any(line is None for _, line in dis.findlinestarts(code))
 
 
+def handler_before() -> bool:
+    """Return whether the handler of a call's exception is the one for the code unit before the call."""
+
+    def caught(callee: Any) -> bool:
+        try:
+            callee()
+        except ValueError:
+            return True
+        return False
+
+    def callee() -> None:
+        raise ValueError
+
+    call = next(row.offset // 2 for row in dis.get_instructions(caught) if row.opname == "CALL")
+    start, length, *rest = caught.__code__.co_exceptiontable
+    length -= call - (start & 63)
+    caught.__code__ = caught.__code__.replace(co_exceptiontable=bytes([128 | call, length, *rest]))
+    try:
+        return not caught(callee)
+    except ValueError:
+        return True
+
+
 def dump() -> dict[str, Any]:
     """Return everything that the generator reads."""
     opmap = real_opcodes()
@@ -179,6 +202,7 @@ def dump() -> dict[str, Any]:
         "clears_backward": clears_backward(),
         "merges_lines": merges_lines(),
         "line_gaps": line_gaps(),
+        "handler_before": handler_before(),
         "intrinsics_1": list(getattr(opcode, "_intrinsic_1_descs", [])),
         "intrinsics_2": list(getattr(opcode, "_intrinsic_2_descs", [])),
         "common_constants": [value.__name__ for value in getattr(opcode, "_common_constants", [])],

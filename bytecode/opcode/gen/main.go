@@ -36,6 +36,7 @@ type dump struct {
 	ClearsBackward bool                `json:"clears_backward"`
 	MergesLines    bool                `json:"merges_lines"`
 	LineGaps       bool                `json:"line_gaps"`
+	HandlerBefore  bool                `json:"handler_before"`
 	Intrinsics1    []string            `json:"intrinsics_1"`
 	Intrinsics2    []string            `json:"intrinsics_2"`
 	CommonConsts   []string            `json:"common_constants"`
@@ -411,8 +412,9 @@ func (d *dump) writeTraits(b *strings.Builder) {
 		d.NullAbove)
 	fmt.Fprintf(b, "\tClearsBackward: %t,\n", d.ClearsBackward)
 	fmt.Fprintf(b, "\tLoopEnd: []Op{%s},\n\tLeastStack: %d,\n\tMergesLines: %t,\n\tLineGaps: %t,\n"+
-		"\tSubscript: %d,\n\tForms: [256]Form{\n", choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps,
-		slices.IndexFunc(d.NbOps, func(op [2]string) bool { return op[0] == subscript }))
+		"\tSubscript: %d,\n\tHandlerBefore: %t,\n\tForms: [256]Form{\n",
+		choices(d.LoopEnd), d.LeastStack, d.MergesLines, d.LineGaps,
+		slices.IndexFunc(d.NbOps, func(op [2]string) bool { return op[0] == subscript }), d.HandlerBefore)
 }
 
 // choices returns opcode names as the items of a Go list.
