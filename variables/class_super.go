@@ -46,7 +46,16 @@ func newSuper(tx Translator, cls, self VariableTracker) (VariableTracker, error)
 	if yes, _ := Truth(tx, claims); yes || class == py.None().Type() { // super(cls, None) is an unbound super object
 		return nil, unsupported(exc.CallUnsupported, "super(%s, %s)", Describe(tx, cls), Describe(tx, self))
 	}
-	return nil, RaiseText(tx, "TypeError", "super(type, obj): obj must be an instance or subtype of type")
+	return nil, notSuper(tx, c, self, class)
+}
+
+// notSuper returns the TypeError of super(cls, self), where self is of another class.
+func notSuper(tx Translator, cls py.Object, self VariableTracker, class py.Object) error {
+	k, isClass := self.(*ClassVariable)
+	if isClass {
+		class = k.Class
+	}
+	return raiseWords(tx, "TypeError", tx.World().notSuper, cls, class, py.Bool(isClass))
 }
 
 // Kind implements VariableTracker.

@@ -263,6 +263,8 @@ func (o *ObjectVariable) exceptionField(tx Translator, name string) (VariableTra
 		return e.context, nil
 	case name == "__suppress_context__":
 		return BoolConst(e.suppress), nil
+	case name == "__traceback__" && e.raisedAt != 0:
+		return NewTraceback(o), nil
 	case (name == "value" || name == "code") && !e.opaque && len(e.args) <= 1:
 		if len(e.args) == 0 {
 			return NoneConst(), nil
@@ -390,6 +392,14 @@ func NewTraceback(of *ObjectVariable) *TracebackVariable { return &TracebackVari
 
 // Kind implements VariableTracker.
 func (*TracebackVariable) Kind() string { return "TracebackVariable" }
+
+// unknownTracebacks reports whether a and b are two tracebacks. They may be one: an exception has a new traceback after
+// each frame that it leaves.
+func unknownTracebacks(a, b VariableTracker) bool {
+	_, first := a.(*TracebackVariable)
+	_, second := b.(*TracebackVariable)
+	return first && second
+}
 
 // Truth implements Truther.
 func (*TracebackVariable) Truth(Translator) (bool, error) { return true, nil }

@@ -90,6 +90,9 @@ type factObjects struct {
 	numpyCallables      py.Object
 	numpyComputed       py.Object
 	BindingError        py.Object
+	absentSlot          py.Object
+	noPlace             py.Object
+	notSuper            py.Object
 	recursiveRepr       py.Object
 	functionMade        py.Object
 	handlesNothing      py.Object
@@ -233,6 +236,9 @@ func (f *factObjects) table() map[string]*py.Object {
 		"numpy_callables":       &f.numpyCallables,
 		"numpy_computed":        &f.numpyComputed,
 		"BindingError":          &f.BindingError,
+		"absent_slot":           &f.absentSlot,
+		"no_place":              &f.noPlace,
+		"not_super":             &f.notSuper,
 		"recursive_repr":        &f.recursiveRepr,
 		"function_made":         &f.functionMade,
 		"handles_nothing":       &f.handlesNothing,

@@ -337,7 +337,7 @@ func (o *ObjectVariable) dataDescriptor(tx Translator, name string, d py.Object)
 		}
 	case py.Member:
 		if _, deleted := o.attrs[name]; deleted || o.Obj.IsNull() {
-			return nil, noAttribute(tx, o.Class, name)
+			return nil, absentSlot(tx, o.Class, name)
 		}
 		if v, off, ok := s.MemberValue(d, o.Obj); ok {
 			src := guards.NewSlotSource(o.inside(tx), name, off)

@@ -211,7 +211,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			return RaiseText(tx, "AttributeError",
 				"'"+typeName(tx, o.Class)+"' object attribute '"+name+"' is read-only")
 		}
-		return noAttribute(tx, o.Class, name)
+		return raiseWords(tx, "AttributeError", tx.World().noPlace, o.Class, tx.Scope().Name(name))
 	}
 	if value == nil {
 		d, inClass := tx.Scope().TypeLookup(o.Class, name)
@@ -453,6 +453,21 @@ func noAttribute(tx Translator, class py.Object, name string) error {
 		o.Value = v
 	}
 	return o
+}
+
+// absentSlot returns the AttributeError for an attribute of class's __slots__ that has no value.
+func absentSlot(tx Translator, class py.Object, name string) error {
+	return raiseWords(tx, "AttributeError", tx.World().absentSlot, class, tx.Scope().Name(name))
+}
+
+// raiseWords returns an exception whose text depends on the version of CPython: the result of calling words, a function
+// of godynamo._translator.words.
+func raiseWords(tx Translator, class string, words py.Object, args ...py.Object) error {
+	text, err := tx.Scope().Call(words, args...)
+	if err != nil {
+		return err
+	}
+	return RaiseText(tx, class, py.GoString(text))
 }
 
 // IsObserved reports whether err is an exception raised by the program itself.

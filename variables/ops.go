@@ -667,7 +667,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
-	if isOpaque(a) || isOpaque(b) {
+	if isOpaque(a) || isOpaque(b) || unknownTracebacks(a, b) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
 	ca, aok := a.(*ConstantVariable)

@@ -39,11 +39,13 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 	"extend_list": display(translate.NodeEmitter.BuildList, translate.NodeEmitter.ListExtend),
 	"extend_set":  display(translate.NodeEmitter.BuildSet, translate.NodeEmitter.SetUpdate),
 	"extend_dict": display(translate.NodeEmitter.BuildMap, translate.NodeEmitter.DictUpdate),
-	// For its error messages, DICT_MERGE reads the callable, which is two positions below the dict.
+	// For its error messages, DICT_MERGE reads the callable: two positions below the dict, or three where a NULL is
+	// above the callable.
 	"merge_keywords": func(e translate.NodeEmitter, n *fxgraph.Node) error {
 		if err := e.LoadArg(n.Args[0]); err != nil {
 			return err
 		}
+		e.Copy(1)
 		e.LoadConst(py.None())
 		e.BuildMap(0)
 		if err := e.LoadArg(n.Args[1]); err != nil {
@@ -54,7 +56,8 @@ var instructions = map[string]func(e translate.NodeEmitter, n *fxgraph.Node) err
 			return err
 		}
 		e.DictMerge(1)
-		e.Swap(3)
+		e.Swap(4)
+		e.PopTop()
 		e.PopTop()
 		e.PopTop()
 		return nil

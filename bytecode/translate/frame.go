@@ -153,6 +153,7 @@ type NodeEmitter interface {
 	BuildTuple(n int)
 	BuildSlice(n int)
 	BuildList(n int)
+	Copy(i int)
 	Swap(i int)
 	CallFunctionEx(keywords bool)
 	ImportName(name string)

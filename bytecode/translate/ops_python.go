@@ -141,11 +141,11 @@ func pythonExtend(op string) pythonFormOf {
 // pythonDictMerge is the Python form of DICT_MERGE, which adds the keywords of a mapping to those of a call. Its
 // errors name the callee.
 //
-//	stack: callable args dict mapping -- callable args dict      arg: how far below the mapping the dict is
+//	stack: NULL callable args dict mapping -- NULL callable args dict      arg: how far below the mapping the dict is
 func (tx *InstructionTranslator) pythonDictMerge(inst *bytecode.Instruction) error {
 	more := tx.pop()
-	v, err := tx.out.PythonOp(tx, "merge_keywords",
-		[]variables.VariableTracker{tx.top(inst.Arg + 2), tx.top(inst.Arg), more}, nil)
+	fn, _ := callee([]variables.VariableTracker{tx.top(inst.Arg + 3), tx.top(inst.Arg + 2)})
+	v, err := tx.out.PythonOp(tx, "merge_keywords", []variables.VariableTracker{fn, tx.top(inst.Arg), more}, nil)
 	if err != nil {
 		return err
 	}
@@ -164,9 +164,9 @@ func (tx *InstructionTranslator) pythonCall(inst *bytecode.Instruction) error {
 }
 
 func (tx *InstructionTranslator) pythonCallEx(inst *bytecode.Instruction) error {
-	operands := tx.popn(2 + inst.Arg&1)
-	tx.pop() // NULL
-	return tx.pushPython("call_ex", operands...)
+	operands := tx.popn(3 + inst.Arg&1)
+	fn, _ := callee(operands)
+	return tx.pushPython("call_ex", append([]variables.VariableTracker{fn}, operands[2:]...)...)
 }
 
 func (tx *InstructionTranslator) pythonLoadAttr(inst *bytecode.Instruction) error {
@@ -182,9 +182,7 @@ func (tx *InstructionTranslator) pythonLoadMethod(inst *bytecode.Instruction) er
 	if err := tx.pythonLoadAttr(inst); err != nil {
 		return err
 	}
-	v := tx.pop()
-	tx.push(nil)
-	tx.push(v)
+	tx.pushCallee(tx.pop())
 	return nil
 }
 

@@ -27,7 +27,7 @@ import torch.overrides
 
 from .. import _C
 from .._called import runtime, torch_state
-from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function
+from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function, words
 from . import numpy as _numpy
 from .answers import default_device, handles_nothing, is_default_device, mode_active
 from .binding import binding_error
@@ -178,6 +178,9 @@ def facts() -> dict[str, Any]:
         "numpy_callables": dict.fromkeys(map(type, _numpy.FUNCTIONS)),
         "numpy_computed": _numpy.computed,
         "BindingError": binding_error,
+        "absent_slot": words.absent_slot,
+        "no_place": words.no_place,
+        "not_super": words.not_super,
         "recursive_repr": answers.recursive_repr,
         "function_made": _C.function_made,
         "handles_nothing": handles_nothing,

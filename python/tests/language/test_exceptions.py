@@ -431,6 +431,24 @@ def print_to_what_the_program_put_there(x, log):
     return y
 
 
+@cases
+def a_traceback_is_there(x):
+    try:
+        deep(torch.cat([x, x, x]))
+    except IndexError as e:
+        passed = type(e), e, e.__traceback__
+        there = e.__traceback__ is not None, bool(passed[2])
+    return x + 1, there
+
+
+@cases(breaks=4, graphs=2)  # CPython compares, and again raises the exception whose tracebacks are real
+def tracebacks_are_compared(x):
+    try:
+        deep(torch.cat([x, x, x]))
+    except IndexError as e:
+        return x + 1, e.__traceback__ is e.__traceback__, sys.exc_info()[2] == e.__traceback__
+
+
 @pytest.mark.parametrize("case", list(cases), ids=cases.names())
 @pytest.mark.row("S002-60")
 @pytest.mark.row("S004-107")
