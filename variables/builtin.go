@@ -556,32 +556,6 @@ func builtinSorted(tx Translator, args []VariableTracker, kwargs []Kw) (Variable
 	return NewList(sorted, nil), err
 }
 
-func builtinSum(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if len(args) == 0 || len(args) > 2 || len(kwargs) > 1 {
-		return nil, nil
-	}
-	var acc VariableTracker = IntConst(tx, 0)
-	if len(args) == 2 {
-		acc = args[1]
-	}
-	for _, kw := range kwargs {
-		if kw.Name != "start" {
-			return nil, nil
-		}
-		acc = kw.Value
-	}
-	if o, ok := AsConstant(tx, MustRealize(tx, acc)); ok && (o.Kind() == py.Str || o.Kind() == py.Bytes ||
-		o.Kind() == py.ByteArray) {
-		return nil, nil // sum rejects a str, bytes or bytearray as start
-	}
-	err := each(tx, args[0], func(it VariableTracker) (bool, error) {
-		var err error
-		acc, err = Binary(tx, opcode.NB_ADD, acc, it)
-		return true, err
-	})
-	return acc, err
-}
-
 // each calls do for every item until do returns false. Each item is produced, with its effects, just before do is
 // called with it.
 func each(tx Translator, v VariableTracker, do func(it VariableTracker) (more bool, err error)) error {

@@ -93,6 +93,7 @@ type factObjects struct {
 	absentSlot          py.Object
 	noPlace             py.Object
 	notSuper            py.Object
+	sumCompensates      py.Object
 	recursiveRepr       py.Object
 	functionMade        py.Object
 	handlesNothing      py.Object
@@ -239,6 +240,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"absent_slot":           &f.absentSlot,
 		"no_place":              &f.noPlace,
 		"not_super":             &f.notSuper,
+		"sum_compensates":       &f.sumCompensates,
 		"recursive_repr":        &f.recursiveRepr,
 		"function_made":         &f.functionMade,
 		"handles_nothing":       &f.handlesNothing,

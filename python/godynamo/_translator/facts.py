@@ -181,6 +181,7 @@ def facts() -> dict[str, Any]:
         "absent_slot": words.absent_slot,
         "no_place": words.no_place,
         "not_super": words.not_super,
+        "sum_compensates": sum([0.1] * 10) == 1.0,
         "recursive_repr": answers.recursive_repr,
         "function_made": _C.function_made,
         "handles_nothing": handles_nothing,

@@ -612,6 +612,24 @@ def test_sum() -> None:
         x3(),
         [1, 2],
     )
+
+    def floats(x: torch.Tensor, v: float, w: float) -> Any:
+        tenths = [0.1] * 10
+        return (
+            x + 1,
+            sum(tenths),
+            sum(tenths, 0.3),
+            sum([True, 0.1, 2, 0.2, 0.3]),
+            sum([v, 0.2, 0.3]),
+            sum([w * 0.1, 0.2, w * 0.3, v]),
+            sum([0.1 * x.shape[0]] * 10),
+        )
+
+    for v, w in ((0.1, 0.7), (0.3, 0.9), (0.7, 0.6)):  # 3.12 carries the rounding errors along
+        same(floats, x3(), v, w)
+    compiled = godynamo.optimize(floats)
+    for n, v, w in ((2, 0.1, 0.7), (3, 0.3, 0.9), (7, 0.7, 0.6)):
+        assert compiled(torch.ones(n), v, w)[1:] == floats(torch.ones(n), v, w)[1:]
     raises(lambda: sum(["a"]))
     raises(lambda: sum(["a"], ""))
     raises(lambda: sum(5))
