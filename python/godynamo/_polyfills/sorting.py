@@ -6,11 +6,58 @@ with binary search (binarysort).
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from ._base import DECLINE
 
 __godynamo_polyfill__ = "module"
+
+
+def _first_run(keys: Any, places: Any) -> int:
+    """Make the run at the beginning of places ascending; return its length."""
+    n, run = len(places), 2
+    if keys[places[1]] < keys[places[0]]:
+        while run < n and keys[places[run]] < keys[places[run - 1]]:
+            run += 1
+        places[:run] = places[:run][::-1]
+    else:
+        while run < n and not keys[places[run]] < keys[places[run - 1]]:
+            run += 1
+    return run
+
+
+def _first_run_with_equals(keys: Any, places: Any) -> int:
+    """Do the same as CPython 3.13 does, where a descending run may have equal items."""
+    n, run = len(places), 1
+    while run < n and not keys[places[run]] < keys[places[run - 1]]:
+        run += 1
+    if run == n:
+        return run
+    if run > 1:
+        if keys[places[0]] < keys[places[run - 1]]:
+            return run
+        places[:run] = places[:run][::-1]
+    run, equal = run + 1, 0
+    while run < n:
+        if keys[places[run]] < keys[places[run - 1]]:
+            if equal:
+                places[run - equal - 1 : run] = places[run - equal - 1 : run][::-1]
+            equal = 0
+        elif keys[places[run - 1]] < keys[places[run]]:
+            break
+        else:
+            equal += 1
+        run += 1
+    if equal:
+        places[run - equal - 1 : run] = places[run - equal - 1 : run][::-1]
+    places[:run] = places[:run][::-1]
+    while run < n and not keys[places[run]] < keys[places[run - 1]]:
+        run += 1
+    return run
+
+
+first_run = _first_run_with_equals if sys.version_info >= (3, 13) else _first_run
 
 
 def order(keys: Any, reverse: Any) -> Any:
@@ -22,14 +69,7 @@ def order(keys: Any, reverse: Any) -> Any:
     if reverse:
         places.reverse()
     if n > 1:
-        run = 2
-        if keys[places[1]] < keys[places[0]]:
-            while run < n and keys[places[run]] < keys[places[run - 1]]:
-                run += 1
-            places = places[:run][::-1] + places[run:]
-        else:
-            while run < n and not keys[places[run]] < keys[places[run - 1]]:
-                run += 1
+        run = first_run(keys, places)
         for start in range(run, n):
             pivot = places[start]
             low, high = 0, start
