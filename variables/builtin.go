@@ -445,7 +445,7 @@ func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if t, ok := v.(*TupleVariable); ok && t.exact() {
 		return t, nil
 	}
-	items, err := UnpackSized(tx, v)
+	items, err := UnpackTuple(tx, v)
 	return NewTuple(items, nil), err
 }
 

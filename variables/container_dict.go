@@ -79,7 +79,7 @@ func (d *DictVariable) Children() []VariableTracker {
 func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object, error) {
 	k, err := d.keyObject(tx, key)
 	if err != nil {
-		return 0, k, err
+		return 0, k, hashError(tx, key, false, err)
 	}
 	if d.index.IsNull() {
 		if d.index, err = tx.Scope().Dict(); err != nil {
@@ -92,7 +92,7 @@ func (d *DictVariable) entry(tx Translator, key VariableTracker) (int, py.Object
 			return 0, k, err
 		}
 		_, err = hashOf(tx, k)
-		return -1, k, err
+		return -1, k, hashError(tx, key, false, err)
 	}
 	serial, _ := py.AsInt(n)
 	return d.at[serial], k, nil

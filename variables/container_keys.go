@@ -65,6 +65,28 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 	return py.Object{}, unsupported(exc.SubscriptUnsupported, "dict key %s", Describe(tx, v))
 }
 
+// hashError returns the exception of a dict or set for a key whose hash raises err. From 3.14 on, the text of a
+// TypeError says what the key was for.
+func hashError(tx Translator, key VariableTracker, isSet bool, err error) error {
+	raised, ok := err.(*exc.Observed)
+	if !ok || raised.TypeName != "TypeError" {
+		return err
+	}
+	t, typed := PythonType(tx, key)
+	if typed != nil {
+		return err
+	}
+	s := tx.Scope()
+	text, failed := s.Call(tx.World().keyText, t, s.Str(raised.Text), py.Bool(isSet))
+	if failed != nil {
+		return failed
+	}
+	if py.GoString(text) == raised.Text {
+		return err
+	}
+	return RaiseText(tx, "TypeError", py.GoString(text))
+}
+
 // constant returns the stand-in of a fully known key, which is the key itself.
 func (r *keyring) constant(tx Translator, v VariableTracker, o py.Object) (py.Object, error) {
 	if err := tx.World().computable(tx, []py.Object{o}, "__hash__", "__eq__"); err != nil {

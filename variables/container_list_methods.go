@@ -265,13 +265,9 @@ func removeItem(tx Translator, a array, args []VariableTracker) (VariableTracker
 		}
 	}
 	if _, ok := a.(*DequeVariable); ok {
-		text, err := reprText(tx, args[0])
-		if err != nil {
-			return nil, err
-		}
-		return nil, RaiseText(tx, "ValueError", text+" is not in deque")
+		return nil, absent(tx, "deque", "remove", args[0])
 	}
-	return nil, RaiseText(tx, "ValueError", "list.remove(x): x not in list")
+	return nil, absent(tx, "list", "remove", args[0])
 }
 
 // sequenceSearch implements index(x[, start[, stop]]) and count(x).
@@ -316,15 +312,29 @@ func sequenceSearch(tx Translator, v VariableTracker, items []VariableTracker, n
 	if _, ok := v.(*TupleVariable); ok {
 		return nil, &exc.Observed{TypeName: "ValueError", Text: "tuple.index(x): x not in tuple"}
 	}
-	text, err := reprText(tx, args[0])
-	if err != nil {
-		return nil, err
-	}
 	kind := "list"
 	if _, ok := v.(*DequeVariable); ok {
 		kind = "deque"
 	}
-	return nil, &exc.Observed{TypeName: "ValueError", Text: text + " is not in " + kind}
+	return nil, absent(tx, kind, "index", args[0])
+}
+
+// absent returns the ValueError of a method of a list or deque that does not find x. Up to 3.13 the text of some
+// methods has the repr of x, which may run code of the user.
+func absent(tx Translator, kind, method string, x VariableTracker) error {
+	s := tx.Scope()
+	told, err := s.Call(tx.World().absentText, s.Name(kind), s.Name(method))
+	if err != nil {
+		return err
+	}
+	text := py.GoString(told)
+	if text == "" {
+		if text, err = reprText(tx, x); err != nil {
+			return err
+		}
+		text += " is not in " + kind
+	}
+	return RaiseText(tx, "ValueError", text)
 }
 
 func arg(args []VariableTracker, i int) VariableTracker {

@@ -85,7 +85,7 @@ func (s *SetVariable) add(tx Translator, v VariableTracker) error {
 func (s *SetVariable) enter(tx Translator, v VariableTracker) (py.Object, error) {
 	k, err := s.keyObject(tx, v)
 	if err != nil {
-		return k, err
+		return k, hashError(tx, v, true, err)
 	}
 	if _, err := tx.Scope().CallMethod(s.real, "add", k); err != nil {
 		return k, observed(err)
@@ -119,7 +119,7 @@ func (s *SetVariable) soughtKey(tx Translator, v VariableTracker) (py.Object, er
 			return k, unsupported(exc.CallUnsupported, "membership of a set in a set")
 		}
 	}
-	return k, err
+	return k, hashError(tx, v, true, err)
 }
 
 // Items implements Sequence. It returns the items in CPython's iteration order. It breaks the graph if a set of several

@@ -93,6 +93,12 @@ type factObjects struct {
 	absentSlot          py.Object
 	noPlace             py.Object
 	notSuper            py.Object
+	keyText             py.Object
+	absentText          py.Object
+	tooMany             py.Object
+	notBool             py.Object
+	notContainer        py.Object
+	tupleAsksLength     py.Object
 	sumCompensates      py.Object
 	recursiveRepr       py.Object
 	functionMade        py.Object
@@ -240,6 +246,12 @@ func (f *factObjects) table() map[string]*py.Object {
 		"absent_slot":           &f.absentSlot,
 		"no_place":              &f.noPlace,
 		"not_super":             &f.notSuper,
+		"key_text":              &f.keyText,
+		"absent_text":           &f.absentText,
+		"too_many":              &f.tooMany,
+		"not_bool":              &f.notBool,
+		"not_container":         &f.notContainer,
+		"tuple_asks_length":     &f.tupleAsksLength,
 		"sum_compensates":       &f.sumCompensates,
 		"recursive_repr":        &f.recursiveRepr,
 		"function_made":         &f.functionMade,

@@ -8,10 +8,18 @@ import (
 // To build a list or tuple from an iterable, CPython first reads a length: PyObject_LengthHint in Objects/abstract.c of
 // CPython 3.11. Some functions read the iterable's length, others that of its iterator.
 
-// UnpackSized does the same as Unpack, for operations that read the iterable's length: list(), tuple(), sorted(),
-// extend, a call with a star.
+// UnpackSized does the same as Unpack, for operations that read the iterable's length: list(), sorted(), extend.
 func UnpackSized(tx Translator, v VariableTracker) ([]VariableTracker, error) {
 	return unpackHinted(tx, v, func(v, _ VariableTracker) error { return lengthHint(tx, v) })
+}
+
+// UnpackTuple does the same as Unpack, for operations that make a tuple: tuple(), a call with a star. From 3.14 on they
+// read no length (PySequence_Tuple of Objects/abstract.c).
+func UnpackTuple(tx Translator, v VariableTracker) ([]VariableTracker, error) {
+	if tx.World().tupleAsksLength == py.Bool(true) {
+		return UnpackSized(tx, v)
+	}
+	return Unpack(tx, v)
 }
 
 // UnpackIterator does the same as Unpack, for operations that read the iterator's length: a starred target, str.join,

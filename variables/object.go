@@ -503,6 +503,9 @@ func (o *ObjectVariable) lookupSpecial(tx Translator, name string) (VariableTrac
 // method to None, it returns the TypeError of calling None.
 func (o *ObjectVariable) slotMethod(tx Translator, name string) (VariableTracker, error) {
 	if d, ok := tx.Scope().TypeLookup(o.Class, name); ok && d.Kind() == py.NoneKind {
+		if name == "__bool__" {
+			return nil, raiseWords(tx, "TypeError", tx.World().notBool, o.Class)
+		}
 		return nil, RaiseText(tx, "TypeError", "'NoneType' object is not callable")
 	}
 	return o.lookupSpecial(tx, name)

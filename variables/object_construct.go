@@ -57,7 +57,7 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 		return nil, false, nil
 	}
 	if c.Class == w.SizeType && len(args) == 1 && len(kwargs) == 0 {
-		items, err := UnpackSized(tx, args[0])
+		items, err := UnpackTuple(tx, args[0])
 		if err != nil {
 			return nil, true, err
 		}
@@ -422,7 +422,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		if len(args) != 1 || len(kwargs) > 0 {
 			return nil, unsupported(exc.CallUnsupported, "tuple of class %s", py.TypeName(class))
 		}
-		items, err := UnpackSized(tx, args[0])
+		items, err := UnpackTuple(tx, args[0])
 		return NewTupleOf(items, class, nil), err
 	}
 	o := NewInstance(class)
@@ -448,7 +448,7 @@ func newInstance(tx Translator, base, class py.Object, args []VariableTracker, k
 		var items []VariableTracker
 		if len(args) == 1 {
 			var err error
-			if items, err = UnpackSized(tx, args[0]); err != nil {
+			if items, err = UnpackTuple(tx, args[0]); err != nil {
 				return nil, err
 			}
 		}

@@ -460,6 +460,25 @@ func absentSlot(tx Translator, class py.Object, name string) error {
 	return raiseWords(tx, "AttributeError", tx.World().absentSlot, class, tx.Scope().Name(name))
 }
 
+// TooMany returns the ValueError for an iterable with more items than the variables that it is unpacked to. From 3.14
+// on the text has the length of a list, tuple or dict.
+func TooMany(tx Translator, v VariableTracker, wanted int) error {
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return err
+	}
+	s, got := tx.Scope(), wanted+1
+	switch t {
+	case tx.World().ListType, tx.World().TupleType, tx.World().DictType:
+		items, err := Unpack(tx, v)
+		if err != nil {
+			return err
+		}
+		got = len(items)
+	}
+	return raiseWords(tx, "ValueError", tx.World().tooMany, t, s.Int(int64(wanted)), s.Int(int64(got)))
+}
+
 // raiseWords returns an exception whose text depends on the version of CPython: the result of calling words, a function
 // of godynamo._translator.words.
 func raiseWords(tx Translator, class string, words py.Object, args ...py.Object) error {

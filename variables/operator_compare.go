@@ -553,7 +553,11 @@ func containsByIteration(tx Translator, c, v VariableTracker) (bool, error) {
 	it, err := Iter(tx, c)
 	if err != nil {
 		if o, ok := err.(*exc.Observed); ok && o.TypeName == "TypeError" {
-			err = typeError(tx, "argument of type '\x00' is not iterable", c)
+			t, typed := PythonType(tx, c)
+			if typed != nil {
+				return false, typed
+			}
+			err = raiseWords(tx, "TypeError", tx.World().notContainer, t)
 		}
 		return false, err
 	}

@@ -102,7 +102,7 @@ func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) erro
 			kwargs = append(kwargs, variables.Kw{Name: name, Value: val})
 		}
 	}
-	args, err := variables.UnpackSized(tx, tx.pop())
+	args, err := variables.UnpackTuple(tx, tx.pop())
 	if err != nil {
 		return err
 	}

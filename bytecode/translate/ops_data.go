@@ -449,17 +449,17 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 //	stack: iterable -- items      arg: number of items; the first is on top
 //	breaks: GD0210
 func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) error {
-	items, err := variables.UnpackSome(tx, tx.pop(), inst.Arg+1)
+	v := tx.pop()
+	items, err := variables.UnpackSome(tx, v, inst.Arg+1)
 	if err != nil {
 		return err
 	}
-	if len(items) != inst.Arg {
-		text := "too many values to unpack (expected " + strconv.Itoa(inst.Arg) + ")"
-		if len(items) < inst.Arg {
-			text = "not enough values to unpack (expected " + strconv.Itoa(inst.Arg) + ", got " +
-				strconv.Itoa(len(items)) + ")"
-		}
-		return variables.RaiseText(tx, "ValueError", text)
+	if len(items) > inst.Arg {
+		return variables.TooMany(tx, v, inst.Arg)
+	}
+	if len(items) < inst.Arg {
+		return variables.RaiseText(tx, "ValueError", "not enough values to unpack (expected "+
+			strconv.Itoa(inst.Arg)+", got "+strconv.Itoa(len(items))+")")
 	}
 	for i := len(items) - 1; i >= 0; i-- {
 		tx.push(items[i])

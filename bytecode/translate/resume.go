@@ -468,20 +468,6 @@ func (tx *InstructionTranslator) writeNative(c *Codegen, inst *bytecode.Instruct
 	return tx.catchNative(c, inst, start, end)
 }
 
-// resultItems returns what the written code leaves for an instruction that pushes this many values, from below to the
-// top. The NULL of a BEFORE_WITH is not written.
-func resultItems(inst *bytecode.Instruction, pushes int, result func() item) []item {
-	items := make([]item, pushes)
-	for i := pushes - 1; i >= 0; i-- {
-		if inst.Op == opcode.BEFORE_WITH && pushes == 3 && i == 1 {
-			items[i] = item{null: true}
-		} else {
-			items[i] = result()
-		}
-	}
-	return items
-}
-
 // loaded returns the stack after a load whose written code left one value, without the NULL that the instruction may
 // push below or above it.
 func (tx *InstructionTranslator) loaded(inst *bytecode.Instruction, stack []item, v item) []item {
@@ -492,102 +478,6 @@ func (tx *InstructionTranslator) loaded(inst *bytecode.Instruction, stack []item
 		return append(stack, v, item{null: true})
 	}
 	return append(stack, item{null: true}, v)
-}
-
-// emitNative writes inst itself, whose operands are on the stack. If inst jumps, it returns the written jump, so that
-// the caller can set its target.
-func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instruction,
-	operands []variables.VariableTracker) (*bytecode.Instruction, error) {
-	switch inst.Op {
-	// The written code pushes a bound method. LOAD_METHOD may push a NULL below the method, and a NULL could not be
-	// passed to the resume function.
-	case opcode.LOAD_METHOD:
-		return nil, c.as(quietCalls, func() error {
-			c.LoadConst(c.core("load_method"))
-			c.PushNull()
-			c.Swap(3) // moves both below the object
-			c.LoadConst(tx.Scope().Name(tx.d.code.Names[inst.Arg]))
-			c.Call(2, nil)
-			return nil
-		})
-	case opcode.LOAD_SUPER_ATTR:
-		tx.emitSuperAttr(c, inst, operands)
-	case opcode.LOAD_GLOBAL:
-		c.emit(opcode.LOAD_GLOBAL, c.name(tx.d.code.Names[inst.Arg>>1])<<1)
-	case opcode.CALL:
-		c.Call(inst.Arg, tx.kwargs)
-	case opcode.LOAD_ATTR, opcode.STORE_ATTR, opcode.DELETE_ATTR, opcode.STORE_GLOBAL, opcode.DELETE_GLOBAL,
-		opcode.IMPORT_NAME,
-		opcode.IMPORT_FROM:
-		c.emit(inst.Op, c.name(tx.d.code.Names[inst.Arg]))
-	case opcode.RERAISE: // this stack does not hold the offset to restore
-		c.emit(opcode.RERAISE, 0)
-	case opcode.WITH_EXCEPT_START:
-		return nil, tx.callExit(c, inst)
-	case opcode.BEFORE_WITH:
-		if inst.Arg == 0 {
-			return c.emit(inst.Op, 0), nil
-		}
-		return nil, tx.enterNative(c)
-	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE,
-		opcode.DICT_MERGE:
-		return nil, &exc.SkipFrame{Reason: "graph break while a display is built"}
-	default:
-		return c.emit(inst.Op, inst.Arg), nil
-	}
-	return nil, nil
-}
-
-// enterNative writes what BEFORE_WITH 1 does to the manager on the stack, and leaves a bound `__exit__` and the result.
-// In CPython, `__exit__` may have its self beside it or a NULL, which could not be passed to the resume function.
-func (tx *InstructionTranslator) enterNative(c *Codegen) error {
-	err := c.as(quietCalls, func() error {
-		c.Copy(1)
-		c.LoadConst(c.core("load_exit"))
-		c.PushNull()
-		c.Swap(3) // moves both below the copy
-		c.Call(1, nil)
-		return nil
-	})
-	c.Swap(2)
-	c.emit(opcode.LOAD_SPECIAL, opcode.SPECIAL_ENTER)
-	c.emit(opcode.CALL, 0)
-	return err
-}
-
-// callExit writes what WITH_EXCEPT_START does: it calls exit(type(e), e, e.__traceback__) and leaves the result on
-// the stack. CPython does not check for signals here. A signal before the call would skip the exit, and a signal
-// after the call would replace the exception.
-func (tx *InstructionTranslator) callExit(c *Codegen, inst *bytecode.Instruction) error {
-	return c.as(quietCalls, func() error {
-		exit, self := tx.exitBelow(inst, 4)
-		c.PushNull()
-		if err := c.Load(exit); err != nil {
-			return err
-		}
-		n := 3
-		if self != nil {
-			n = 4
-			if err := c.Load(self); err != nil {
-				return err
-			}
-		}
-		e := tx.top(1)
-		c.PushNull()
-		c.LoadConst(tx.World().TypeType)
-		if err := c.Load(e); err != nil {
-			return err
-		}
-		c.Call(1, nil)
-		for range 2 {
-			if err := c.Load(e); err != nil {
-				return err
-			}
-		}
-		c.LoadAttr("__traceback__")
-		c.Call(n, nil)
-		return nil
-	})
 }
 
 // arm appends a continuation to the code. `write` writes the continuation. arm passes its first instruction to `lead`.

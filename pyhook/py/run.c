@@ -148,6 +148,7 @@ quiet_inside(PyObject *o, PyTypeObject *owner, int depth)
                                              "collections.defaultdict",
                                              "types.SimpleNamespace",
                                              "types.UnionType",
+                                             "typing.Union", /* the same in 3.14 */
                                              "mappingproxy",
                                              "functools.partial",
                                              "weakref.ReferenceType",

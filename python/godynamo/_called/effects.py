@@ -85,7 +85,7 @@ def plain_warnings(_: Any) -> bool:
     return (
         bool(sys.modules.get("warnings") is warnings)  # C code looks the module up in sys.modules
         and shown.showwarning is shown._showwarning_orig
-        and getattr(shown._showwarnmsg_impl, "__module__", None) == "warnings"
+        and getattr(shown._showwarnmsg_impl, "__module__", None) in ("warnings", "_py_warnings")
         and shown.warn is _warnings.warn
         and shown.formatwarning is shown._formatwarning_orig
     )

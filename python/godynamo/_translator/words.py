@@ -5,6 +5,7 @@ Each function lets CPython raise the exception for a class with the same names, 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -19,7 +20,7 @@ def _twin(cls: type, **members: Any) -> type:
 def _text(call: Callable[[], object]) -> str:
     try:
         call()
-    except (AttributeError, TypeError) as error:
+    except (AttributeError, TypeError, ValueError) as error:
         return str(error)
     raise AssertionError(call)
 
@@ -40,3 +41,52 @@ def not_super(cls: type, given: type, is_class: bool) -> str:
     """Return the text for ``super(cls, x)``, where x is ``given`` or an instance of it."""
     wanted, other = _twin(cls), _twin(given)
     return _text(lambda: super(wanted, other if is_class else other()))
+
+
+def key_text(cls: type, text: str, is_set: bool) -> str:
+    """Return the text for a key of a dict, or an element of a set, whose hash raises TypeError(text)."""
+
+    def raises(_: object) -> int:
+        raise TypeError(text)
+
+    key = _twin(cls, __hash__=raises)()
+    return _text(lambda: {key} if is_set else {}[key])
+
+
+def absent_text(kind: str, method: str) -> str:
+    """Return the text of ``list().index(x)`` and the like for an x that is not there; "" if it has the repr of x."""
+    empty: Any = deque() if kind == "deque" else []
+    text = _text(lambda: getattr(empty, method)("mark"))
+    return "" if "mark" in text else text
+
+
+def too_many(cls: type, wanted: int, got: int) -> str:
+    """Return the text for a value of an exact class with more items than there are variables."""
+    value = dict.fromkeys(range(got)) if cls is dict else cls(range(got)) if cls in (list, tuple) else iter(range(got))
+    return _text(lambda: exec(f"({'_,' * wanted}) = value", {"value": value}))
+
+
+def not_bool(cls: type) -> str:
+    """Return the text for the truth of an instance of a class whose ``__bool__`` is None."""
+    return _text(lambda: bool(_twin(cls, __bool__=None)()))
+
+
+def not_container(cls: type) -> str:
+    """Return the text of ``in`` for a class that is neither a container nor iterable."""
+    return _text(lambda: None in _twin(cls)())
+
+
+def tuple_asks_length() -> bool:
+    """Return whether ``tuple(x)`` reads the length of x."""
+    asked = []
+
+    class Sized:
+        def __iter__(self) -> Any:
+            return iter(())
+
+        def __len__(self) -> int:
+            asked.append(True)
+            return 0
+
+    tuple(Sized())
+    return bool(asked)

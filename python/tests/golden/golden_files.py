@@ -57,9 +57,10 @@ def generated(path: Path) -> str:
     for name in ("graph", "guards", f"code {VERSION}", "breaks"):
         body = made.get(name, "")
         key = name if VERSION in name else f"{name} {VERSION}"
-        sections.pop(key, None)
-        if body != sections.get(name, ""):
-            sections[key] = body
+        if body != ("" if key == name else sections.get(name, "")):
+            sections[key] = body  # where it was, if it was there
+        else:
+            sections.pop(key, None)
     return written(sections)
 
 
