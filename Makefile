@@ -4,8 +4,11 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
-# Which Python: make demo PYTHON=3.12. Without it, 3.11.
+# Which Python: make demo PYTHON=3.12. Without it, the newest of DEFAULTS in build_backend/native.py that is found.
 PYTHON ?=
+ifeq ($(PYTHON),)
+override PYTHON := $(shell scripts/find_python.sh --version)
+endif
 export PYTHON
 VENV := $(shell PYTHON=$(PYTHON) scripts/venv.sh --path)
 PY := $(VENV)/bin/python

@@ -96,6 +96,14 @@ class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils
 
 native.choose_compiler()
 setup(
+    python_requires=native.requires_python(),
+    classifiers=[
+        "Operating System :: POSIX :: Linux",
+        "Programming Language :: C",
+        "Programming Language :: Go",
+        *native.classifiers(),
+        "Typing :: Typed",
+    ],
     scripts=["cmd/godynamo"],  # makes setuptools run build_scripts
     ext_modules=[
         Extension(

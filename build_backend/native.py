@@ -29,8 +29,11 @@ LAUNCHER_SOURCE = "pyhook/launcher/launcher.c"
 TOOL = "godynamo"
 TOOL_MAIN = "./cmd/godynamo"
 
+# The only list of Python versions. setup.py and scripts/find_python.sh read these three lines. The shell reads them
+# with sed, so the numbers of each are on the line of its name.
 SUPPORTED = ((3, 11), (3, 12))
 BUILDS = (*SUPPORTED, (3, 13), (3, 14))  # these two are not advertised: docs/porting.md says what is left
+DEFAULTS = ((3, 11),)  # without PYTHON=..., the newest of these that is found; (*SUPPORTED,) means all supported ones
 
 # 3.12 deprecates names that 3.11 has no others for: dict versions, a code object's extra slots.
 C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-fvisibility=hidden"]
@@ -113,12 +116,33 @@ def glibc_needed(folder: Path) -> tuple[int, int]:
     return max(versions)
 
 
+def spelled(versions: tuple[tuple[int, int], ...]) -> str:
+    """Return versions as text: "3.11, 3.12 and 3.13"."""
+    *most, last = ("{}.{}".format(*version) for version in versions)
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def requires_python() -> str:
+    """Return the specifier of the supported versions, for the package's metadata: ">=3.11,<3.13"."""
+    return f">={spelled(SUPPORTED[:1])},<3.{SUPPORTED[-1][1] + 1}"
+
+
+def classifiers() -> list[str]:
+    """Return the classifiers that name the supported versions."""
+    return [f"Programming Language :: Python :: {spelled((version,))}" for version in SUPPORTED]
+
+
 def check_python() -> None:
     """Raise BuildError on a Python that the C core has not been checked against."""
+    own = spelled((sys.version_info[:2],))
+    if sys.implementation.name != "cpython":
+        raise BuildError(f"godynamo's native part is written for CPython, this is {sys.implementation.name}")
     if sys.version_info[:2] not in BUILDS:
-        known = " and ".join("{}.{}".format(*version) for version in BUILDS)
+        raise BuildError(f"godynamo's native part is written for Python {spelled(BUILDS)}, this is {own}")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
         raise BuildError(
-            f"godynamo's native part is written for Python {known}, this is {sys.version_info[0]}.{sys.version_info[1]}"
+            "godynamo does not serve free-threaded builds of CPython: build with "
+            f"python{own}, not with {Path(sys.executable).name}"
         )
 
 

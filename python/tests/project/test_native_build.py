@@ -1,6 +1,7 @@
 """build_backend/: the requirements of an isolated build, the cgo environment, and the libraries' dependencies."""
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -126,7 +127,114 @@ def test_the_go_library_can_be_opened_with_everything_resolved():
     assert done.stdout == "opened\n", done.stderr
 
 
-@pytest.mark.parametrize("python", ["", "3.11", "3.12", "3.10", "/nonexistent/python"])
+def test_a_free_threaded_python_is_refused(monkeypatch):
+    real = sysconfig.get_config_var
+    monkeypatch.setattr(sysconfig, "get_config_var", lambda n: 1 if n == "Py_GIL_DISABLED" else real(n))
+    with pytest.raises(native.BuildError, match="free-threaded"):
+        native.cgo_environment()
+
+
+def test_the_metadata_names_the_supported_pythons(monkeypatch):
+    monkeypatch.setattr(native, "SUPPORTED", ((3, 11), (3, 12), (3, 13)))
+    assert native.requires_python() == ">=3.11,<3.14"
+    assert native.classifiers()[1:] == [
+        "Programming Language :: Python :: 3.12",
+        "Programming Language :: Python :: 3.13",
+    ]
+    assert native.spelled(native.SUPPORTED) == "3.11, 3.12 and 3.13"
+    assert native.spelled(native.SUPPORTED[:1]) == "3.11"
+
+
+def test_the_documents_name_the_supported_pythons():
+    named = native.spelled(native.SUPPORTED)
+    readme = (ROOT / "README.md").read_text()
+    assert f"extension of CPython {named}." in readme
+    assert f"CPython {named.replace(' and ', ' or ')} with its headers" in readme
+
+
+@pytest.fixture
+def finder(tmp_path):
+    """Return a function that makes fake interpreters and runs a copy of find_python.sh that finds nothing else.
+
+    "+" after a version makes a complete one, without it the headers are missing. With ``lists``, native.py has these.
+    """
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "build_backend").mkdir()
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "scripts" / "find_python.sh"
+    script.write_text((ROOT / "scripts" / "find_python.sh").read_text())
+    for name in ("sh", "sed", "grep", "tr", "dirname"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+
+    def find(*arguments, pythons=(), python="", lists=None):
+        text = lists or (ROOT / "build_backend" / "native.py").read_text()
+        (tmp_path / "build_backend" / "native.py").write_text(text)
+        for made in pythons:
+            version, complete = made.rstrip("+"), int(not made.endswith("+"))
+            path = tmp_path / "bin" / f"python{version}"
+            path.write_text(
+                f'#!/bin/sh\ncase " $3 " in *" {version} "*) echo {path}; exit {complete} ;; esac\nexit 1\n'
+            )
+            path.chmod(0o755)
+        return subprocess.run(
+            [tmp_path / "bin" / "sh", script, *arguments],
+            env={"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path), "PYTHON": python},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return find
+
+
+LISTS = """
+SUPPORTED = ((3, 11), (3, 12))
+BUILDS = (*SUPPORTED, (3, 13))  # not (3, 14)
+DEFAULTS = (*SUPPORTED,)
+"""
+
+
+def test_find_python_reads_the_lists_of_native(finder):
+    lines = finder("--all").stdout.splitlines()
+    assert lines == ["{}.{}".format(*version) for version in native.BUILDS]
+    defaults = finder("--version", pythons=[f"{a}.{b}+" for a, b in native.BUILDS]).stdout.strip()
+    assert defaults == "{}.{}".format(*native.DEFAULTS[-1])
+
+
+def test_find_python_names_every_version_found_or_not(finder, tmp_path):
+    lines = finder("--all", pythons=["3.11", "3.13+"], lists=LISTS).stdout.splitlines()
+    assert lines == [f"3.11 {tmp_path}/bin/python3.11", "3.12", f"3.13 {tmp_path}/bin/python3.13"]
+
+
+@pytest.mark.parametrize(
+    ("pythons", "chosen"),
+    [
+        (["3.11+", "3.12+", "3.13+"], "3.12"),
+        (["3.11+", "3.12"], "3.11"),
+        (["3.11", "3.13+"], "3.11"),
+        (["3.11", "3.12"], "3.12"),
+        ([], "3.12"),
+    ],
+)
+def test_the_default_is_the_newest_complete_python(finder, tmp_path, pythons, chosen):
+    assert finder("--version", pythons=pythons, lists=LISTS).stdout == f"{chosen}\n"
+    done = finder(lists=LISTS)
+    if pythons:
+        assert done.stdout == f"{tmp_path}/bin/python{chosen}\n"
+    else:
+        assert (done.returncode, done.stdout) == (1, "")
+        assert f"no CPython {chosen} found" in done.stderr
+
+
+def test_an_asked_for_python_is_taken_without_its_headers(finder, tmp_path):
+    done = finder(python="3.12", pythons=["3.11+", "3.12"], lists=LISTS)
+    assert done.stdout == f"{tmp_path}/bin/python3.12\n"
+    assert finder("--version", python="3.13", lists=LISTS).stdout == "3.13\n"
+
+
+@pytest.mark.parametrize(
+    "python", ["", *native.spelled(native.BUILDS).replace(" and", ",").split(", "), "3.10", "/none"]
+)
 def test_find_python_names_the_python_asked_for_or_says_what_is_missing(python):
     done = subprocess.run(
         [ROOT / "scripts" / "find_python.sh"],
@@ -138,14 +246,15 @@ def test_find_python_names_the_python_asked_for_or_says_what_is_missing(python):
     if python == "3.10":
         assert (done.returncode, done.stdout) == (1, "")
         assert "choose one of 3.11" in done.stderr
-    elif python == "3.12" and done.returncode != 0:
-        assert "no CPython 3.12 found" in done.stderr
     elif python.startswith("/"):
         assert done.returncode == 1
         assert "not a working CPython" in done.stderr
+    elif done.returncode != 0:
+        assert "no CPython 3." in done.stderr
     else:
         version = subprocess.run([done.stdout.strip(), "--version"], capture_output=True, text=True, check=True).stdout
-        assert version.startswith(f"Python {python or '3.11'}.")
+        versions = [python] if python else ["{}.{}".format(*version) for version in native.DEFAULTS]
+        assert any(version.startswith(f"Python {each}.") for each in versions)
 
 
 def fake_go(folder: Path, version: str) -> None:
