@@ -92,6 +92,7 @@ func (p *Python) check() error {
 // Facts is information about an interpreter, obtained without importing torch.
 type Facts struct {
 	Version   string // "3.11.7"
+	Threads   string // "t" for a free-threaded build, otherwise ""
 	Package   string // folder of the package `godynamo`
 	LibPython string // path of the shared libpython, "" if there is none
 	Torch     bool   // whether torch is installed
@@ -100,9 +101,10 @@ type Facts struct {
 // Minor returns the part of the version that is in the names of libraries, for example "3.11".
 func (f *Facts) Minor() string { return f.Version[:strings.LastIndexByte(f.Version, '.')] }
 
-// GoLibrary returns the name of the Go library's file, which native.py builds: "libgodynamo-311.so".
+// GoLibrary returns the path of the Go library for this interpreter, which native.py builds: ".../libgodynamo-311.so".
+// None is built for a free-threaded interpreter, which has another binary interface.
 func (f *Facts) GoLibrary() string {
-	return "libgodynamo-" + strings.ReplaceAll(f.Minor(), ".", "") + ".so"
+	return filepath.Join(f.Package, "libgodynamo-"+strings.ReplaceAll(f.Minor(), ".", "")+f.Threads+".so")
 }
 
 // noTorch is the usage error for an interpreter without torch.
@@ -120,7 +122,7 @@ folders += [os.path.join(f, multi) for f in ("/usr/lib", "/usr/local/lib") if mu
 found = [os.path.join(f, n) for f in folders for n in names if ".so" in n and os.path.isfile(os.path.join(f, n))]
 torch = importlib.util.find_spec("torch")
 print(json.dumps({"Version": "%d.%d.%d" % sys.version_info[:3], "Package": folder, "LibPython": found[0] if found else "",
-                  "Torch": bool(torch and torch.origin)}))
+                  "Threads": "t" if "t" in sys.abiflags else "", "Torch": bool(torch and torch.origin)}))
 `
 
 // Facts returns information about the interpreter. The error is a Problemf: the interpreter does not start, or it has

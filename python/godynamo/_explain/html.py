@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import TYPE_CHECKING
 
+from .. import _core
 from .._called import runtime
 from .._translator import trace_rules
 from . import source_lines, svg
@@ -113,12 +114,11 @@ def _cards(e: Explanation) -> str:
         _card(f"{e.captured_frames} of {e.frame_count}", "frames captured"),
     ]
     rows += [_card(str(count), f"Python calls of {escape(callee)}") for callee, count in e.python_ops.items()]
-    note = (
-        ""
-        if e.counted
-        else '<p class="muted">The shares were not counted in full: a trace or profile function is at work.</p>'
-    )
-    return f'<div class="cards">{"".join(rows)}</div>{note}'
+    note = "" if e.counted else "The shares were not counted in full: a trace or profile function is at work."
+    if not _core.available:
+        note = f"Nothing was captured or counted: {_core.refusal}."
+    shown = f'<p class="muted">{escape(note)}</p>' if note else ""
+    return f'<div class="cards">{"".join(rows)}</div>{shown}'
 
 
 def _card(value: str, what: str, more: str = "") -> str:

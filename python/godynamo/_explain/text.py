@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from .. import _core
 from .._called import runtime
 from .._translator import trace_rules
 from . import source_lines
@@ -28,7 +29,9 @@ def report(e: Explanation) -> str:
         f"Captured torch calls: {e.torch_calls}",
         f"Captured bytecodes: {e.bytecodes}",
     ]
-    if not e.counted:
+    if not _core.available:
+        lines.append(f"Nothing was captured or counted: {_core.refusal}.")
+    elif not e.counted:
         lines.append(
             "These two were not counted in full: a trace or profile function (a debugger, coverage) is at work."
         )

@@ -18,7 +18,7 @@ from godynamo._explain.explain import asked
 
 from . import listing
 from .calls import at_call
-from .problem import Problem
+from .problem import Problem, need_core
 from .run import backend_named
 from .script import Target
 
@@ -46,6 +46,7 @@ def split_target(text: str) -> tuple[str, str]:
 def main(arguments: list[str]) -> int:
     """See ``godynamo dis --help``."""
     options = _parser().parse_args(arguments)
+    need_core()
     backend = backend_named(options.backend) if options.backend else None
     name, function = split_target(options.target)
     found: list[dict[str, Any]] = []

@@ -50,10 +50,24 @@ def python() -> Finding:
     """Check the interpreter and its platform."""
     where = f"{sys.executable}, {platform.system()} {platform.machine()}"
     text = f"{platform.python_implementation()} {platform.python_version()} at {where}"
-    import godynamo._core
+    from godynamo import _core
 
-    problem = "" if godynamo._core.available else "the core was not built for this Python, everything runs eagerly"
-    return _finding("python", text, problem, "install godynamo with a Python 3.11 or 3.12 on Linux, x86-64")
+    problem = "" if _core.available else f"{_core.refusal}; everything runs eagerly"
+    return _finding("python", text, problem, _core.remedy or f"install godynamo with {served()} on Linux, x86-64")
+
+
+def served() -> str:
+    """Return the Pythons that this version of godynamo supports: "CPython 3.11 or 3.12"."""
+    prefix = "Programming Language :: Python :: "
+    try:
+        named = importlib.metadata.metadata("godynamo").get_all("Classifier") or []
+    except importlib.metadata.PackageNotFoundError:  # neither installed nor built
+        named = []
+    versions = [row.removeprefix(prefix) for row in named if row.startswith(prefix)]
+    if not versions:
+        return "a CPython that its README names"
+    *most, last = versions
+    return f"CPython {', '.join(most)} or {last}" if most else f"CPython {last}"
 
 
 def versions() -> Finding:

@@ -14,7 +14,7 @@ from godynamo._explain import explain
 
 from .calls import at_call
 from .dis import split_target
-from .problem import Problem
+from .problem import Problem, need_core
 from .run import backend_named
 from .script import Target
 
@@ -44,6 +44,7 @@ def _parser() -> argparse.ArgumentParser:
 def main(arguments: list[str]) -> int:
     """See ``godynamo explain --help``. Returns the program's exit code if that is not 0."""
     options = _parser().parse_args(arguments)
+    need_core()
     name, function = split_target(options.target)
     files = {option: path for option in _FILES if (path := getattr(options, option))}
     _check(files)

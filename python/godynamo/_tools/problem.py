@@ -10,6 +10,14 @@ class Problem(Exception):
     """A usage error. The text says in one line what is wrong and what to do."""
 
 
+def need_core() -> None:
+    """Raise Problem if nothing can be translated in this process."""
+    from .. import _core
+
+    if not _core.available:
+        raise Problem(f"nothing can be translated: {_core.refusal}")
+
+
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return ``; did you mean X, Y?`` for an unknown name, "" if no name is near."""
     near = difflib.get_close_matches(name, list(names), n=3)

@@ -20,7 +20,7 @@ import pytest
 
 from .. import exc
 from .._called import runtime
-from .._core import available, core
+from .._core import available, core, refusal
 from .._user.optimize import Optimizer, optimize, transparent
 
 #: a break as in runtime's records: (code, reason, hint, ((function, file, line), ...))
@@ -213,7 +213,7 @@ class Plugin:
         write = terminalreporter.write_line
         terminalreporter.section(f"godynamo ({self._mode})")
         if not available:
-            write("godynamo has no core for this Python: everything ran eagerly")
+            write(f"everything ran eagerly: {refusal}")
             return
         write(
             f"{self._tests} tests: {n['translated']} frames translated, {n['skipped']} left to CPython, "

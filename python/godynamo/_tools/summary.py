@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from .._called import runtime
-from .._core import core
+from .._core import available, core, refusal
 from .._observe import reasons
 
 
@@ -178,7 +178,8 @@ def text(summary: dict[str, Any], most: int = 8) -> str:
     if s["internal_errors"]:
         lines.append(f"  {s['internal_errors']} internal errors, whose calls ran in CPython: please report them")
     if not s["translations"]:
-        lines.append("  nothing was captured: no function that was called has tensor operations that can be")
+        why = "no function that was called has tensor operations that can be" if available else refusal
+        lines.append(f"  nothing was captured: {why}")
     return "\n".join(lines)
 
 

@@ -18,7 +18,7 @@ from torch.fx.graph import _PyTreeCodeGen, _PyTreeInfo
 from torch.utils import _pytree as pytree
 
 from .. import exc
-from .._core import core
+from .._core import available, core, refusal
 from .._explain.explain import GuardText, guards
 from . import modules as _modules
 from .optimize import optimize
@@ -87,12 +87,14 @@ def export(
         aten_graph: return the graph module of the corresponding aten operations.
 
     Raises:
-        exc.Unsupported: f has a graph break (the text is its report). For a graph module: f's result has a part that is
-            neither a tensor of the graph nor an argument nor a constant. For a program: f returns an object that it has
-            changed, or an effect keeps a tensor that f computes.
+        exc.Unsupported: f has a graph break (the text is its report), or this Python is not supported. For a graph
+            module: f's result has a part that is neither a tensor of the graph nor an argument nor a constant. For a
+            program: f returns an object that it has changed, or an effect keeps a tensor that f computes.
         torch._dynamo.exc.UserError: a Dim does not fit f. The text is torch's, with the lines of f that restrict it.
         AssertionError: a decomposition table for a graph module is given without aten_graph.
     """
+    if not available:
+        raise exc.Unsupported(f"export: nothing can be captured: {refusal}")
     if args is not None or dynamic_shapes is not None:
 
         def program(*args: Any, **kwargs: Any) -> torch.export.ExportedProgram:

@@ -36,9 +36,10 @@ def main(arguments: Sequence[str]) -> int:
         def say(**what: Any) -> None:
             talk.write(json.dumps(what) + "\n")
 
-        from ..problem import Problem
+        from ..problem import Problem, need_core
 
         try:
+            need_core()
             _DO[request["do"]](request, say)
         except Problem as problem:
             say(problem=str(problem))
