@@ -26,6 +26,11 @@ if ! current; then
     exec 9>"$venv.lock"
     flock 9
     if ! current; then # another clone may have made it while this one waited
+        room=$(df -Pk "$(dirname "$venv")" | awk 'NR == 2 {print int($4 / 1048576)}')
+        if [ ! -x "$venv/bin/python" ] && [ "${room:-7}" -lt 7 ]; then
+            echo "no room for the virtual environment $venv: it needs 7 GB, and $room GB are free" >&2
+            exit 1
+        fi
         echo "making the virtual environment $venv: about 6 GB, 2 to 10 minutes by the network" >&2
         pip=("$venv/bin/python" -m pip)
         if [ ! -x "$venv/bin/python" ]; then
