@@ -6,6 +6,9 @@ SHELL := /bin/bash
 
 # Which Python: make demo PYTHON=3.12. Without it, the newest of DEFAULTS in build_backend/native.py that is found.
 PYTHON ?=
+# What test-all, test-sample and wheels visit: PYTHONS="3.12 3.13", or PYTHON if it is given, or all.
+PYTHONS ?= $(if $(PYTHON),$(shell PYTHON=$(PYTHON) scripts/find_python.sh --version))
+PYTHONS := $(PYTHONS)
 ifeq ($(PYTHON),)
 override PYTHON := $(shell scripts/find_python.sh --version)
 endif
@@ -22,7 +25,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
-.PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy bench lint lint-go lint-c lint-python format generate \
+.PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-sample wheels bench lint lint-go lint-c lint-python format generate \
 	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models first-calls pgo sizes old-torch conformance check clean
 
 help: ## this list
@@ -58,6 +61,16 @@ test-python: build ## run pytest on the built extension, on all cores: PYTEST_AR
 
 test-heavy: build ## run the tests that take minutes: memory over tens of thousands of functions and modules
 	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes -k "many_more" $(PYTEST_ARGS)
+
+# Not the environment of $(PYTHON): each Python has its own, which these scripts make.
+test-all: ## run all tests on each supported Python that is found: PYTHONS="3.12 3.13" for these only
+	@$$(scripts/find_python.sh) scripts/test_all.py $(PYTHONS)
+
+test-sample: ## run a short test of each supported Python that is found: demo, core, conformance, a part of language
+	@$$(scripts/find_python.sh) scripts/test_sample.py $(PYTHONS)
+
+wheels: ## build a wheel for each Python that is found into dist/, and try it where only torch is installed
+	@$$(scripts/find_python.sh) scripts/wheels.py $(PYTHONS)
 
 bench: build ## measure eager, torch.compile and godynamo side by side; writes bench/results/latest.json
 	@$(PY) bench/run.py $(BENCH_ARGS)

@@ -1,7 +1,8 @@
 """`make conformance`: prints `pass`, `fail` or `no test` for each row of docs/conformance.md, and totals per seed.
 
-Without --rows it reads the results that `make test` has left in build/. With --rows it first runs the tests of those
-rows. Exits with 1 if a requested row does not pass (without --rows: if any row fails), and with 2 if it cannot run.
+Without --rows it reads the results that `make test` has left in build/ for this Python. With --rows it first runs the
+tests of those rows. Exits with 1 if a requested row does not pass (without --rows: if any row fails), and with 2 if it
+cannot run.
 """
 
 from __future__ import annotations
@@ -23,8 +24,8 @@ import rows as table
 
 ROOT = Path(__file__).resolve().parent.parent
 TABLE = ROOT / "docs" / "conformance.md"
-PYTEST_RESULTS = ROOT / "build" / "rows.json"
-GO_RESULTS = ROOT / "build" / "go-tests.json"
+PYTEST_RESULTS = ROOT / "build" / "rows-py{}.{}.json".format(*sys.version_info)
+GO_RESULTS = ROOT / "build" / "go-tests-py{}.{}.json".format(*sys.version_info)
 BENCH_RESULTS = ROOT / "bench" / "results" / "latest.json"
 
 

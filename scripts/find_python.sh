@@ -6,6 +6,7 @@
 #   find_python.sh            prints the path
 #   find_python.sh --version  prints the version, "3.12"; does not look for an interpreter of a version that is asked for
 #   find_python.sh --all      prints a line for each version: "3.12 /usr/bin/python3.12", or "3.12" if none is found
+#   find_python.sh --supported  prints the supported versions, one a line
 set -u
 native=$(dirname "$0")/../build_backend/native.py
 
@@ -65,6 +66,10 @@ default_version() {
     echo "${incomplete_version:-$1}"
 }
 
+if [ "${1:-}" = --supported ]; then
+    listed SUPPORTED | tr ' ' '\n'
+    exit 0
+fi
 if [ "${1:-}" = --all ]; then
     for version in $known; do
         path=$(find_version "$version")

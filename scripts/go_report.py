@@ -1,7 +1,7 @@
 """Reads the output of `go test -json` from stdin. Prints failures and a line per package; records each test's outcome.
 
-build/go-tests.json maps `directory.TestName` to passed, failed or skipped. A run updates only the tests that it ran.
-Exits with 1 if anything fails, including a package that does not compile.
+build/go-tests-py3.11.json (with the Python's version) maps `directory.TestName` to passed, failed or skipped. A run
+updates only the tests that it ran. Exits with 1 if anything fails, including a package that does not compile.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 MODULE = "github.com/godynamo/godynamo"
 ROOT = Path(__file__).resolve().parent.parent
-RECORD = ROOT / "build" / "go-tests.json"
+RECORD = ROOT / "build" / "go-tests-py{}.{}.json".format(*sys.version_info)
 OUTCOMES = {"pass": "passed", "fail": "failed", "skip": "skipped"}
 
 
@@ -59,7 +59,7 @@ class Report:
 
 
 def record(outcomes: dict[str, str]) -> None:
-    """Merge outcomes into build/go-tests.json. The file is replaced by a rename."""
+    """Merge outcomes into the record. The file is replaced by a rename."""
     known = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     known.update(outcomes)
     RECORD.parent.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,7 @@
 """Shared by all tests: the ``row`` marker, one torch thread, a reset of godynamo, the record of rows.
 
-``build/rows.json`` gets the outcome of every test that names rows of docs/conformance.md, for ``make conformance``.
+``build/rows-py3.11.json`` (with the Python's version) gets the outcome of every test that names rows of
+docs/conformance.md, for ``make conformance``.
 Under pytest-xdist only the controller writes the file: workers send the rows with their test reports.
 """
 
@@ -14,12 +15,13 @@ import json
 import os
 import signal
 import sys
+import zlib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-ROWS_FILE = Path(os.environ.get("GODYNAMO_ROWS_FILE", ROOT / "build" / "rows.json"))
+ROWS_FILE = Path(os.environ.get("GODYNAMO_ROWS_FILE", ROOT / "build" / "rows-py{}.{}.json".format(*sys.version_info)))
 
 if str(ROOT / "python") not in sys.path:
     sys.path.insert(0, str(ROOT / "python"))
@@ -39,6 +41,21 @@ def pytest_configure(config):
     )
     config.addinivalue_line("markers", "row(*ids): rows of docs/conformance.md that this test proves")
     config.pluginmanager.register(RowRecorder(config), "godynamo-rows")
+
+
+def pytest_addoption(parser):
+    parser.addoption("--sample", type=int, default=1, metavar="N", help="run every Nth test, chosen by its name")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config, items):
+    """Deselect all but a sample. The choice depends on names alone, so all workers make the same one."""
+    n = config.getoption("--sample")
+    if n > 1:
+        others = [item for item in items if zlib.crc32(item.nodeid.encode()) % n]
+        config.hook.pytest_deselected(items=others)
+        left_out = set(others)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def rows_of(item) -> list[str]:
