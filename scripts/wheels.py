@@ -56,15 +56,19 @@ def run(command: Sequence[str | Path], what: str, timeout: int = 1800, **options
     return str(done.stdout)
 
 
+def pip(python: Path) -> list[str | Path]:
+    """Return the command of a Python's pip."""
+    return [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+
+
 def build(python: Path, out: Path) -> Path:
     """Build the wheel of a Python into a folder, in place of older ones of that Python. Return its path."""
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as scratch:
         # Two builds in one checkout would write the same files.
-        lock = ["flock", ROOT / "build" / ".lock"]
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+        lock: list[str | Path] = ["flock", ROOT / "build" / ".lock"]
         options = ["--no-deps", "--no-build-isolation", "--ignore-requires-python", "--wheel-dir", scratch]
-        run([*lock, *pip, "wheel", *options, ROOT], "pip wheel")
+        run([*lock, *pip(python), "wheel", *options, ROOT], "pip wheel")
         (built,) = Path(scratch).glob("*.whl")
         out.mkdir(parents=True, exist_ok=True)
         for old in out.glob(f"godynamo-*-{built.name.split('-')[2]}-*.whl"):
@@ -87,9 +91,8 @@ def check_tag(wheel: Path, python: Path) -> str:
     if ours > NEWEST_GLIBC:
         raise Failure(f"needs glibc {ours[0]}.{ours[1]}")
     folder = ROOT / "build" / "auditwheel"
-    pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     try:
-        run([*pip, "install", "--upgrade", "--target", folder, AUDITWHEEL], AUDITWHEEL, timeout=300)
+        run([*pip(python), "install", "--upgrade", "--target", folder, AUDITWHEEL], AUDITWHEEL, timeout=300)
     except Failure:
         return "not audited"
     environment = {**os.environ, "PYTHONPATH": str(folder)}
@@ -153,8 +156,8 @@ def try_out(wheel: Path, python: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "environment"
         made = empty_environment(python, folder)
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", made]
-        run([*pip, "install", "--no-index", "--ignore-requires-python", wheel], "pip install", env=_without_ours())
+        install = [*pip(python), "--python", made, "install", "--no-index", "--ignore-requires-python", wheel]
+        run(install, "pip install", env=_without_ours())
         demo = Path(scratch) / "demo.py"  # a copy, so that it does not find the checkout
         shutil.copy(ROOT / "scripts" / "demo.py", demo)
         last = run([made, demo], "demo", timeout=600, cwd=scratch, env=bare(folder)).splitlines()[-2]

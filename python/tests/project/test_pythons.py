@@ -1,5 +1,6 @@
 """make wheels, test-all and test-sample: scripts that visit several Pythons, found or not."""
 
+import os
 import subprocess
 import sys
 import time
@@ -23,7 +24,8 @@ ABSENT = pythons.Python("3.99", None)
 @pytest.fixture
 def here(monkeypatch):
     """This interpreter, as one whose environment exists."""
-    monkeypatch.setattr(pythons.Python, "environment", lambda self, limit=None: Path(sys.executable))
+    real = pythons.Python.environment
+    monkeypatch.setattr(pythons.Python, "environment", lambda self, limit=None: self.path or real(self, limit))
     return pythons.Python(VERSION, Path(sys.executable))
 
 
@@ -54,13 +56,10 @@ def test_no_environment_is_begun_without_room_on_the_disk(tmp_path):
     df = tmp_path / "bin" / "df"
     df.write_text("#!/bin/sh\necho Filesystem 1024-blocks Used Available\necho /dev/x 9 9 5000000 9 /\n")
     df.chmod(0o755)
+    path = f"{df.parent}:{os.environ['PATH']}"
     done = subprocess.run(
         [ROOT / "scripts" / "venv.sh"],
-        env={
-            "PATH": f"{tmp_path}/bin:/usr/bin:/bin",
-            "GODYNAMO_VENV": str(tmp_path / "venv"),
-            "PYTHON": sys.executable,
-        },
+        env={**os.environ, "PATH": path, "GODYNAMO_VENV": str(tmp_path / "venv"), "PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,
