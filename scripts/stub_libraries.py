@@ -72,9 +72,24 @@ def parse(text: str) -> Library:
     return library
 
 
-def missing(libraries: dict[str, Library]) -> dict[str, dict[str, str]]:
-    """Return {soname of a missing library: {symbol to define: version, or "" if torch expects none}}."""
-    defined = set().union(*(library.defined for library in libraries.values()))
+def system_symbols(libraries: dict[str, Library], cc: str) -> set[str]:
+    """Return the symbols of the C and C++ runtime that these libraries need."""
+    found = set()
+    for soname in {name for library in libraries.values() for name in library.needed if SYSTEM.match(name)}:
+        command = [cc, f"-print-file-name={soname}"]
+        path = Path(subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip())
+        if path.is_file():
+            found |= parse(readelf(path)).defined
+    return found
+
+
+def missing(libraries: dict[str, Library], system: set[str]) -> dict[str, dict[str, str]]:
+    """Return {soname of a missing library: {symbol to define: version, or "" if torch expects none}}.
+
+    ``system`` has the symbols of the C and C++ runtime. A library of torch that was linked without versions (torch
+    2.11 has one) leaves them undefined like all others.
+    """
+    defined = system.union(*(library.defined for library in libraries.values()))
     wanted: dict[str, dict[str, str]] = defaultdict(dict)
     for library in libraries.values():
         absent = [name for name in library.needed if name not in libraries and not SYSTEM.match(name)]
@@ -138,7 +153,7 @@ def main() -> int:
     if not files:
         parser.error(f"no shared library in {options.directory}")
     libraries = {path.name: parse(readelf(path)) for path in files}
-    for soname, symbols in sorted(missing(libraries).items()):
+    for soname, symbols in sorted(missing(libraries, system_symbols(libraries, options.cc)).items()):
         write(soname, symbols, options.directory / soname, options.cc)
         print(f"{soname}: {len(symbols)} symbols", file=sys.stderr)
     return 0
