@@ -56,9 +56,13 @@ def run(command: Sequence[str | Path], what: str, timeout: int = 1800, **options
     return str(done.stdout)
 
 
-def pip(python: Path) -> list[str | Path]:
-    """Return the command of a Python's pip."""
-    return [python, "-m", "pip", "--disable-pip-version-check", "--quiet"]
+def pip(python: Path, target: Path | None = None) -> list[str | Path]:
+    """Return the command of a Python's pip, for itself or another one; of this Python's pip if it has none."""
+    own = subprocess.run([python, "-c", "import pip"], stderr=subprocess.DEVNULL, check=False).returncode == 0
+    runner = python if own else Path(sys.executable)
+    target = target or python
+    elsewhere: list[str | Path] = [] if target == runner else ["--python", target]
+    return [runner, "-m", "pip", "--disable-pip-version-check", "--quiet", *elsewhere]
 
 
 def build(python: Path, out: Path) -> Path:
@@ -156,7 +160,7 @@ def try_out(wheel: Path, python: Path) -> Iterator[str]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch) / "environment"
         made = empty_environment(python, folder)
-        install = [*pip(python), "--python", made, "install", "--no-index", "--ignore-requires-python", wheel]
+        install = [*pip(python, made), "install", "--no-index", "--ignore-requires-python", wheel]
         run(install, "pip install", env=_without_ours())
         demo = Path(scratch) / "demo.py"  # a copy, so that it does not find the checkout
         shutil.copy(ROOT / "scripts" / "demo.py", demo)

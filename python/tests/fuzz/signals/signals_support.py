@@ -21,7 +21,9 @@ BUILD = ROOT / "build" / "fuzz_signals"
 def _load() -> Any:
     """Return the module ``arrivals``, compiled if its source is new. Raises CalledProcessError if that fails."""
     source = ROOT / "pyhook" / "arrivals" / "arrivals.c"
-    opcodes = ROOT / "pyhook" / "core" / "py{}{}".format(*sys.version_info) / "opcodes.h"
+    core = ROOT / "pyhook" / "core"
+    own = core / "py{}{}".format(*sys.version_info) / "opcodes.h"
+    opcodes = own if own.exists() else core / "pycommon" / "opcodes.h"
     key = hashlib.sha256(source.read_bytes() + opcodes.read_bytes() + sys.version.encode()).hexdigest()[:12]
     library = BUILD / f"arrivals-{key}.so"
     if not library.exists():
