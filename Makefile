@@ -23,7 +23,6 @@ C_FILES := $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h'
 GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go')
 PYTEST_ARGS ?=
 JOBS ?= 2
-OLD_TORCH := $(or $(GODYNAMO_OLD_TORCH),2.6.0)
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-sample wheels bench lint lint-go lint-c lint-python format generate \
 	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models first-calls pgo sizes old-torch conformance check clean
@@ -111,8 +110,8 @@ golden: build ## rewrite the golden files, the shapes' examples and docs/cli.md;
 	$(PY) scripts/shape_examples.py
 	PYTHONPATH=python:python/tests $(PY) python/tests/golden/golden_files.py
 
-old-torch: build ## test the same binary on an older torch (GODYNAMO_OLD_TORCH=2.6.0), in a separate environment
-	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/processes/old_torch_smoke.py $(OLD_TORCH)
+old-torch: build ## test the same binary on an older torch, the oldest supported one or GODYNAMO_OLD_TORCH=2.11.0, in a separate environment
+	@venv=$$(scripts/old_torch.sh) && "$$venv/bin/python" python/tests/processes/old_torch_smoke.py $$(scripts/old_torch.sh --version)
 
 SEED ?= $(shell date +%s)
 fuzz-language: build ## compare random programs with CPython and shrink those that differ: SEED=first N=how many

