@@ -95,7 +95,7 @@ def _refuse() -> tuple[str, str]:
     version = "{}.{}".format(*sys.version_info)
     if sys.implementation.name != "cpython":
         return f"this is {sys.implementation.name}, and only CPython is supported", ""
-    if "t" in sys.abiflags:
+    if "t" in getattr(sys, "abiflags", ""):  # Windows has none
         return f"this is a free-threaded build of CPython {version}, which is not supported", ""
     if _jit_is_on():
         return f"the experimental JIT of CPython {version} is on, which is not supported", "set PYTHON_JIT=0"
