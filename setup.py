@@ -94,6 +94,7 @@ class BuildTool(Distribution().get_command_class("build_scripts")):  # distutils
         """Return no files: the source distribution has the Go files as they are in git."""
         return []
 
+
 native.choose_compiler()
 setup(
     python_requires=native.requires_python(),
