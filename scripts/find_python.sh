@@ -4,7 +4,7 @@
 # Exits with 1 and says what to install if there is none.
 #
 #   find_python.sh            prints the path
-#   find_python.sh --version  prints the version, "3.12"; does not look for an interpreter of a version that is asked for
+#   find_python.sh --version  prints the version, "3.12"; does not look for an interpreter of $PYTHON
 #   find_python.sh --all      prints a line for each version: "3.12 /usr/bin/python3.12", or "3.12" if none is found
 #   find_python.sh --supported  prints the supported versions, one a line
 set -u
