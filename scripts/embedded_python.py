@@ -24,7 +24,6 @@ from pathlib import Path
 
 MODULE = "github.com/kluctl/go-embed-python@v0.0.0-3.14.6-20260610-1"
 VERSION = "3.14"
-MIRROR = os.environ.get("GODYNAMO_DEBIAN", "")
 SUITE = "sid"  # the oldest suite with 3.14 is not released; its pool keeps the newest version only
 
 
@@ -69,19 +68,34 @@ def unpack(data: Path, folder: Path) -> None:
             target.chmod(entry["perm"] & 0o777)
 
 
+def mirror() -> str:
+    """Return the address of the Debian mirror that apt uses here."""
+    command = ["apt-get", "indextargets", "--format", "$(ORIGIN) $(REPO_URI)", "Created-By: Packages"]
+    try:
+        told = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    except OSError:
+        told = ""
+    for line in told.splitlines():
+        origin, _, address = line.partition(" ")
+        if origin == "Debian" and "security" not in address:
+            return address.rstrip("/")
+    raise SystemExit("no Debian mirror is known here: the headers of CPython come from a Debian package")
+
+
 def debian_packages(names: set[str]) -> dict[str, str]:
-    """Return the addresses of packages in Debian's index, relative to the mirror."""
-    with urllib.request.urlopen(f"{MIRROR}/dists/{SUITE}/main/binary-amd64/Packages.xz", timeout=120) as answer:
+    """Return the addresses of packages in Debian's index."""
+    site = mirror()
+    with urllib.request.urlopen(f"{site}/dists/{SUITE}/main/binary-amd64/Packages.xz", timeout=120) as answer:
         index = lzma.decompress(answer.read()).decode()
     found = dict(re.findall(r"^Package: (\S+)\n(?:(?!\n\n)[\s\S])*?^Filename: (\S+)", index, re.MULTILINE))
-    return {name: found[name] for name in names}
+    return {name: f"{site}/{found[name]}" for name in names}
 
 
 def unpack_debian(packages: dict[str, str], target: Path) -> None:
     """Unpack the files of packages into a folder."""
-    for path in packages.values():
+    for address in packages.values():
         with tempfile.NamedTemporaryFile(suffix=".deb") as file:
-            with urllib.request.urlopen(f"{MIRROR}/{path}", timeout=300) as answer:
+            with urllib.request.urlopen(address, timeout=300) as answer:
                 shutil.copyfileobj(answer, file)
             file.flush()
             subprocess.run(["dpkg-deb", "-x", file.name, target], check=True)

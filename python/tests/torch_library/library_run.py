@@ -31,6 +31,8 @@ sys.path[:0] = [str(HERE), str(ROOT / "python")]
 Row = dict[str, Any]
 #: seconds until the first unit starts, for importing torch and its tables on a busy machine
 START_UP = 180
+#: how many times its limit a unit may take on a loaded machine, if it uses the processor less than that
+PATIENCE = 8
 #: samples per operator and dtype
 SAMPLES = 4
 
@@ -57,6 +59,15 @@ def whole_lines(path: Path) -> list[str]:
     return path.read_text().split("\n")[:-1] if path.exists() else []
 
 
+def cpu_seconds(pid: int) -> float:
+    """Return the CPU time that a process has used, 0 if it has ended."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout: float, told: Any) -> list[Row]:
     results, units, log = folder / "results.jsonl", folder / "units.json", folder / "log.txt"
     units.write_text(json.dumps(names))
@@ -66,7 +77,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
     with log.open("w") as out:
         child = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=folder, start_new_session=True)
         rows: list[Row] = []
-        current, hung, since = "", False, time.monotonic()
+        current, hung, since, used = "", False, time.monotonic(), 0.0
         read = 0
         while True:
             over = child.poll() is not None
@@ -78,10 +89,14 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
                     rows.append(row)
                     told(row)
             if len(lines) > read:
-                read, since = len(lines), time.monotonic()
+                read, since, used = len(lines), time.monotonic(), cpu_seconds(child.pid)
             if over:
                 break
-            if time.monotonic() - since > (timeout if read else max(timeout, START_UP)):
+            # A loaded machine gives a child little time; one that waits for nothing at all uses none.
+            limit = timeout if read else max(timeout, START_UP)
+            if time.monotonic() - since > limit and (
+                cpu_seconds(child.pid) - used > limit or time.monotonic() - since > PATIENCE * limit
+            ):
                 hung = True
                 os.kill(child.pid, signal.SIGABRT)  # faulthandler shows where it hung
                 time.sleep(1)
