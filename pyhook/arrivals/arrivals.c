@@ -86,13 +86,11 @@ is_quiet(int opcode)
     case CACHE:
     case NOP:
     case PUSH_NULL:
-    case KW_NAMES:
     case COPY:
     case SWAP:
     case LOAD_FAST:
     case LOAD_CONST:
     case LOAD_DEREF:
-    case LOAD_CLOSURE:
     case LOAD_GLOBAL:
     case BUILD_TUPLE:
     case BUILD_LIST:
@@ -129,7 +127,9 @@ is_operation(PyCodeObject *code, const unsigned char *instruction)
 {
     switch (instruction[0]) {
     case BINARY_OP:
+#ifdef BINARY_SUBSCR /* up to 3.13 */
     case BINARY_SUBSCR:
+#endif
     case STORE_SUBSCR:
     case COMPARE_OP:
     case UNARY_NEGATIVE:

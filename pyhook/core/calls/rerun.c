@@ -136,11 +136,10 @@ after_a_check(gd_rerun *r, PyCodeObject *code, int offset)
         found = 1;
     }
     else {
-        found = landed
-                || (before >= 0
-                    && (units[before] == CALL || units[before] == CALL_FUNCTION_EX
-                        || (units[before] == RESUME && (units[before + 1] & 3) < 2))
-                    && handler_of(code, before) == handler_of(code, offset));
+        found =
+            landed
+            || (before >= 0 && (gd_py_calls(units[before]) || (units[before] == RESUME && (units[before + 1] & 3) < 2))
+                && handler_of(code, before) == handler_of(code, offset));
     }
     Py_DECREF(bytes);
     return found;

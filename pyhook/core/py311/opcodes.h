@@ -23,6 +23,13 @@ gd_py_jumps_back(int op)
 /* An exception that such a check raises reaches the handler of the jump. */
 #define GD_PY_CHECKS_AFTER_JUMP 0
 
+/* Reports whether the opcode is a call, after which CPython checks for signals. */
+static inline int
+gd_py_calls(int op)
+{
+    return op == CALL || op == CALL_FUNCTION_EX;
+}
+
 /* Reports whether the instruction applies unary plus. */
 static inline int
 gd_py_is_positive(int op, int Py_UNUSED(arg))
@@ -55,7 +62,7 @@ gd_py_attribute_name(int arg)
 static inline int
 gd_py_is_quiet_here(int op)
 {
-    return op == PRECALL;
+    return op == PRECALL || op == KW_NAMES || op == LOAD_CLOSURE;
 }
 
 /* Returns the index of the name that the instruction loads as a method for a call, or -1. */

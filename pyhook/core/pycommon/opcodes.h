@@ -15,6 +15,18 @@ gd_py_jumps_back(int op)
  * the compiler adds it after it has computed the handlers. */
 #define GD_PY_CHECKS_AFTER_JUMP 1
 
+/* Reports whether the opcode is a call, after which CPython checks for signals. */
+static inline int
+gd_py_calls(int op)
+{
+#ifdef CALL_KW /* 3.13 */
+    if (op == CALL_KW) {
+        return 1;
+    }
+#endif
+    return op == CALL || op == CALL_FUNCTION_EX;
+}
+
 /* Reports whether the instruction applies unary plus. */
 static inline int
 gd_py_is_positive(int op, int arg)
@@ -55,6 +67,10 @@ gd_py_is_quiet_here(int op)
     switch (op) {
 #ifdef LOAD_FAST_LOAD_FAST /* 3.13 */
     case LOAD_FAST_LOAD_FAST:
+    case SET_FUNCTION_ATTRIBUTE:
+#else
+    case KW_NAMES:
+    case LOAD_CLOSURE:
 #endif
 #ifdef LOAD_FAST_BORROW /* 3.14 */
     case LOAD_FAST_BORROW:

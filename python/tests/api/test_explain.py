@@ -18,6 +18,7 @@ from godynamo import _C, config
 NOT_COUNTED = {"RESUME", "CACHE", "PRECALL", "EXTENDED_ARG", "NOP", "MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR"}
 NOT_COUNTED |= {"END_FOR"}  # FOR_ITER jumps over it
 PY312 = sys.version_info >= (3, 12)
+PY313 = sys.version_info >= (3, 13)
 BRANCH = "POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE"
 
 
@@ -28,13 +29,15 @@ def instructions(fn, *lines):
     """
     first = fn.__code__.co_firstlineno
     wanted = {first + line for line in lines}
-    begun, count = False, 0
+    begun, count, before = False, 0, ""
     for inst in dis.get_instructions(fn):
         if inst.argrepr == "INTRINSIC_STOPITERATION_ERROR":
             break
         begun = begun or inst.opname == "RESUME"
-        if begun and inst.opname not in NOT_COUNTED and (not lines or inst.positions.lineno in wanted):
+        skipped = inst.opname in NOT_COUNTED or PY313 and before == "END_FOR"  # FOR_ITER jumps over a POP_TOP as well
+        if begun and not skipped and (not lines or inst.positions.lineno in wanted):
             count += 1
+        before = inst.opname
     return count
 
 
@@ -550,7 +553,10 @@ def test_the_readme_shows_what_it_prints():
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, "<readme>", "exec"), {"__name__": "__main__"})
-    assert out.getvalue() == shown.split("```")[0].replace("POP_JUMP_FORWARD_IF_FALSE", BRANCH)
+    want = shown.split("```")[0].replace("POP_JUMP_FORWARD_IF_FALSE", BRANCH)
+    if PY313:  # PUSH_NULL is an instruction of its own
+        want = want.replace("27 of 30 (90%)", "29 of 32 (91%)")
+    assert out.getvalue() == want
 
 
 def test_a_coroutine_or_a_generator_says_why_nothing_is_captured():
