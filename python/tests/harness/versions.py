@@ -7,3 +7,12 @@ COMPREHENSIONS_ARE_INLINED = sys.version_info >= (3, 12)
 
 COLLECTS_AT_ALLOCATION = sys.version_info < (3, 12)
 """The collector runs where an object is allocated. Since 3.12 it runs where the eval loop looks at its requests."""
+
+
+def as_printed(text: str) -> str:
+    """Return what a page shows, printed on 3.11, as the running version prints it."""
+    if sys.version_info >= (3, 12):
+        text = text.replace("POP_JUMP_FORWARD_IF_", "POP_JUMP_IF_")
+    if sys.version_info >= (3, 13):  # PUSH_NULL is an instruction of its own, in the README's example as well
+        text = text.replace("27 of 30 (90%)", "29 of 32 (91%)")
+    return text
