@@ -35,7 +35,8 @@ def instructions(fn, *lines):
         if inst.argrepr == "INTRINSIC_STOPITERATION_ERROR":
             break
         begun = begun or inst.opname == "RESUME"
-        skipped = inst.opname in NOT_COUNTED or PY313 and before == "END_FOR"  # FOR_ITER jumps over a POP_TOP as well
+        popped = PY313 and (before, inst.opname) == ("END_FOR", "POP_TOP")  # FOR_ITER jumps over it as well
+        skipped = inst.opname in NOT_COUNTED or popped
         if begun and not skipped and (not lines or inst.positions.lineno in wanted):
             count += 1
         before = inst.opname
