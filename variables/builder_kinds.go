@@ -103,7 +103,7 @@ func wrapFrozen(w *wrapping) (VariableTracker, []guards.Guard, error) {
 }
 
 func wrapSlice(w *wrapping) (VariableTracker, []guards.Guard, error) {
-	v, err := newSliceObject(w.tx, w.obj)
+	v, err := NewSliceObject(w.tx, w.obj)
 	if err != nil {
 		return nil, nil, err
 	}

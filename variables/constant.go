@@ -154,7 +154,7 @@ func immutableResult(tx Translator, o py.Object) (VariableTracker, error) {
 	case py.Range:
 		return NewRangeObject(o, nil), nil
 	case py.Slice:
-		return newSliceObject(tx, o)
+		return NewSliceObject(tx, o)
 	}
 	if isImmutable(tx, o) {
 		return NewConstant(o, nil), foundMember(tx, o)

@@ -248,7 +248,8 @@ func NewSlice(start, stop, step VariableTracker) *SliceVariable {
 	return &SliceVariable{parts: [3]VariableTracker{start, stop, step}}
 }
 
-func newSliceObject(tx Translator, o py.Object) (VariableTracker, error) {
+// NewSliceObject returns the tracker of an existing slice whose parts are known.
+func NewSliceObject(tx Translator, o py.Object) (VariableTracker, error) {
 	var parts [3]VariableTracker
 	for i, name := range []string{"start", "stop", "step"} {
 		p, err := tx.Scope().GetAttr(o, name)

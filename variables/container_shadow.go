@@ -253,7 +253,7 @@ func (v *ShadowVariable) SetItem(tx Translator, key, value VariableTracker) erro
 	}
 	name, args := "__setitem__", []VariableTracker{NewConstant(k, nil), value}
 	if k.Kind() == py.Slice {
-		if args[0], err = newSliceObject(tx, k); err != nil {
+		if args[0], err = NewSliceObject(tx, k); err != nil {
 			return err
 		}
 	}

@@ -68,13 +68,32 @@ func (tx *InstructionTranslator) returnValue(inst *bytecode.Instruction) error {
 //
 //	stack: -- value      arg: index of the constant
 func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
-	o := tx.d.consts[inst.Arg]
-	if o.Kind() == py.Tuple {
-		tx.push(constTuple(tx, o))
-		return nil
+	v, err := loaded(tx, tx.d.consts[inst.Arg])
+	if err != nil {
+		return err
 	}
-	tx.push(variables.NewConstant(o, nil))
+	tx.push(v)
 	return nil
+}
+
+// loaded returns the tracker of a constant of a code object. Tuples have trackers of their items. So have slices, which
+// are constants from 3.14 on.
+func loaded(tx *InstructionTranslator, o py.Object) (variables.VariableTracker, error) {
+	switch o.Kind() {
+	case py.Tuple:
+		var items []variables.VariableTracker
+		for _, it := range tx.Scope().Items(o) {
+			v, err := loaded(tx, it)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, v)
+		}
+		return variables.NewKnownTuple(items, o), nil
+	case py.Slice:
+		return variables.NewSliceObject(tx, o)
+	}
+	return variables.NewConstant(o, nil), nil
 }
 
 // loadSmallInt implements LOAD_SMALL_INT.
@@ -83,18 +102,6 @@ func (tx *InstructionTranslator) loadConst(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) loadSmallInt(inst *bytecode.Instruction) error {
 	tx.push(variables.IntConst(tx, inst.Arg))
 	return nil
-}
-
-func constTuple(tx *InstructionTranslator, o py.Object) variables.VariableTracker {
-	var items []variables.VariableTracker
-	for _, it := range tx.Scope().Items(o) {
-		if it.Kind() == py.Tuple {
-			items = append(items, constTuple(tx, it))
-		} else {
-			items = append(items, variables.NewConstant(it, nil))
-		}
-	}
-	return variables.NewKnownTuple(items, o)
 }
 
 // returnConst implements RETURN_CONST.
