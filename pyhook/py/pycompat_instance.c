@@ -93,6 +93,9 @@ existing_dict(PyObject *o, PyDictValues **values)
 {
     PyTypeObject *t = Py_TYPE(o);
     *values = NULL;
+    if (PyType_Check(o)) { /* from 3.12 on the interpreter's own classes have an empty slot, which must stay so */
+        return gdpy_type_dict((PyTypeObject *)o);
+    }
     if (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) {
         return managed_dict(o, values);
     }
@@ -165,6 +168,9 @@ gdpy_instance_dict(PyObject *o)
 PyObject *
 gdpy_made_dict(PyObject *o)
 {
+    if (PyType_Check(o)) {
+        return Py_XNewRef(gdpy_type_dict((PyTypeObject *)o));
+    }
     PyObject *d = gdpy_has_instance_storage(o) ? PyObject_GenericGetDict(o, NULL) : NULL;
     if (d == NULL) {
         gdpy_forget_error();

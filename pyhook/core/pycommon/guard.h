@@ -97,6 +97,10 @@ gd_instance_look(PyObject *v, gd_instance_view *view)
     if (offset == 0) {
         return;
     }
+    if (PyType_Check(v)) { /* from 3.12 on the interpreter keeps the dicts of its own classes */
+        view->dict = gd_py_type_dict((PyTypeObject *)v);
+        return;
+    }
     if (offset < 0) {
         /* A negative offset counts from the end of a variable-sized object, as in _PyObject_DictPointer of
          * Objects/object.c. */
@@ -112,6 +116,9 @@ gd_made_dict(PyObject *v)
 {
     gd_instance_view view;
     gd_instance_look(v, &view);
+    if (view.dict == NULL && PyType_Check(v)) {
+        return NULL; /* making a dict would fill the empty slot of one of the interpreter's own classes */
+    }
     if (view.dict == NULL && ((Py_TYPE(v)->tp_flags & Py_TPFLAGS_MANAGED_DICT) || Py_TYPE(v)->tp_dictoffset != 0)) {
         view.dict = PyObject_GenericGetDict(v, NULL);
         if (view.dict == NULL) {
