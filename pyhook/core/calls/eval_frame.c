@@ -103,7 +103,8 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (t->mode == GD_MODE_DISABLED || t->translating > 0 || gd_switched_off()) {
         return GD_COUNT_hook_mode;
     }
-    if (gd_observed(tstate) || gd_py_code_observed(code)) {
+    /* CPython hides what a trace function, a profiler or an audit hook runs from all observers. It is left alone. */
+    if (gd_observed(tstate) || gd_py_code_observed(code) || tstate->tracing > 0) {
         return GD_COUNT_hook_traced;
     }
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
