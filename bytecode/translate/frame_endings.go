@@ -21,6 +21,7 @@ type endings struct {
 	kept   map[variables.VariableTracker]bool // values that are still reached
 	counts map[variables.VariableTracker]int
 	order  map[drop]int // when the holder is dropped
+	steps  int          // drops so far; a lazy tracker and its real one drop the same holder
 }
 
 // endOrder returns when each holder is dropped if the references to roots are dropped in this order. kept has the
@@ -58,11 +59,12 @@ func (e *endings) release(v variables.VariableTracker) {
 	if e.counts[v]--; e.counts[v] > 0 {
 		return
 	}
+	e.steps++
 	if s, ok := v.Source().(*guards.LocalSource); ok {
-		e.order[drop{param: true, index: s.Slot}] = len(e.order)
+		e.order[drop{param: true, index: s.Slot}] = e.steps
 	}
 	if s := variables.SlotOf(v); s != nil {
-		e.order[drop{index: s.Index}] = len(e.order)
+		e.order[drop{index: s.Index}] = e.steps
 	}
 	for _, child := range heldBy(v) {
 		e.release(child)
