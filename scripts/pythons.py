@@ -21,6 +21,12 @@ class NotTested(Exception):
     """A Python cannot be tested here. The text says why."""
 
 
+def environment() -> dict[str, str]:
+    """Return the variables for a command that works on one Python: without those of an outer make, or of one Python."""
+    own = ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "GODYNAMO_VENV")  # the last names one environment; each needs its own
+    return {name: value for name, value in os.environ.items() if name not in own}
+
+
 @dataclass(frozen=True)
 class Python:
     """One version: ``path`` is None if no interpreter was found."""
@@ -40,12 +46,10 @@ class Python:
         """
         if self.path is None:
             raise NotTested(f"no CPython {self.version} found")
-        environment = {**os.environ, "PYTHON": self.version}
-        environment.pop("GODYNAMO_VENV", None)  # it names one environment, and each Python needs its own
         with subprocess.Popen(
             ["scripts/venv.sh"],
             cwd=ROOT,
-            env=environment,
+            env={**environment(), "PYTHON": self.version},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             text=True,

@@ -7,7 +7,6 @@ as not tested. Exits with 1 if a test fails, or if a Python that is found cannot
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -58,14 +57,10 @@ def test(python: pythons.Python, targets: list[str]) -> tuple[list[str], bool]:
     log.parent.mkdir(exist_ok=True)
     print(f"testing on Python {python.version}: {log.relative_to(ROOT)}", flush=True)
     begun = time.monotonic()
-    environment = {
-        name: value for name, value in os.environ.items() if name not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL")
-    }
-    environment.pop("GODYNAMO_VENV", None)  # it names one environment, and each Python needs its own
     process = subprocess.Popen(
         ["make", *targets, f"PYTHON={python.version}"],
         cwd=ROOT,
-        env=environment,
+        env=pythons.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -64,13 +64,10 @@ class Outcome:
 
 def run(step: Step, limit: float) -> tuple[int | None, list[str]]:
     """Run a step and show its output. Return its exit code, or None if it was ended, and the lines of its output."""
-    environment = {
-        k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "GODYNAMO_VENV")
-    }
     with subprocess.Popen(
         step.command,
         cwd=ROOT,
-        env=environment,
+        env=pythons.environment(),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -17,7 +17,6 @@ const maxGone = 1000
 // endings computes in which order objects end if references to them are dropped one after the other. It counts the
 // references among the values that nothing else reaches, as CPython does.
 type endings struct {
-	o      *OutputGraph
 	kept   map[variables.VariableTracker]bool // values that are still reached
 	counts map[variables.VariableTracker]int
 	order  map[drop]int // when the holder is dropped
@@ -26,9 +25,8 @@ type endings struct {
 
 // endOrder returns when each holder is dropped if the references to roots are dropped in this order. kept has the
 // values that live on; they end later, and so does what they contain.
-func (o *OutputGraph) endOrder(roots []variables.VariableTracker,
-	kept map[variables.VariableTracker]bool) map[drop]int {
-	e := &endings{o: o, kept: kept, counts: map[variables.VariableTracker]int{}, order: map[drop]int{}}
+func endOrder(roots []variables.VariableTracker, kept map[variables.VariableTracker]bool) map[drop]int {
+	e := &endings{kept: kept, counts: map[variables.VariableTracker]int{}, order: map[drop]int{}}
 	for _, v := range roots {
 		e.count(v)
 	}
@@ -66,39 +64,59 @@ func (e *endings) release(v variables.VariableTracker) {
 	if s := variables.SlotOf(v); s != nil {
 		e.order[drop{index: s.Index}] = e.steps
 	}
-	for _, child := range heldBy(v) {
-		e.release(child)
+	held := heldBy(v)
+	switch v.(type) {
+	case *variables.ListVariable, *variables.TupleVariable: // begin with their last item (Objects/listobject.c)
+		for _, child := range slices.Backward(held) {
+			e.release(child)
+		}
+	default:
+		for _, child := range held {
+			e.release(child)
+		}
 	}
 }
 
-// heldBy returns what v holds itself, in the order in which CPython drops it when v ends: lists and tuples begin with
-// their last item (list_dealloc of Objects/listobject.c).
+// heldBy returns what v holds itself. A real object holds its contents, not its tracker.
 func heldBy(v variables.VariableTracker) []variables.VariableTracker {
-	if l, ok := v.(*variables.LazyVariable); ok {
-		if l.Realized() {
-			return []variables.VariableTracker{l.Real()}
+	switch x := v.(type) {
+	case *variables.LazyVariable:
+		if x.Realized() {
+			return []variables.VariableTracker{x.Real()}
 		}
 		return nil
+	case *handledMark:
+		return []variables.VariableTracker{x.exception}
 	}
-	c, ok := v.(variables.Container)
-	if !ok || variables.Materialized(v) {
+	if variables.Materialized(v) {
 		return nil
 	}
-	children := c.Children()
-	switch v.(type) {
-	case *variables.ListVariable, *variables.TupleVariable:
-		children = slices.Clone(children)
-		slices.Reverse(children)
+	if g, ok := v.(*GeneratorVariable); ok && g.frame != nil {
+		return slices.Concat(g.frame.locals, g.frame.fullStack(), g.frame.handled, g.Children())
 	}
-	return children
+	if c, ok := v.(variables.Container); ok {
+		return c.Children()
+	}
+	return nil
 }
 
-// lets records that the user's code drops references to values, in this order. If several objects end before the next
-// effect, letGo drops them in the order that follows from this.
-func (o *OutputGraph) lets(values ...variables.VariableTracker) {
-	h := &o.holders
-	if len(h.finalizers)+len(h.slots) > 1 && len(h.gone) < maxGone {
-		h.gone = append(h.gone, values...)
+// lets records that the user's code drops a reference to v. If several objects end before the next effect, letGo drops
+// them in the order that follows from this.
+func (o *OutputGraph) lets(v variables.VariableTracker) {
+	if h := &o.holders; h.several() && len(h.gone) < maxGone {
+		h.gone = append(h.gone, v)
+	}
+}
+
+// several reports whether more than one object is held whose end may be seen. Otherwise there is no order to see.
+func (h *holders) several() bool { return len(h.finalizers)+len(h.slots) > 1 }
+
+// letsFrame records that an inlined frame has ended.
+func (o *OutputGraph) letsFrame(tx *InstructionTranslator) {
+	if o.holders.several() {
+		for _, v := range tx.clearOrder() {
+			o.lets(v)
+		}
 	}
 }
 
@@ -109,7 +127,7 @@ func (o *OutputGraph) sortDrops(drops []drop, kept map[variables.VariableTracker
 	if len(drops) < 2 || len(gone) == 0 {
 		return
 	}
-	order := o.endOrder(gone, kept)
+	order := endOrder(gone, kept)
 	when := func(d drop) int {
 		if at, known := order[d]; known {
 			return at
@@ -133,10 +151,10 @@ func (tx *InstructionTranslator) clearOrder() []variables.VariableTracker {
 // destruction that may run code.
 func (tx *InstructionTranslator) clearLocals(c *Codegen) {
 	h := &tx.out.holders
-	if len(h.finalizers)+len(h.slots) < 2 {
+	if !h.several() {
 		return
 	}
-	order := tx.out.endOrder(tx.clearOrder(), nil)
+	order := endOrder(tx.clearOrder(), nil)
 	maps.DeleteFunc(order, func(d drop, _ int) bool {
 		return d.param && !(h.params[d.index] && h.finalizers[d.index]) || !d.param && !h.slots[d.index]
 	})

@@ -70,7 +70,7 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if g, ok := child.result.(*GeneratorVariable); ok && g.frame == child {
 		g.fn, g.args, g.kwargs = fn, args, kwargs
 	} else {
-		tx.out.lets(child.clearOrder()...)
+		tx.out.letsFrame(child)
 	}
 	return child.result, nil
 }

@@ -447,24 +447,8 @@ func (r *reach) visit(v variables.VariableTracker) {
 	if s, ok := v.Source().(*guards.LocalSource); ok {
 		r.params[s.Slot] = true
 	}
-	if l, ok := v.(*variables.LazyVariable); ok {
-		if l.Realized() {
-			r.all([]variables.VariableTracker{l.Real()})
-		}
-		return
-	}
 	if s := variables.SlotOf(v); s != nil {
 		r.slots[s.Index] = true
 	}
-	switch x := v.(type) {
-	case *handledMark:
-		r.all([]variables.VariableTracker{x.exception})
-	case *GeneratorVariable:
-		if x.frame != nil && !variables.Materialized(x) {
-			r.frame(x.frame)
-		}
-	}
-	if c, ok := v.(variables.Container); ok && !variables.Materialized(v) {
-		r.all(c.Children())
-	}
+	r.all(heldBy(v))
 }

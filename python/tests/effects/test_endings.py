@@ -82,9 +82,22 @@ def deleted_in_a_loop(x):
     return x
 
 
+def of_a_generator(x):
+    def items():
+        first = Ends("a")
+        last = Ends("b")
+        yield 2
+        yield first, last
+
+    running = items()
+    x = x * next(running)
+    kept = Ends("c")
+    return x if kept else running
+
+
 CASES = [
     of_a_list, of_a_tuple_in_a_list, of_a_dict, of_an_object, made_in_another_order, held_twice, rebound,
-    deleted_in_a_loop,
+    deleted_in_a_loop, of_a_generator,
 ]  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def test_the_runtimes_symbols_are_left_to_it():
     }
 
 
-@pytest.mark.skipif(shutil.which("gcc") is None, reason="gcc finds the libraries")
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc, which says where the libraries are")
 def test_the_runtimes_symbols_are_read_from_its_libraries():
     found = stub_libraries.system_symbols({"a": Library(needed=["libc.so.6", "libcuda.so.1", "libm.so.6"])}, "gcc")
     assert {"malloc", "fopen", "sin"} <= found
