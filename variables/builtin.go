@@ -232,6 +232,10 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 			r, err := Compare(tx, op, args[0], args[1])
 			return r, true, err
 		}
+		if name == "is" || name == "is_not" {
+			same, err := Is(tx, args[0], args[1])
+			return BoolConst(same == (name == "is")), true, err
+		}
 		if name == "contains" {
 			in, err := Contains(tx, args[0], args[1])
 			return BoolConst(in), true, err
@@ -272,6 +276,10 @@ func (b *BuiltinVariable) operatorFunction(tx Translator, args []VariableTracker
 		if name == "abs" {
 			r, err := builtinAbs(tx, args)
 			return r, r != nil, err
+		}
+		if name == "is_none" || name == "is_not_none" {
+			same, err := Is(tx, args[0], NoneConst())
+			return BoolConst(same == (name == "is_none")), true, err
 		}
 		if name == "truth" {
 			t, err := Truth(tx, args[0])

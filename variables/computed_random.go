@@ -228,7 +228,8 @@ func (d *draw) tryOut(known []py.Object) py.Object {
 	if !ok {
 		return py.Object{}
 	}
-	r, ok := py.Answered(s.CallKw(d.method, append([]py.Object{generator}, known...), KwNames(d.kwargs)))
+	r, ok := py.Answered(callWatched(d.tx, d.tx.World().computed, d.method, append([]py.Object{generator}, known...),
+		KwNames(d.kwargs)))
 	if !ok {
 		return py.Object{}
 	}

@@ -29,7 +29,12 @@ func (c *ConstantVariable) AsConstant(Translator) (py.Object, bool) { return c.V
 func (c *ConstantVariable) PythonType(Translator) (py.Object, error) { return c.Value.Type(), nil }
 
 // Truth implements Truther.
-func (c *ConstantVariable) Truth(tx Translator) (bool, error) { return tx.Scope().Truth(c.Value) }
+func (c *ConstantVariable) Truth(tx Translator) (bool, error) {
+	if c.Value.Kind() == py.NotImplemented {
+		return false, unsupported(exc.OperatorUnsupported, "truth of NotImplemented") // CPython warns, or raises
+	}
+	return tx.Scope().Truth(c.Value)
+}
 
 // AsProxy implements Proxy.
 func (c *ConstantVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {

@@ -61,9 +61,9 @@ func computeKnown(tx Translator, kind string, op int, objs ...py.Object) (r py.O
 	if err := w.computable(tx, objs, operatorSpecials(kind, op)...); err != nil {
 		return py.Object{}, err
 	}
-	if w.anyNumpy(objs) {
+	if w.anyNumpy(objs) || kind == "unary" && op == 2 && objs[0].Kind() == py.BoolKind {
 		r, err := s.Call(w.numpyOperation, s.Name(kind), s.Int(int64(op)), s.Tuple(objs...))
-		return numpyResult(tx, r, err)
+		return watchedResult(tx, r, err)
 	}
 	switch kind {
 	case "unary":
@@ -106,7 +106,8 @@ func operatorSpecials(kind string, op int) []string {
 	return nil // `text % v` may call any special method
 }
 
-// callKnown calls a function on known values.
+// callKnown calls a function on known values. A call that warns is unsupported, since the warning must name the line
+// of the call, each time.
 func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (r py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
 	defer func() { namesTypes(tx, err, objs) }()
@@ -117,9 +118,20 @@ func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (r
 	if k := fn.Kind(); k == py.Builtin || k == py.MethodWrapper {
 		self, bound = w.BoundSelf(s, fn)
 	}
-	if !w.anyNumpy(objs) && !(bound && w.isNumpy(self)) && !dictHasType(w.numpyScalars, fn) && !w.isNumpyFunction(fn) {
+	numpy := w.anyNumpy(objs) || bound && w.isNumpy(self) || dictHasType(w.numpyScalars, fn) || w.isNumpyFunction(fn)
+	if !numpy && !w.mayWarn(fn, self, objs) {
 		return s.CallKw(fn, objs, names)
 	}
+	computed := w.computed
+	if numpy {
+		computed = w.numpyComputed
+	}
+	return callWatched(tx, computed, fn, objs, names)
+}
+
+// callWatched calls a function through one of the helpers that notice warnings (_translator/warned.py and numpy.py).
+func callWatched(tx Translator, computed, fn py.Object, objs []py.Object, names []string) (py.Object, error) {
+	s := tx.Scope()
 	var pairs [][2]py.Object
 	at := len(objs) - len(names)
 	for i, n := range names {
@@ -129,16 +141,30 @@ func callKnown(tx Translator, fn py.Object, objs []py.Object, names []string) (r
 	if err != nil {
 		return py.Object{}, err
 	}
-	r, err = s.Call(w.numpyComputed, fn, s.Tuple(objs[:at]...), kw)
-	return numpyResult(tx, r, err)
+	r, err := s.Call(computed, fn, s.Tuple(objs[:at]...), kw)
+	return watchedResult(tx, r, err)
 }
 
-func numpyResult(tx Translator, r py.Object, err error) (py.Object, error) {
+// mayWarn reports whether a function that may be called while translating (_translator/kinds.py) warns for some values:
+// complex of complex numbers, bytes.decode of unknown escapes, ~ of a bool, the truth of NotImplemented. `self` is the
+// object that it is bound to, if any. The call then goes through a helper that notices warnings, and takes 2 µs longer.
+func (w *World) mayWarn(fn, self py.Object, objs []py.Object) bool {
+	if self.IsNull() && len(objs) > 0 {
+		self = objs[0]
+	}
+	switch self.Kind() {
+	case py.Bytes, py.BoolKind, py.NotImplemented:
+		return true
+	}
+	return fn == w.Builtin("complex") || fn.Kind() == py.Function
+}
+
+func watchedResult(tx Translator, r py.Object, err error) (py.Object, error) {
 	if err != nil {
 		return py.Object{}, err
 	}
 	if r == pyNone {
-		return py.Object{}, unsupported(exc.CallUnsupported, "numpy scalars where numpy warns")
+		return py.Object{}, unsupported(exc.CallUnsupported, "a call that warns")
 	}
 	return tx.Scope().Items(r)[0], nil
 }

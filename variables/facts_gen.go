@@ -89,6 +89,8 @@ type factObjects struct {
 	numpyFunctions      py.Object
 	numpyCallables      py.Object
 	numpyComputed       py.Object
+	computed            py.Object
+	throwWarns          py.Object
 	BindingError        py.Object
 	absentSlot          py.Object
 	noPlace             py.Object
@@ -98,6 +100,7 @@ type factObjects struct {
 	tooMany             py.Object
 	notBool             py.Object
 	notContainer        py.Object
+	mapIsStrict         py.Object
 	tupleAsksLength     py.Object
 	sumCompensates      py.Object
 	recursiveRepr       py.Object
@@ -242,6 +245,8 @@ func (f *factObjects) table() map[string]*py.Object {
 		"numpy_functions":       &f.numpyFunctions,
 		"numpy_callables":       &f.numpyCallables,
 		"numpy_computed":        &f.numpyComputed,
+		"computed":              &f.computed,
+		"throw_warns":           &f.throwWarns,
 		"BindingError":          &f.BindingError,
 		"absent_slot":           &f.absentSlot,
 		"no_place":              &f.noPlace,
@@ -251,6 +256,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"too_many":              &f.tooMany,
 		"not_bool":              &f.notBool,
 		"not_container":         &f.notContainer,
+		"map_is_strict":         &f.mapIsStrict,
 		"tuple_asks_length":     &f.tupleAsksLength,
 		"sum_compensates":       &f.sumCompensates,
 		"recursive_repr":        &f.recursiveRepr,

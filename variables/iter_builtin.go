@@ -149,13 +149,9 @@ func builtinZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 
 // constantZip returns zip(*args). The numbers of rows of tensors become constants.
 func constantZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	strict := false
-	for _, kw := range kwargs {
-		t, err := Truth(tx, kw.Value)
-		if err != nil || kw.Name != "strict" {
-			return nil, unsupported(exc.CallUnsupported, "zip")
-		}
-		strict = t
+	strict, err := isStrict(tx, "zip", kwargs)
+	if err != nil {
+		return nil, err
 	}
 	subs, err := iterators(tx, args)
 	if err != nil {
@@ -174,7 +170,7 @@ func constantZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTr
 				}
 				if !ok {
 					if strict {
-						return nil, false, strictEnd(tx, it.subs, i)
+						return nil, false, strictEnd(tx, "zip", it.subs, i)
 					}
 					return nil, false, nil
 				}
@@ -184,19 +180,33 @@ func constantZip(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTr
 		}}, nil
 }
 
-// zipEnd raises the ValueError of zip(strict=True) if the i-th iterator is shorter or longer than the ones before it.
-func zipEnd(tx Translator, i int, how string) error {
+// isStrict returns the keyword strict of zip or map.
+func isStrict(tx Translator, name string, kwargs []Kw) (bool, error) {
+	strict := false
+	for _, kw := range kwargs {
+		t, err := Truth(tx, kw.Value)
+		if err != nil || kw.Name != "strict" {
+			return false, unsupported(exc.CallUnsupported, "%s", name)
+		}
+		strict = t
+	}
+	return strict, nil
+}
+
+// unevenEnd raises the ValueError of zip or map with strict=True if the i-th iterator is shorter or longer than
+// the ones before it.
+func unevenEnd(tx Translator, name string, i int, how string) error {
 	others := " "
 	if i > 1 {
 		others = "s 1-"
 	}
-	return RaiseText(tx, "ValueError", "zip() argument "+itoa(i+1)+" is "+how+" than argument"+others+itoa(i))
+	return RaiseText(tx, "ValueError", name+"() argument "+itoa(i+1)+" is "+how+" than argument"+others+itoa(i))
 }
 
-// strictEnd checks the other iterators of zip(strict=True) when the i-th iterator has ended.
-func strictEnd(tx Translator, subs []Iterator, i int) error {
+// strictEnd checks the other iterators of zip(strict=True) or map(strict=True) when the i-th iterator has ended.
+func strictEnd(tx Translator, name string, subs []Iterator, i int) error {
 	if i > 0 {
-		return zipEnd(tx, i, "shorter")
+		return unevenEnd(tx, name, i, "shorter")
 	}
 	for i, s := range subs[1:] {
 		_, more, err := s.Next(tx)
@@ -204,15 +214,19 @@ func strictEnd(tx Translator, subs []Iterator, i int) error {
 			return err
 		}
 		if more {
-			return zipEnd(tx, i+1, "longer")
+			return unevenEnd(tx, name, i+1, "longer")
 		}
 	}
 	return nil
 }
 
 func builtinMap(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	if len(args) < 2 || len(kwargs) > 0 {
+	if len(args) < 2 || len(kwargs) > 0 && tx.World().mapIsStrict != py.Bool(true) {
 		return nil, nil
+	}
+	strict, err := isStrict(tx, "map", kwargs)
+	if err != nil {
+		return nil, err
 	}
 	fn, err := Realize(tx, args[0])
 	if err != nil {
@@ -222,13 +236,19 @@ func builtinMap(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTra
 	if err != nil {
 		return nil, err
 	}
-	return &CallIterator{fn: builtinOf(tx, "map"), args: []VariableTracker{fn}, subs: subs,
+	return &CallIterator{fn: builtinOf(tx, "map"), args: []VariableTracker{fn}, subs: subs, kws: kwargs,
 		next: func(tx Translator, it *CallIterator) (VariableTracker, bool, error) {
 			items := make([]VariableTracker, len(it.subs))
 			for i, s := range it.subs {
 				v, ok, err := s.Next(tx)
-				if err != nil || !ok {
+				if err != nil {
 					return nil, false, err
+				}
+				if !ok && strict {
+					return nil, false, strictEnd(tx, "map", it.subs, i)
+				}
+				if !ok {
+					return nil, false, nil
 				}
 				items[i] = v
 			}

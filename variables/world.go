@@ -267,6 +267,9 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 	return true
 }
 
+// ThrowWarns reports whether throw(type, value) of a generator warns.
+func (w *World) ThrowWarns() bool { return w.throwWarns == py.Bool(true) }
+
 // Operator returns a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 

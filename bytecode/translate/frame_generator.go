@@ -404,6 +404,9 @@ func (g *GeneratorVariable) CallMethod(t variables.Translator, name string, args
 func (tx *InstructionTranslator) thrown(args []variables.VariableTracker) (*exc.Observed, error) {
 	v := args[0]
 	if len(args) > 1 {
+		if tx.World().ThrowWarns() {
+			return nil, exc.Break(exc.Generator, "throw with more than one argument, which warns")
+		}
 		value, err := variables.Realize(tx, args[1])
 		if err != nil {
 			return nil, err

@@ -56,6 +56,13 @@ func setsEvents(c *bytecode.Code) bool {
 		"set_local_events": true})
 }
 
+// readsCallers reports whether the code reads the variables of a frame object, as pandas' query does with those of its
+// caller. A frame in pieces has other variables than the user's, so the callers of such code are left to CPython if
+// they would call it between two pieces.
+func readsCallers(c *bytecode.Code) bool {
+	return namesAttr(c, map[string]bool{"f_locals": true})
+}
+
 func namesAttr(c *bytecode.Code, names map[string]bool) bool {
 	for _, in := range c.Instructions {
 		if (in.Op == opcode.LOAD_ATTR || in.Op == opcode.LOAD_METHOD) && names[c.Names[in.Arg]] {

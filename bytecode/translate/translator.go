@@ -401,6 +401,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "the function installs a trace or profile function")
 		}
+		if readsCallers(tx.d.code) {
+			return tx.unbreakable(u, "the function reads the variables of a frame")
+		}
 		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.
 		u.Frame = false
 		if u.Code == exc.Finalizer {

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import operator
+import sys
 from typing import Any
 
 from . import combinatorics as combinatorics
@@ -430,9 +432,10 @@ if hasattr(itertools, "batched"):  # since Python 3.12
     class batched(StandIn):
         __real__ = _batched
 
-        def __init__(self, iterator: Any, size: int) -> None:
+        def __init__(self, iterator: Any, size: int, strict: bool) -> None:
             self.iterator = iterator
             self.size = size
+            self.strict = strict
 
         def _next(self) -> Any:
             if self.iterator is None:
@@ -450,16 +453,25 @@ if hasattr(itertools, "batched"):  # since Python 3.12
             if not row:
                 self.iterator = None
                 return END
+            if self.strict and len(row) < self.size:
+                self.iterator = None
+                raise ValueError("batched(): incomplete batch")
             return tuple(row)
 
         def _escape(self) -> Any:
-            return (_batched, () if self.iterator is None else self.iterator, self.size)
+            return (_strictly if self.strict else _batched, () if self.iterator is None else self.iterator, self.size)
+
+    _strictly = functools.partial(_batched, strict=True)
+    _takes_strict = sys.version_info >= (3, 13)
 
     @stands_for(_batched)
-    def batched_of(iterable: Any, n: Any) -> Any:
-        if not isinstance(n, int) or not 0 < n < 1 << 62:
+    def batched_of(iterable: Any, n: Any, **options: Any) -> Any:
+        if not isinstance(n, int) or not 0 < n < 1 << 62 or (options and not _takes_strict):
             return DECLINE
-        return batched(iter(iterable), n)
+        strict = options.pop("strict", False)
+        if options:
+            return DECLINE
+        return batched(iter(iterable), n, bool(strict))
 
 
 class zip_longest(StandIn):

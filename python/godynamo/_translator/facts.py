@@ -27,7 +27,7 @@ import torch.overrides
 
 from .. import _C
 from .._called import runtime, torch_state
-from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function, words
+from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function, warned, words
 from . import numpy as _numpy
 from .answers import default_device, handles_nothing, is_default_device, mode_active
 from .binding import binding_error
@@ -177,6 +177,8 @@ def facts() -> dict[str, Any]:
         "numpy_functions": _numpy.FUNCTIONS,
         "numpy_callables": dict.fromkeys(map(type, _numpy.FUNCTIONS)),
         "numpy_computed": _numpy.computed,
+        "computed": warned.computed,
+        "throw_warns": warned.throw_warns(),
         "BindingError": binding_error,
         "absent_slot": words.absent_slot,
         "no_place": words.no_place,
@@ -186,6 +188,7 @@ def facts() -> dict[str, Any]:
         "too_many": words.too_many,
         "not_bool": words.not_bool,
         "not_container": words.not_container,
+        "map_is_strict": words.map_is_strict(),
         "tuple_asks_length": words.tuple_asks_length(),
         "sum_compensates": sum([0.1] * 10) == 1.0,
         "recursive_repr": answers.recursive_repr,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dis
 import inspect
 import types
 import typing
@@ -26,8 +27,18 @@ _HARMLESS = (
 )
 
 
+def _calls(owner: Any) -> bool:
+    """Return whether computing the annotations (PEP 649, since Python 3.14) makes a call."""
+    code = getattr(getattr(owner, "__annotate__", None), "__code__", None)
+    return code is not None and any(step.opname.startswith("CALL") for step in dis.get_instructions(code))
+
+
+def _owners(obj: Any) -> tuple[Any, ...]:
+    return obj.__mro__ if isinstance(obj, type) else (obj,)
+
+
 def _annotations(obj: Any) -> Iterator[Any]:
-    for owner in obj.__mro__ if isinstance(obj, type) else (obj,):
+    for owner in _owners(obj):
         written = vars(owner).get("__annotations__") or getattr(owner, "__annotations__", None)
         if isinstance(written, dict):  # in ``type`` itself, __annotations__ is a descriptor
             yield from written.values()
@@ -49,7 +60,7 @@ def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
     """Return (type hints of a class or function, the guard predicate for them); None if CPython must compute them."""
     if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
         return None
-    if not all(map(_harmless, _annotations(obj))):
+    if any(map(_calls, _owners(obj))) or not all(map(_harmless, _annotations(obj))):
         return None
     try:
         found = typing.get_type_hints(obj)

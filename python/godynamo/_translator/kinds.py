@@ -513,5 +513,5 @@ def is_pure_call(fn: Any) -> bool:
         if type(owner) in _IMMUTABLE and owner is not None:
             return getattr(fn, "__name__", "") not in _NOT_PURE_METHODS
         if isinstance(owner, type) and owner in _IMMUTABLE:
-            return getattr(fn, "__name__", "") in ("from_bytes", "fromhex")
+            return getattr(fn, "__name__", "") in ("from_bytes", "fromhex", "from_number")
     return False

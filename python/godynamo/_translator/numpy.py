@@ -7,11 +7,12 @@ program. Complex scalars are not constants, since their conversions warn.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import torch
+
+from . import warned
 
 try:
     import numpy as np
@@ -92,11 +93,12 @@ _OPERATORS: dict[str, Any] = {"binary": _BINARY, "unary": _UNARY, "compare": _CO
 
 def computed(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
     """Return (result,) of a call with scalars among the arguments; None if the call warns. Its exceptions propagate."""
-    with warnings.catch_warnings(), np.errstate(all="raise"):
-        warnings.simplefilter("error")
+    if np is None:
+        return warned.computed(fn, args, kwargs)
+    with np.errstate(all="raise"):
         try:
-            return (fn(*args, **kwargs),)
-        except (FloatingPointError, Warning):
+            return warned.computed(fn, args, kwargs)
+        except FloatingPointError:
             return None
 
 

@@ -1,7 +1,7 @@
 """Lists Python functions of the standard library that have no effect and whose result depends only on their arguments.
 
-The translator calls them while translating, if their arguments are plain constants. It does not make calls that may
-print or warn, such as those with unusual regular expressions; the program makes these calls itself.
+The translator calls them while translating, if their arguments are plain constants. The program itself makes the calls
+that print or warn, such as those with unusual regular expressions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import sys
 import types
 from collections.abc import Callable
 from typing import Any
+
+from . import warned
 
 MISSING = object()
 
@@ -43,30 +45,15 @@ def is_pure(fn: types.FunctionType, module: str) -> bool:
     return name in _FUNCTIONS.get(module, ()) and getattr(sys.modules.get(module), name, None) is fn
 
 
-# Finds patterns that may warn: future set operations and nested sets (FutureWarning), and conditions on groups
-# (DeprecationWarning for some names of groups).
-_ODD = re.compile(r"--|&&|~~|\|\||\(\?\(|\[[^\]]*\[")
+def _prints_nothing(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    return not any(isinstance(value, int) and value & re.DEBUG for value in (*args, *kwargs.values()))
 
 
-def _plain_pattern(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    for value in (*args, *kwargs.values()):
-        if isinstance(value, int) and value & (re.DEBUG | re.TEMPLATE):
-            return False
-    if fn.__name__ == "escape":
-        return True
-    pattern = args[0] if args else kwargs.get("pattern")
-    if isinstance(pattern, bytes):
-        pattern = pattern.decode("latin-1")
-    if isinstance(pattern, str) and (_ODD.search(pattern) or ("(?P" in pattern and not pattern.isascii())):
-        return False
-    template = kwargs.get("repl", args[1] if len(args) > 1 else "") if fn.__name__ in ("sub", "subn") else ""
-    return isinstance(template, (str, bytes)) and "\\g<" not in str(template)
-
-
-_VETTED: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]] = {"re": _plain_pattern}
+_VETTED: dict[str, Callable[[Any, tuple[Any, ...], dict[str, Any]], bool]] = {"re": _prints_nothing}
 
 
 def call(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
     """Return ``fn(*args, **kwargs)``, or MISSING if the call might have an effect. Raises the exceptions of ``fn``."""
     vet = _VETTED.get(fn.__globals__["__name__"])
-    return fn(*args, **kwargs) if vet is None or vet(fn, args, kwargs) else MISSING
+    done = warned.computed(fn, args, kwargs) if vet is None or vet(fn, args, kwargs) else None
+    return MISSING if done is None else done[0]

@@ -76,6 +76,15 @@ def not_container(cls: type) -> str:
     return _text(lambda: None in _twin(cls)())
 
 
+def map_is_strict() -> bool:
+    """Return whether ``map`` takes the keyword strict."""
+    try:
+        map(abs, (), strict=True)  # type: ignore[call-overload]
+    except TypeError:
+        return False
+    return True
+
+
 def tuple_asks_length() -> bool:
     """Return whether ``tuple(x)`` reads the length of x."""
     asked = []
