@@ -25,7 +25,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-sample wheels bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models first-calls pgo sizes old-torch conformance check clean
+	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models first-calls pgo sizes old-torch gpu conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -161,6 +161,10 @@ pgo: build ## profile first calls and rewrite cmd/godynamo-ext/default.pgo, from
 
 sizes: build ## measure sizes that change from call to call, beside torch.compile: SIZES_ARGS="--only mlp --engines godynamo,inline"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/sizes/sizes_run.py $(SIZES_ARGS)
+
+# Not in the environment of $(PYTHON): on a machine without network, python3 has what it needs.
+gpu: ## check and measure on a GPU, without network or Go: GPU_PYTHON=python3 STEPS="build tests opinfo modules fuzz models speed"
+	@$(or $(GPU_PYTHON),python3) scripts/gpu.py $(STEPS)
 
 conformance: venv ## print pass, fail or no test for each row of docs/conformance.md: ROWS=S002 or ROWS=S002-07,S002-08
 	@$(PY) scripts/conformance.py $(if $(ROWS),--rows $(ROWS)) $(CONFORMANCE_ARGS)

@@ -32,6 +32,7 @@ import timeit
 import warnings
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
@@ -41,6 +42,10 @@ import torch  # noqa: E402
 
 from godynamo._tools.bench import costs, same, timing, zoo  # noqa: E402
 
+sys.path.append(str(Path(__file__).resolve().parents[2] / "python" / "tests"))
+
+from harness.device import moved, random_state  # noqa: E402
+
 Run = Callable[[], Any]
 
 
@@ -48,6 +53,12 @@ def run_as_captured(gm: torch.fx.GraphModule, _example_inputs: Any) -> Callable[
     """Return a function that runs the graph unchanged; this is the backend "callable"."""
     gm.graph.lint()
     return lambda *inputs: gm(*inputs)
+
+
+def model(name: str) -> tuple[Any, Any, Any]:
+    """Return a model of the zoo, its arguments and keywords, on GODYNAMO_DEVICE."""
+    module, args, kwargs = moved(zoo.MODELS[name]())
+    return module, args, kwargs
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
@@ -90,7 +101,7 @@ def step(module: torch.nn.Module, call: Run) -> tuple[Any, ...]:
         [t.detach().clone() for t in outputs],
         [p.grad for p in module.parameters()],
         [b.clone() for b in module.buffers()],
-        torch.rand(1),
+        random_state(),
         raised,
     )
 
@@ -116,7 +127,7 @@ def right(
                 if (by := differ(want[i], got[i])) > limit:
                     return f"{what} in {'training' if training else 'evaluation'}, {turn} call, by {by:.2g}"
                 verdict = "close" if by else verdict
-            if not torch.equal(want[3], got[3]) or want[4] != got[4]:
+            if want[3:] != got[3:]:
                 return f"random numbers or exception after the {turn} call"
     return verdict
 
@@ -126,7 +137,7 @@ def ours(name: str, result: dict[str, Any]) -> Callable[[Any], Any]:
     import godynamo
 
     torch.manual_seed(0)
-    module, args, kwargs = zoo.MODELS[name]()
+    module, args, kwargs = model(name)
     result["wrong"] = right(module, copy.deepcopy(module), godynamo.optimize, args, kwargs)
     module.eval()
     godynamo.reset()
@@ -150,7 +161,7 @@ def backend_alone(name: str, backend: str) -> dict[str, Any]:
 
     def judged(optimize: Callable[..., Any]) -> str:
         torch.manual_seed(0)
-        module, args, kwargs = zoo.MODELS[name]()
+        module, args, kwargs = model(name)
         return right(
             module,
             copy.deepcopy(module),
@@ -211,7 +222,7 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
     torch.set_num_threads(1)
     optimize = ours(name, result)
     torch.manual_seed(0)
-    module, args, kwargs = zoo.MODELS[name]()
+    module, args, kwargs = model(name)
     module.eval()
     sides: dict[str, Any] = {timing.EAGER: module}
     with torch.no_grad():

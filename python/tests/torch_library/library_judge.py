@@ -23,6 +23,7 @@ from torch.utils import _pytree
 
 import godynamo
 from godynamo import _C, utils
+from harness.device import random_state
 
 #: a miss, then a hit; preceded by a lazy module's first call
 CALLS = 2
@@ -144,7 +145,7 @@ class Describer:
             return "any"
         if t.is_quantized:
             t = t.dequantize()
-        flat = t.resolve_conj().resolve_neg().contiguous().reshape(-1)
+        flat = t.cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
         if t.numel() <= 4:
             return str(flat.tolist())
         return hashlib.sha256(flat.view(torch.uint8).numpy().tobytes()).hexdigest()[:16]
@@ -168,7 +169,7 @@ def outcome(fn: Callable[..., Any], target: Any, case: Case, valued: bool) -> di
         value = fn(*args, **kwargs)
     except Exception as error:
         out["how"] = f"raised {type(error).__name__}: {error}"
-    out["random"] = hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest()[:16]
+    out["random"] = random_state()
     if type(value).__name__ == "map":
         value = list(value)
     out["arguments"] = d.tree([list(args), kwargs])
@@ -188,11 +189,19 @@ def _gradients(value: Any, args: Any, kwargs: Any, target: Any, d: Describer) ->
     if not outputs or not leaves:
         return None
     try:
-        given = [torch.linspace(0.5, 1.5, max(t.numel(), 1)).to(t.dtype)[: t.numel()].reshape(t.shape) for t in outputs]
+        given = [
+            torch.linspace(0.5, 1.5, max(t.numel(), 1)).to(t.device, t.dtype)[: t.numel()].reshape(t.shape)
+            for t in outputs
+        ]
         found = torch.autograd.grad(outputs, leaves, given, allow_unused=True)
     except Exception as error:
         return f"raised {type(error).__name__}: {error}"
     return d.tree(found)
+
+
+def _weights(t: torch.Tensor) -> torch.Tensor:
+    """Return a gradient of an output: numbers from 0.5 to 1.5."""
+    return torch.linspace(0.5, 1.5, max(t.numel(), 1)).to(t.device, t.dtype)[: t.numel()].reshape(t.shape)
 
 
 # ---- the comparison --------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
-sys.path[:0] = [str(HERE), str(ROOT / "python")]
+sys.path[:0] = [str(HERE), str(HERE.parent), str(ROOT / "python")]
 
 Row = dict[str, Any]
 #: seconds until the first unit starts, for importing torch and its tables on a busy machine
@@ -73,7 +73,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
     units.write_text(json.dumps(names))
     command = [sys.executable, str(HERE / "library_child.py"), what, str(results), str(units), str(samples)]
     extra = [p for p in [os.environ.get("PYTHONPATH")] if p]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(ROOT / "python"), *extra])}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE), str(HERE.parent), str(ROOT / "python"), *extra])}
     with log.open("w") as out:
         child = subprocess.Popen(command, stdout=out, stderr=out, env=env, cwd=folder, start_new_session=True)
         rows: list[Row] = []

@@ -10,6 +10,7 @@ from torch import nn
 from torch.testing._internal.common_modules import module_db
 
 import module_table
+from harness.device import DEVICE, moved
 from library_judge import SEED, Case
 from op_cases import spread
 
@@ -29,7 +30,7 @@ def cases(cls: type[nn.Module], most: int) -> Iterator[Case]:
                 continue
             torch.manual_seed(0)
             inputs = info.module_inputs_func(
-                info, device="cpu", dtype=torch.float32, requires_grad=True, training=training
+                info, device=DEVICE, dtype=torch.float32, requires_grad=True, training=training
             )
             for number, given in enumerate(spread([i for i in inputs if i.forward_input is not None], most)):
                 make = maker(lambda g=given: cls(*g.constructor_input.args, **g.constructor_input.kwargs), training)
@@ -37,7 +38,7 @@ def cases(cls: type[nn.Module], most: int) -> Iterator[Case]:
                 yield Case(f"{mode} {number}", make, tuple(f.args), dict(f.kwargs))
         for number, row in enumerate(module_table.ROWS.get(cls.__name__, ())):
             torch.manual_seed(0)
-            yield Case(f"{mode} own {number}", maker(row.make, training), row.inputs())
+            yield Case(f"{mode} own {number}", maker(row.make, training), moved(row.inputs()))
 
 
 def maker(construct: Any, training: bool) -> Any:
@@ -45,7 +46,7 @@ def maker(construct: Any, training: bool) -> Any:
 
     def make() -> nn.Module:
         torch.manual_seed(SEED)
-        module: nn.Module = construct()
+        module: nn.Module = moved(construct())
         module.train(training)  # not chained: train() of a user's module may return nothing
         return module
 

@@ -10,6 +10,7 @@ import torch
 from torch.testing._internal import common_methods_invocations
 from torch.testing._internal.common_methods_invocations import op_db
 
+from harness.device import DEVICE
 from library_judge import Case, caller_of, copies
 
 #: the second dtype of an operator is the first of these that it supports
@@ -40,7 +41,7 @@ def units() -> dict[str, Any]:
 
 def dtypes_of(op: Any) -> list[torch.dtype]:
     """Return float32 or, if unsupported, the first supported dtype, and one more."""
-    taken = op.supported_dtypes("cpu")
+    taken = op.supported_dtypes(DEVICE)
     first = [d for d in (torch.float32, *SECOND) if d in taken][:1]
     return first + [d for d in SECOND if d in taken and d not in first][:1] or sorted(taken, key=str)[:1]
 
@@ -56,9 +57,9 @@ def cases(op: Any, most: int) -> Iterator[Case]:
     """Yield all cases of an operator."""
     valued = not op.name.removeprefix("_refs.").startswith(UNINITIALIZED)
     for dtype in dtypes_of(op):
-        with_grad = op.supports_autograd and dtype in op.supported_backward_dtypes("cpu")
+        with_grad = op.supports_autograd and dtype in op.supported_backward_dtypes(DEVICE)
         torch.manual_seed(0)
-        samples = list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=with_grad), MOST_SAMPLES))
+        samples = list(itertools.islice(op.sample_inputs(DEVICE, dtype, requires_grad=with_grad), MOST_SAMPLES))
         kind = str(dtype).removeprefix("torch.")
         for number, sample in enumerate(spread(samples, most)):
             args = (sample.input, *sample.args)
@@ -72,7 +73,7 @@ def cases(op: Any, most: int) -> Iterator[Case]:
                     yield _case(f"{kind} {number} {form}", op.op, *given, valued)
         yield from _further(op, dtype, with_grad, valued)
     if op.error_inputs_func is not None:
-        for number, error in enumerate(spread(list(op.error_inputs("cpu")), ERRORS)):
+        for number, error in enumerate(spread(list(op.error_inputs(DEVICE)), ERRORS)):
             sample = error.sample_input
             args = (sample.input, *sample.args)
             # An out= that was resized before the error has uninitialized memory.
@@ -99,7 +100,7 @@ def _samples(op: Any, kind: str, dtype: torch.dtype, with_grad: bool) -> list[An
     if getattr(op, kind + "_func", None) is None:
         return []
     try:
-        return list(itertools.islice(getattr(op, kind)("cpu", dtype, requires_grad=with_grad), MOST_SAMPLES))
+        return list(itertools.islice(getattr(op, kind)(DEVICE, dtype, requires_grad=with_grad), MOST_SAMPLES))
     except (NotImplementedError, ValueError):
         return _samples(op, kind, dtype, False) if with_grad else []
 

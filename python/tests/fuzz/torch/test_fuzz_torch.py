@@ -14,7 +14,8 @@ import harness.fuzz_children as children
 import harness.fuzz_compare as comparing
 import torch_judge as judging
 from fuzz_torch_run import SIZED, TORCH
-from torch_program import HEADER, TORCH_PRELUDE, cases
+from harness import device
+from torch_program import HEADER, TORCH_PRELUDE, cases, program, source
 
 
 def assert_eagers(kind, first, option=""):
@@ -87,3 +88,19 @@ def test_a_wrong_result_is_seen(monkeypatch, effect, kind):
     assert judging.judge(text) is None
     monkeypatch.setattr(comparing.godynamo, "optimize", lambda backend: changed(effect=effect))
     assert judging.judge(text).kind == kind
+
+
+def test_programs_for_another_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each factory of torch gets the device, whatever its arguments are, and the program still compiles."""
+    monkeypatch.setattr(device, "DEVICE", "cuda")
+    text = (
+        "a = torch.zeros(4) + torch.tensor([f(1), (2)]).sum()\nwith torch.autocast('cpu',enabled=True): torch.rand({})"
+    )
+    assert device.placed(text) == (
+        "a = torch.zeros(4, device='cuda') + torch.tensor([f(1), (2)], device='cuda').sum()\n"
+        "with torch.autocast('cuda',enabled=True): torch.rand({}, device='cuda')"
+    )
+    for seed in range(40):
+        made = source(seed, program(seed))
+        compile(made, "program", "exec")
+        assert "device='cuda'" in made

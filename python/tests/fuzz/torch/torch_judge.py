@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from harness.device import DEVICE, moved, random_state
 from harness.fuzz_compare import FILENAME, Mismatch, Observed, Plain, compare, frames_in, text_of
 
 # torch imports torch._inductor here, so that the time limit cannot interrupt the import.
@@ -61,6 +62,7 @@ class TorchPlain(Plain):
         known: list[Any] = [
             type(t).__name__,
             str(t.dtype),
+            str(t.device),
             t.requires_grad,
             t.is_leaf,
             type(t.grad_fn).__name__,
@@ -82,7 +84,7 @@ class TorchPlain(Plain):
 
 def bits(t: torch.Tensor) -> Any:
     """Return a tensor's exact values: up to 16 elements as text, where all NaNs are equal; else a hash of its bytes."""
-    flat = t.detach().resolve_conj().resolve_neg().contiguous().reshape(-1)
+    flat = t.detach().cpu().resolve_conj().resolve_neg().contiguous().reshape(-1)
     if t.numel() <= 16:
         return str(flat.tolist()), str(flat.sign().tolist()) if flat.is_floating_point() else ""
     return hashlib.sha256(flat.view(torch.uint8).numpy().tobytes()).hexdigest()[:16]
@@ -92,8 +94,8 @@ def _modes() -> tuple[Any, ...]:
     return (
         torch.is_grad_enabled(),
         torch.is_inference_mode_enabled(),
-        torch.is_autocast_enabled("cpu"),
-        str(torch.get_autocast_dtype("cpu")),
+        torch.is_autocast_enabled(DEVICE),
+        str(torch.get_autocast_dtype(DEVICE)),
         str(torch.get_default_dtype()),
         torch.are_deterministic_algorithms_enabled(),
         torch.is_anomaly_enabled(),
@@ -108,7 +110,7 @@ def _usual_modes() -> Iterator[None]:
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
         torch.use_deterministic_algorithms(False)
-        torch.set_autocast_enabled("cpu", False)
+        torch.set_autocast_enabled(DEVICE, False)
 
 
 def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ...]:
@@ -116,7 +118,7 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
     rows, dtype = case["rows"], getattr(torch, case["dtype"])
     others = case.get("yrows", rows)
     base = (torch.arange(float(rows * WIDTH)).reshape(rows, WIDTH) * 0.37 - 1.0) * case["factor"]
-    x = base.to(dtype)
+    x = base.to(DEVICE, dtype)
     if case["xgrad"] and dtype.is_floating_point:
         x.requires_grad_()
         if case["inner"]:  # a tensor that can be changed in place
@@ -125,17 +127,17 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
     # has a view, and that an in-place operation gives it a gradient. Then an earlier read decides whether a later
     # in-place operation on the view raises. Such views are few.
     y = {
-        "none": lambda: torch.linspace(-2.0, 1.5, others * WIDTH).reshape(others, WIDTH).clone(),
+        "none": lambda: torch.linspace(-2.0, 1.5, others * WIDTH, device=DEVICE).reshape(others, WIDTH).clone(),
         "same": lambda: x,
         "view": lambda: x.view(WIDTH, rows).t() if rows else x,
         "row": lambda: x[0] if rows else x,
         "weight": lambda: m.lin.weight,
         "twin": lambda: x.detach(),
     }[case["alias"]]()
-    w = torch.nn.Parameter(torch.eye(WIDTH) * 0.5, requires_grad=case["wgrad"])
+    w = torch.nn.Parameter(torch.eye(WIDTH, device=DEVICE) * 0.5, requires_grad=case["wgrad"])
     m.train(case["training"])
     n = case["n"]
-    return x, y, n, [1, 2], {"k": 2}, ns["Thing"](n, torch.ones(WIDTH)), m, w
+    return x, y, n, [1, 2], {"k": 2}, ns["Thing"](n, torch.ones(WIDTH, device=DEVICE)), m, w
 
 
 def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m: Any) -> dict[str, Any]:
@@ -151,7 +153,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m:
         except Exception as error:
             result["exception"] = (plain.error(error, {}), frames_in(error, FILENAME))
         result["modes"] = _modes()
-    result["random state"] = hashlib.sha256(torch.get_rng_state().numpy().tobytes()).hexdigest()[:16]
+    result["random state"] = random_state()
     result["value"] = plain(value)
     result["output"] = text_of(out.getvalue())
     result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
@@ -170,7 +172,7 @@ def _backward(value: Any, args: tuple[Any, ...]) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            sum((t.float().sum() for t in outputs), torch.zeros(())).backward()
+            sum((t.float().sum() for t in outputs), torch.zeros((), device=DEVICE)).backward()
     except Exception as error:
         return (type(error).__name__, str(error))
     finally:
@@ -186,7 +188,7 @@ def run(codes: list[Any], wrap: Callable[[Any], Any]) -> Observed:
         exec(code, ns)
     fn = wrap(ns["fn"])
     torch.manual_seed(0)
-    m = ns["Net"](WIDTH, 0.5)
+    m = moved(ns["Net"](WIDTH, 0.5))
     return [observe(ns, fn, case, m) for _ in range(ROUNDS) for case in ns["CASES"]]
 
 

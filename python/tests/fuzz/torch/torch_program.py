@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fuzz_program import COMPOUND, PRELUDE, SIMPLE, Generator, Scope
+from harness.device import placed
 from harness.fuzz_statements import Statement, line, render_block
 
 TORCH_PRELUDE = PRELUDE + (Path(__file__).resolve().parent / "torch_prelude.py").read_text()
@@ -155,7 +156,7 @@ def source(seed: int, body: list[Statement], table: list[str] | None = None) -> 
     """Return the whole text of a program: prelude, its table of calls (by default the seed's cases), the function."""
     out = [TORCH_PRELUDE, *(cases(seed) if table is None else table), "", HEADER]
     render_block(body, 1, out)
-    return "\n".join(out) + "\n"
+    return placed("\n".join(out) + "\n")
 
 
 def sized_source(seed: int, body: list[Statement]) -> str:
