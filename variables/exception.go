@@ -452,20 +452,28 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 			return nil, nil, unsupported(exc.CallUnsupported, "%s = None", name)
 		}
 	}
-	text := "'" + typeName(tx, o.Class) + "' object does not support the context manager protocol"
 	if enter, err = o.lookupSpecial(tx, "__enter__"); err != nil {
 		return nil, nil, err
-	}
-	if enter == nil {
-		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text}
 	}
 	if exit, err = o.lookupSpecial(tx, "__exit__"); err != nil {
 		return nil, nil, err
 	}
-	if exit == nil {
-		return nil, nil, &exc.Observed{TypeName: "TypeError", Text: text + " (missed __exit__ method)"}
+	if enter == nil || exit == nil {
+		return nil, nil, notContext(tx, o)
 	}
 	return enter, exit, nil
+}
+
+// notContext returns CPython's TypeError for a `with` statement with an object that lacks __enter__ or __exit__.
+func notContext(tx Translator, o *ObjectVariable) error {
+	typeName(tx, o.Class) // guards the name
+	s, args := tx.Scope(), []py.Object{o.Class}
+	for _, name := range []string{"__enter__", "__exit__", "__aenter__", "__aexit__"} {
+		if _, ok := s.TypeLookup(o.Class, name); ok {
+			args = append(args, s.Name(name))
+		}
+	}
+	return raiseWords(tx, "TypeError", tx.World().notContext, args...)
 }
 
 // ExceptionClassOf returns v as an exception class, such as the operand of an `except` clause or a `raise` statement.

@@ -100,6 +100,8 @@ type factObjects struct {
 	tooMany             py.Object
 	notBool             py.Object
 	notContainer        py.Object
+	notContext          py.Object
+	closeReturns        py.Object
 	mapIsStrict         py.Object
 	tupleAsksLength     py.Object
 	sumCompensates      py.Object
@@ -256,6 +258,8 @@ func (f *factObjects) table() map[string]*py.Object {
 		"too_many":              &f.tooMany,
 		"not_bool":              &f.notBool,
 		"not_container":         &f.notContainer,
+		"not_context":           &f.notContext,
+		"close_returns":         &f.closeReturns,
 		"map_is_strict":         &f.mapIsStrict,
 		"tuple_asks_length":     &f.tupleAsksLength,
 		"sum_compensates":       &f.sumCompensates,

@@ -270,6 +270,9 @@ func (w *World) IsEnumClass(_ *py.Scope, class py.Object) bool {
 // ThrowWarns reports whether throw(type, value) of a generator warns.
 func (w *World) ThrowWarns() bool { return w.throwWarns == py.Bool(true) }
 
+// CloseReturns reports whether close() of a generator returns what the generator returns.
+func (w *World) CloseReturns() bool { return w.closeReturns == py.Bool(true) }
+
 // Operator returns a function of the operator module.
 func (w *World) Operator(name string) py.Object { return w.must(w.operators, name) }
 

@@ -437,7 +437,7 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 		return variables.NoneConst(), nil
 	}
 	o := &exc.Observed{TypeName: "GeneratorExit"}
-	_, more, err := g.resume(tx, nil, o)
+	result, more, err := g.resume(tx, nil, o)
 	if more {
 		return nil, variables.RaiseText(tx, "RuntimeError", "generator ignored GeneratorExit")
 	}
@@ -448,6 +448,8 @@ func (g *GeneratorVariable) close(tx *InstructionTranslator) (variables.Variable
 		}
 	} else if err != nil {
 		return nil, err
+	} else if tx.World().CloseReturns() {
+		return result, nil
 	}
 	return variables.NoneConst(), nil
 }

@@ -188,6 +188,8 @@ def facts() -> dict[str, Any]:
         "too_many": words.too_many,
         "not_bool": words.not_bool,
         "not_container": words.not_container,
+        "not_context": words.not_context,
+        "close_returns": words.close_returns(),
         "map_is_strict": words.map_is_strict(),
         "tuple_asks_length": words.tuple_asks_length(),
         "sum_compensates": sum([0.1] * 10) == 1.0,

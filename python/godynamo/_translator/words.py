@@ -76,6 +76,31 @@ def not_container(cls: type) -> str:
     return _text(lambda: None in _twin(cls)())
 
 
+def not_context(cls: type, *names: str) -> str:
+    """Return the text of ``with`` for a class that has these of ``__enter__``, ``__exit__``, and the async methods."""
+    manager = _twin(cls, **dict.fromkeys(names, lambda *_: None))
+
+    def enter() -> None:
+        with manager():
+            pass
+
+    return _text(enter)
+
+
+def close_returns() -> bool:
+    """Return whether ``close()`` of a generator returns what the generator returns, as it does since Python 3.13."""
+
+    def generator() -> Any:
+        try:
+            yield
+        except GeneratorExit:
+            return True
+
+    made = generator()
+    next(made)
+    return made.close() is True  # type: ignore[func-returns-value]
+
+
 def map_is_strict() -> bool:
     """Return whether ``map`` takes the keyword strict."""
     try:

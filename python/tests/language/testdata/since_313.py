@@ -120,6 +120,21 @@ def deprecated_functions(x):
     return y, [str(w.message) for w in caught]
 
 
+def answers_when_closed():
+    try:
+        yield 1
+    except GeneratorExit:
+        return "closed"
+
+
+@cases
+def closed_generators_return(x):
+    started = answers_when_closed()
+    next(started)
+    fresh = answers_when_closed()
+    return started.close(), started.close(), fresh.close(), x + 1
+
+
 def writes_to_its_caller():
     sys._getframe(1).f_locals["n"] = 7
 

@@ -195,3 +195,33 @@ def blocks_that_swallow(x):
     with Closing(log), Closing(log):
         raise KeyError(1)
     return log, x + 1
+
+
+class OnlyEnters:
+    def __enter__(self):
+        return self
+
+
+class OnlyExits:
+    def __exit__(self, *error):
+        return None
+
+
+class OnlyAsync:
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *error):
+        return None
+
+
+@cases
+def blocks_without_methods(x):
+    texts = []
+    for manager in (OnlyEnters(), OnlyExits(), OnlyAsync()):
+        try:
+            with manager:
+                pass
+        except TypeError as error:
+            texts.append(str(error))
+    return texts, x + 1
