@@ -5,6 +5,7 @@ import (
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -318,6 +319,26 @@ func (o *OutputGraph) runNodes(stop *fxgraph.Node,
 		if _, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row); err != nil {
 			return exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
 		}
+	}
+	return o.guardDevices()
+}
+
+// guardDevices guards the current device of each type on which an operation has made a fake tensor, since it did not
+// name the device's index.
+func (o *OutputGraph) guardDevices() error {
+	s := o.scope
+	found, err := s.CallMethod(o.meta.object, "current_devices")
+	if err != nil {
+		return exc.Break(exc.TensorMetadata, "%v", err)
+	}
+	for _, row := range s.Items(found) {
+		torch, err := s.Import("torch")
+		if err != nil {
+			return err
+		}
+		parts := s.Items(row)
+		o.AddGuards(guards.PyCheck(guards.NewConstSource(o.Const(torch), "___torch"), o.Const(parts[0]),
+			py.GoString(parts[1])))
 	}
 	return nil
 }

@@ -287,9 +287,16 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 		if !ok {
 			break
 		}
+		kind, _, indexed := strings.Cut(py.GoString(text), ":")
 		d := shapes.Device(py.GoString(text))
-		if d != "cpu" && d != "meta" && !strings.Contains(string(d), ":") {
-			break // the device has no index, so it is the current device of its type
+		switch {
+		case indexed && (kind == "cpu" || kind == "meta"): // tensors there have no index
+			d = shapes.Device(kind)
+			if obj, ok = py.Answered(scope.Call(obj.Type(), scope.Str(kind))); !ok {
+				return shapes.Unknown{}
+			}
+		case kind != "cpu" && kind != "meta" && !indexed: // the current device of its type
+			return shapes.Unknown{}
 		}
 		if _, ok := s.devices[d]; !ok {
 			s.devices[d] = obj

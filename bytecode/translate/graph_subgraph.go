@@ -282,8 +282,8 @@ func (o *OutputGraph) outerValue(n *fxgraph.Node) variables.VariableTracker {
 
 // viewOrCopy has the operations that return a view if the layout allows it, and a copy otherwise: it depends on sizes.
 // _backends/unbacked.py has the same list for GraphModules.
-var viewOrCopy = map[string]bool{"contiguous": true, "flatten": true, "ravel": true, "reshape": true,
-	"reshape_as": true, "sum_to_size": true, "to": true, "torch.flatten": true, "torch.ravel": true,
+var viewOrCopy = map[string]bool{"contiguous": true, "cpu": true, "cuda": true, "flatten": true, "ravel": true,
+	"reshape": true, "reshape_as": true, "sum_to_size": true, "to": true, "torch.flatten": true, "torch.ravel": true,
 	"torch.reshape": true}
 
 // shared returns a graph break if results share memory with one another or with an outer tensor.

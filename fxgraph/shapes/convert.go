@@ -3,6 +3,7 @@ package shapes
 import (
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph/sym"
 )
@@ -60,12 +61,20 @@ func (c *call) convert(t *Tensor, v Value) {
 	case Device:
 		t.Device = v
 	case Str:
-		if Device(v) != t.Device { // "cuda" may mean any index
+		if deviceOf(v) != t.Device { // "cuda" may mean any index
 			c.bad = true
 		}
 	default:
 		c.bad = true
 	}
+}
+
+// deviceOf returns the device of a tensor that is made on the device with this text. Tensors on the CPU have no index.
+func deviceOf(text Str) Device {
+	if strings.HasPrefix(string(text), "cpu:") {
+		return "cpu"
+	}
+	return Device(text)
 }
 
 // made returns a new tensor of a given shape. It reads the keyword operands dtype and device, for which the parameters
@@ -77,8 +86,8 @@ func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 		case Device:
 			t.Device = v
 		case Str:
-			t.Device = Device(v)
-			c.bad = c.bad || v != "cpu" // the text of another device may lack the index
+			t.Device = deviceOf(v)
+			c.bad = c.bad || t.Device != "cpu" // the text of another device may lack the index
 		default:
 			c.bad = true
 		}

@@ -95,7 +95,7 @@ def bind(gm: torch.fx.GraphModule, examples: Sequence[Any], mode: Any) -> bool:
 _KERNEL_BY_SIZE = {"scaled_dot_product_attention"}
 
 #: Operations that return a view if the layout allows it, and a copy otherwise.
-_VIEW_OR_COPY = {"contiguous", "flatten", "ravel", "reshape", "reshape_as", "sum_to_size", "to"}
+_VIEW_OR_COPY = {"contiguous", "cpu", "cuda", "flatten", "ravel", "reshape", "reshape_as", "sum_to_size", "to"}
 
 
 class _Copies:

@@ -297,7 +297,7 @@ def polyfill(name: str) -> Any:
     return _polyfills.named(name)
 
 
-_NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "cuda", "__array__"}
+_NOT_METHODS = {"backward", "register_hook", "retain_grad", "share_memory_", "numpy", "__array__"}
 
 
 def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str = "") -> str:

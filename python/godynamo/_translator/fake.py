@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import re
 import types
 from collections.abc import Callable
 from typing import Any
@@ -49,6 +50,17 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 }
 
 
+def _is_current(kind: str, index: int) -> Callable[[Any], bool]:
+    """Return a guard predicate: whether a tensor without a device index is made on this one now."""
+    module = torch.get_device_module(kind)
+
+    def current(_: Any) -> bool:
+        # Asking a device that has not started would start it. It starts with the first device.
+        return bool((module.current_device() if module.is_initialized() else 0) == index)
+
+    return current
+
+
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
     """Return (default dtype, default device, torch.strided), the state that Go's rules for sizes need.
 
@@ -80,6 +92,8 @@ class Session:
         self._examples: dict[int, torch.Tensor] = {}  # the real inputs
         self._stuck = -1  # index of the operation whose unknown result has prevented a node from running, see root()
         self._state: torch_state.State | None = None  # modes for the next nodes; None until modes switch
+        self._chosen: dict[str, int] = {}  # indices of the current devices on which operations made tensors
+        self._told: set[str] = set()  # the types of those that current_devices() has returned
 
     def set_state(self, state: torch_state.State) -> None:
         """Run the following nodes under these modes of torch. If a node switches modes, later nodes see the switch."""
@@ -144,6 +158,26 @@ class Session:
                 self._stuck = index
                 raise value.error()
         self._values[index] = value
+        self._note_device(value, (a, k))
+
+    def _note_device(self, value: Any, operands: Any) -> None:
+        """Note the index of an accelerator that no operand is on: it may be the current device."""
+        for t in torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,):
+            if not isinstance(t, torch.Tensor) or t.device.type in ("cpu", "meta") or t.device.index is None:
+                continue
+            given = torch.utils._pytree.tree_leaves(operands)
+            if not any(isinstance(x, torch.Tensor) and x.device == t.device for x in given):
+                self._chosen[t.device.type] = t.device.index
+
+    def current_devices(self) -> list[tuple[Callable[[Any], bool], str]]:
+        """Return (guard predicate, text) for current devices that decided about results; each is returned once."""
+        found = [
+            (_is_current(kind, index), f"the current {kind} device is {index}")
+            for kind, index in self._chosen.items()
+            if kind not in self._told
+        ]
+        self._told |= self._chosen.keys()
+        return found
 
     def forget(self, start: int) -> None:
         """Drop the nodes from this index on, because other nodes have replaced them."""
@@ -250,6 +284,8 @@ class Session:
             return {k: self._resolve(v, node) for k, v in arg.items()}
         if type(arg) is slice:
             return slice(*(self._resolve(x, node) for x in (arg.start, arg.stop, arg.step)))
+        if type(arg) in (torch.device, str) and _UNINDEXED.fullmatch(str(arg)):
+            return type(arg)(str(arg).partition(":")[0])  # tensors there have no index, but fake ones would
         return arg
 
 
@@ -268,6 +304,9 @@ def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], o
             raise RuntimeError("a loop that changes what its tensors look like")
     return results
 
+
+#: texts of devices whose tensors have no index
+_UNINDEXED = re.compile(r"(cpu|meta):\d+")
 
 _PLAIN = (int, float, complex, bool, str, bytes, torch.dtype, torch.device, torch.Size)
 

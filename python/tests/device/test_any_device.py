@@ -191,3 +191,39 @@ def test_training_steps() -> None:
         run = wrap(step)
         sides.append([run(module, optimizer, drawn(5, 4)) for _ in range(10)])
     assert torch.equal(torch.stack(sides[0]), torch.stack(sides[1]))
+
+
+def indexed_cpus(x: Any) -> Any:
+    """Tensors on the CPU and on meta have no index, whatever the program says."""
+    y = x.to("cpu:0")
+    made = torch.zeros(2, device=torch.device("cpu", 0)), torch.full((2,), 1.0, device="cpu:1")
+    there = [str(t.device) for t in (y, *made, x.new_ones(1, device="cpu:0"))]
+    meta = [str(x.to(name).device) for name in ("meta", "meta:0")]
+    return y + 1, there, meta, str(torch.empty(1, device=torch.device("meta", 1)).device)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_devices_without_an_index(backend: str) -> None:
+    equal(indexed_cpus, drawn(3), backend=backend)
+
+
+@pytest.mark.parametrize("backend", ["eager", CompileCounter()])
+def test_the_current_device_is_guarded(backend: Any) -> None:
+    """FakeTensor knows CUDA's devices where there are none, so the translation can be seen, if not run."""
+
+    def made(x: Any) -> Any:
+        return x + torch.zeros(3, device="cuda").device.index
+
+    def moved(x: Any) -> Any:
+        return x + x.cuda().device.index
+
+    for fn in (made, moved):
+        godynamo.reset()
+        compiled = godynamo.optimize(fn, backend=backend)
+        try:
+            compiled(drawn(3))
+        except RuntimeError:
+            assert not torch.cuda.is_available()
+        (entry,) = godynamo.cache_entries(compiled)
+        index = torch.cuda.current_device() if torch.cuda.is_initialized() else 0
+        assert any(f"the current cuda device is {index}" in part for part in entry.parts), entry.parts
