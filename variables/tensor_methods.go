@@ -216,40 +216,64 @@ var ofDtype = map[string]string{
 	"element_size": "itemsize",
 }
 
+// deviceIndex returns the result of get_device: the index of the device, -1 for the CPU and meta.
+func (t *TensorVariable) deviceIndex(tx Translator, args []VariableTracker) (VariableTracker, bool, error) {
+	if len(args) > 0 || tx.World().Calls > 0 {
+		return nil, false, nil
+	}
+	m, err := t.Sizes(tx)
+	if err != nil {
+		return nil, true, err
+	}
+	t.Need(tx, "device")
+	index, err := tx.Scope().GetAttr(m.Device, "index")
+	if err == nil && index == pyNone {
+		return IntConst(tx, -1), true, nil
+	}
+	return NewConstant(index, nil), true, err
+}
+
+// flagMethod handles methods that return a property of the dtype, or whether the tensor is contiguous.
+func (t *TensorVariable) flagMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
+	if len(args) > 0 || tx.World().Calls > 0 {
+		return nil, false, nil
+	}
+	if name == "is_contiguous" {
+		if holds, ok, err := t.contiguous(tx); ok || err != nil {
+			return BoolConst(holds), true, err
+		}
+	}
+	if !t.Example.IsNull() {
+		fields := uint16(2 | 4)
+		if name == "is_contiguous" {
+			fields = 255
+		}
+		tx.Output().NeedField(t, fields)
+	}
+	if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
+		t.Need(tx, "dtype")
+		v, err := tx.Scope().GetAttr(m.Dtype, ofDtype[name])
+		return NewConstant(v, nil), true, err
+	}
+	sample, err := tx.Output().Sample(t)
+	if err != nil {
+		return nil, true, err
+	}
+	v, err := tx.Scope().CallMethod(sample, name)
+	if err != nil {
+		return nil, true, observed(err)
+	}
+	return NewConstant(v, nil), true, nil
+}
+
 // metaMethod handles methods that only read metadata.
 func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableTracker) (VariableTracker, bool, error) {
 	switch name {
 	case "size", "stride", "dim", "ndimension", "numel", "nelement", "__len__":
+	case "get_device":
+		return t.deviceIndex(tx, args)
 	case "is_floating_point", "is_complex", "is_signed", "is_contiguous", "element_size":
-		if len(args) > 0 || tx.World().Calls > 0 {
-			return nil, false, nil
-		}
-		if name == "is_contiguous" {
-			if holds, ok, err := t.contiguous(tx); ok || err != nil {
-				return BoolConst(holds), true, err
-			}
-		}
-		if !t.Example.IsNull() {
-			fields := uint16(2 | 4)
-			if name == "is_contiguous" {
-				fields = 255
-			}
-			tx.Output().NeedField(t, fields)
-		}
-		if m, ok := tx.Output().Sizes(t); ok && ofDtype[name] != "" {
-			t.Need(tx, "dtype")
-			v, err := tx.Scope().GetAttr(m.Dtype, ofDtype[name])
-			return NewConstant(v, nil), true, err
-		}
-		sample, err := tx.Output().Sample(t)
-		if err != nil {
-			return nil, true, err
-		}
-		v, err := tx.Scope().CallMethod(sample, name)
-		if err != nil {
-			return nil, true, observed(err)
-		}
-		return NewConstant(v, nil), true, nil
+		return t.flagMethod(tx, name, args)
 	default:
 		return nil, false, nil
 	}

@@ -202,6 +202,15 @@ def indexed_cpus(x: Any) -> Any:
     return y + 1, there, meta, str(torch.empty(1, device=torch.device("meta", 1)).device)
 
 
+def test_the_index_is_captured() -> None:
+    godynamo.reset()
+    counter = CompileCounter()
+    compiled = godynamo.optimize(lambda x: (x + 1).relu() + x.get_device() + (x * 2).get_device(), backend=counter)
+    x = drawn(3)
+    assert torch.equal(compiled(x), (x + 1).relu() + 2 * x.get_device())
+    assert (counter.frame_count, counter.op_count) == (1, 5)
+
+
 @pytest.mark.parametrize("backend", BACKENDS)
 def test_devices_without_an_index(backend: str) -> None:
     equal(indexed_cpus, drawn(3), backend=backend)
