@@ -98,7 +98,7 @@ def close_returns() -> bool:
 
     made = generator()
     next(made)
-    return made.close() is True  # type: ignore[func-returns-value]
+    return made.close() is True
 
 
 def map_is_strict() -> bool:
