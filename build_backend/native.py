@@ -33,7 +33,7 @@ TOOL_MAIN = "./cmd/godynamo"
 # with sed, so the numbers of each are on the line of its name.
 SUPPORTED = ((3, 11), (3, 12))
 BUILDS = (*SUPPORTED, (3, 13), (3, 14))  # these two are not advertised: docs/porting.md says what is left
-DEFAULTS = ((3, 11),)  # without PYTHON=..., the newest of these that is found; (*SUPPORTED,) means all supported ones
+DEFAULTS = (*SUPPORTED,)  # without PYTHON=..., the newest of these that is found
 
 # 3.12 deprecates names that 3.11 has no others for: dict versions, a code object's extra slots.
 C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-fvisibility=hidden"]
