@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -56,10 +58,18 @@ func setsEvents(c *bytecode.Code) bool {
 		"set_local_events": true})
 }
 
-// readsCallers reports whether the code reads the variables of a frame object, as pandas' query does with those of its
-// caller. A frame in pieces has other variables than the user's, so the callers of such code are left to CPython if
-// they would call it between two pieces.
-func readsCallers(c *bytecode.Code) bool {
+// asksFrames reports whether the code asks for the frame object of a caller.
+func asksFrames(c *bytecode.Code) bool {
+	asks := map[string]bool{"_getframe": true, "currentframe": true, "f_back": true}
+	return namesAttr(c, asks) || slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool {
+		return in.Op == opcode.LOAD_GLOBAL && asks[c.Names[in.Arg>>1]]
+	})
+}
+
+// readsFrames reports whether the code reads the variables of a frame object, as pandas' query does with those of its
+// caller. A frame in pieces has other variables than the user's. So the callers of such code are left to CPython if
+// they would call it between two pieces, and the code asks for a frame.
+func readsFrames(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"f_locals": true})
 }
 

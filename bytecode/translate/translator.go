@@ -401,7 +401,8 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "the function installs a trace or profile function")
 		}
-		if readsCallers(tx.d.code) {
+		u.AsksFrame = u.AsksFrame || asksFrames(tx.d.code)
+		if u.AsksFrame && readsFrames(tx.d.code) {
 			return tx.unbreakable(u, "the function reads the variables of a frame")
 		}
 		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.

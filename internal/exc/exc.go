@@ -46,6 +46,8 @@ type Unsupported struct {
 	// Frame marks a call that inspects its caller's frame. The call runs in the user's own frame, not in a transformed
 	// one.
 	Frame bool
+	// AsksFrame reports that an inlined function that the error has left asks for frame objects.
+	AsksFrame bool
 	// Asked reports that the innermost enclosing region (godynamo.error_on_graph_break) has already decided
 	// whether a break is an error.
 	Asked bool

@@ -27,6 +27,13 @@ NO_OPCODE = {
     "LOAD_FROM_DICT_OR_GLOBALS": "only a type parameter of a class has it, which 3.11 cannot compile",
     "RESERVED": "no code has it",
 }
+if sys.version_info >= (3, 14):
+    del NO_OPCODE["LOAD_FROM_DICT_OR_GLOBALS"]  # the annotations of a class have it
+    NO_OPCODE |= {
+        "BUILD_INTERPOLATION": "only a template string has it, which 3.13 cannot compile",
+        "BUILD_TEMPLATE": "only a template string has it, which 3.13 cannot compile",
+        "SETUP_ANNOTATIONS": "only a module has it",
+    }
 #: an opcode of co_code is one byte; the compiler's own have larger numbers
 NUMBERS = 256
 
