@@ -43,16 +43,33 @@ def heapify(heap: Any, /) -> Any:
     return _heapify(heap) if isinstance(heap, list) else DECLINE
 
 
-@stands_for(_heapq._heappop_max)  # type: ignore[attr-defined]
+def _real(name: str) -> Any:
+    """Return a function for heaps with the largest item first, which was private until Python 3.14."""
+    return getattr(_heapq, name, None) or getattr(_heapq, "_" + name)
+
+
+@stands_for(_real("heappop_max"))
 def heappop_max(heap: Any, /) -> Any:
     return _pop_max(heap) if isinstance(heap, list) and len(heap) > 0 else DECLINE
 
 
-@stands_for(_heapq._heapreplace_max)  # type: ignore[attr-defined]
+@stands_for(_real("heapreplace_max"))
 def heapreplace_max(heap: Any, item: Any, /) -> Any:
     return _replace_max(heap, item) if isinstance(heap, list) and len(heap) > 0 else DECLINE
 
 
-@stands_for(_heapq._heapify_max)  # type: ignore[attr-defined]
+@stands_for(_real("heapify_max"))
 def heapify_max(heap: Any, /) -> Any:
     return _heapify_max(heap) if isinstance(heap, list) else DECLINE
+
+
+if hasattr(_heapq, "heappush_max"):  # since Python 3.14
+    _push_max, _pushpop_max = _source["heappush_max"], _source["heappushpop_max"]
+
+    @stands_for(_heapq.heappush_max)
+    def heappush_max(heap: Any, item: Any, /) -> Any:
+        return _push_max(heap, item) if isinstance(heap, list) else DECLINE
+
+    @stands_for(_heapq.heappushpop_max)
+    def heappushpop_max(heap: Any, item: Any, /) -> Any:
+        return _pushpop_max(heap, item) if isinstance(heap, list) else DECLINE

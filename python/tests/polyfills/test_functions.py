@@ -6,6 +6,7 @@ import _bisect
 import _heapq
 import copy
 import functools
+import heapq
 import itertools
 import math
 import operator
@@ -78,13 +79,16 @@ def test_heaps(items, item):
     heap = list(items)
     _heapq.heapify(heap)
     same(_heapq.heapify, items)
-    same(_heapq._heapify_max, items)
+    same(heapq._heapify_max, items)
     for original in (_heapq.heappush, _heapq.heappushpop, _heapq.heapreplace):
         same(original, heap, item)
     same(_heapq.heappop, heap)
-    _heapq._heapify_max(heap)
-    same(_heapq._heappop_max, heap)
-    same(_heapq._heapreplace_max, heap, item)
+    heapq._heapify_max(heap)
+    same(heapq._heappop_max, heap)
+    same(heapq._heapreplace_max, heap, item)
+    for name in ("heappush_max", "heappushpop_max"):  # new in Python 3.14
+        if hasattr(heapq, name):
+            same(getattr(heapq, name), heap, item)
 
 
 @settings(max_examples=60, deadline=None)
