@@ -70,6 +70,6 @@ if hasattr(_heapq, "heappush_max"):  # since Python 3.14
     def heappush_max(heap: Any, item: Any, /) -> Any:
         return _push_max(heap, item) if isinstance(heap, list) else DECLINE
 
-    @stands_for(_heapq.heappushpop_max)
+    @stands_for(_heapq.heappushpop_max)  # type: ignore[attr-defined]
     def heappushpop_max(heap: Any, item: Any, /) -> Any:
         return _pushpop_max(heap, item) if isinstance(heap, list) else DECLINE
