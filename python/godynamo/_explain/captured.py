@@ -26,6 +26,8 @@ _BOOKKEEPING = {
     "EXTENDED_ARG",
     "MAKE_CELL",
     "NOP",
+    "NOT_TAKEN",  # for sys.monitoring
+    "POP_ITER",  # the end of a loop, as END_FOR
     "PRECALL",
     "RESUME",
     "RETURN_GENERATOR",
@@ -133,6 +135,19 @@ class _Cause:
     torch_calls: set[Place] = field(default_factory=set)
 
 
+#: what enters a `with` block in 3.14; it counts as one instruction, the call, as before
+_ENTERS = ["COPY", "LOAD_SPECIAL", "SWAP", "SWAP", "LOAD_SPECIAL", "CALL"]
+
+
+def _one_for_with(instructions: list[dis.Instruction]) -> Iterator[dis.Instruction]:
+    at = 0
+    while at < len(instructions):
+        if [i.opname for i in instructions[at : at + len(_ENTERS)]] == _ENTERS:
+            at += len(_ENTERS) - 1
+        yield instructions[at]
+        at += 1
+
+
 class _Piece:
     """A transformed function, with its translation's account."""
 
@@ -201,7 +216,9 @@ class Summary:
             instructions = list(dis.get_instructions(code))
             starts = next((i.offset for i in instructions if i.opname == "RESUME"), 0)
             # Instructions before RESUME create cells or a generator.
-            known = frozenset(i.offset // 2 for i in instructions if i.offset > starts and i.opname not in _BOOKKEEPING)
+            known = frozenset(
+                i.offset // 2 for i in _one_for_with(instructions) if i.offset > starts and i.opname not in _BOOKKEEPING
+            )
             self.units[id(code)] = known
         return known
 

@@ -17,7 +17,7 @@ from godynamo import _C, config
 from harness.versions import as_printed
 
 NOT_COUNTED = {"RESUME", "CACHE", "PRECALL", "EXTENDED_ARG", "NOP", "MAKE_CELL", "COPY_FREE_VARS", "RETURN_GENERATOR"}
-NOT_COUNTED |= {"END_FOR"}  # FOR_ITER jumps over it
+NOT_COUNTED |= {"END_FOR", "POP_ITER", "NOT_TAKEN"}  # the end of a loop, and what only sys.monitoring sees
 PY312 = sys.version_info >= (3, 12)
 PY313 = sys.version_info >= (3, 13)
 BRANCH = "POP_JUMP_IF_FALSE" if PY312 else "POP_JUMP_FORWARD_IF_FALSE"
