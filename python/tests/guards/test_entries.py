@@ -170,9 +170,11 @@ def test_an_entry_dies_with_what_it_watches_and_a_new_object_at_the_address_gets
         address = id(target)
         del target, p
         assert entry.valid is False
-        impostors = [Thing() for _ in range(3)]
-        for impostor in impostors:
-            reused += id(impostor) == address
+        # The block is not always the next that CPython hands out: p has freed others of its size.
+        impostors = [Thing() for _ in range(100)]
+        again = [impostor for impostor in impostors if id(impostor) == address]
+        reused += len(again)
+        for impostor in (*impostors[:3], *again):
             assert entry.check(impostor, 0) is False
             assert guard_env.eval_text(entry, (impostor, 0), {}) is False
         assert "invalid" in entry.failure((impostors[0], 0)) or "gone" in entry.failure((impostors[0], 0))
