@@ -1,6 +1,6 @@
 """`make gpu`: builds where it runs, checks godynamo on a GPU, and writes figures and verdicts to one file.
 
-    python3 scripts/gpu.py [STEP ...] [--out FILE] [--python PATH] [--limit SECONDS]
+    python3 scripts/gpu.py [STEP ...] [--out FILE] [--limit SECONDS]
 
 Needs a Python with torch, pytest and, for the models, the zoo's libraries; a C compiler; no network. Where there is no
 Go, it uses the library of an earlier `make build` (python/godynamo/libgodynamo-3xx.so), for which it compiles the C

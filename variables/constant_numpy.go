@@ -147,7 +147,7 @@ func callWatched(tx Translator, computed, fn py.Object, objs []py.Object, names 
 
 // mayWarn reports whether a function that may be called while translating (_translator/kinds.py) warns for some values:
 // complex of complex numbers, bytes.decode of unknown escapes, ~ of a bool, the truth of NotImplemented. `self` is the
-// object that it is bound to, if any. The call then goes through a helper that notices warnings, and takes 2 µs longer.
+// object that it is bound to, if any. The call then goes through a helper that notices warnings, which is slower.
 func (w *World) mayWarn(fn, self py.Object, objs []py.Object) bool {
 	if self.IsNull() && len(objs) > 0 {
 		self = objs[0]

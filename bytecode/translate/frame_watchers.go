@@ -58,11 +58,13 @@ func setsEvents(c *bytecode.Code) bool {
 		"set_local_events": true})
 }
 
+// frameGetters lists functions and attributes that return the frame object of a caller.
+var frameGetters = map[string]bool{"_getframe": true, "currentframe": true, "f_back": true}
+
 // asksFrames reports whether the code asks for the frame object of a caller.
 func asksFrames(c *bytecode.Code) bool {
-	asks := map[string]bool{"_getframe": true, "currentframe": true, "f_back": true}
-	return namesAttr(c, asks) || slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool {
-		return in.Op == opcode.LOAD_GLOBAL && asks[c.Names[in.Arg>>1]]
+	return namesAttr(c, frameGetters) || slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool {
+		return in.Op == opcode.LOAD_GLOBAL && frameGetters[c.Names[in.Arg>>1]]
 	})
 }
 

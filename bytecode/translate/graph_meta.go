@@ -316,20 +316,23 @@ func (o *OutputGraph) runNodes(stop *fxgraph.Node,
 		if err != nil {
 			return err
 		}
-		if _, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row); err != nil {
+		devices, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row)
+		if err != nil {
 			return exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
 		}
+		if err := o.guardDevices(devices); err != nil {
+			return err
+		}
 	}
-	return o.guardDevices()
+	return nil
 }
 
-// guardDevices guards the current device of each type on which an operation has made a fake tensor, since it did not
-// name the device's index.
-func (o *OutputGraph) guardDevices() error {
+// guardDevices guards the current devices on which an operation has made fake tensors without naming an index. `found`
+// is what Session.run has returned.
+func (o *OutputGraph) guardDevices(found py.Object) error {
 	s := o.scope
-	found, err := s.CallMethod(o.meta.object, "current_devices")
-	if err != nil {
-		return exc.Break(exc.TensorMetadata, "%v", err)
+	if found.Kind() != py.List {
+		return nil
 	}
 	for _, row := range s.Items(found) {
 		torch, err := s.Import("torch")

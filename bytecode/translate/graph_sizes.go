@@ -287,16 +287,12 @@ func (s *sizeSession) named(scope *py.Scope, obj py.Object) shapes.Value {
 		if !ok {
 			break
 		}
-		kind, _, indexed := strings.Cut(py.GoString(text), ":")
-		d := shapes.Device(py.GoString(text))
-		switch {
-		case indexed && (kind == "cpu" || kind == "meta"): // tensors there have no index
-			d = shapes.Device(kind)
-			if obj, ok = py.Answered(scope.Call(obj.Type(), scope.Str(kind))); !ok {
-				return shapes.Unknown{}
-			}
-		case kind != "cpu" && kind != "meta" && !indexed: // the current device of its type
-			return shapes.Unknown{}
+		d, known := shapes.DeviceNamed(py.GoString(text))
+		if known && string(d) != py.GoString(text) { // the index is dropped
+			obj, known = py.Answered(scope.Call(obj.Type(), scope.Str(string(d))))
+		}
+		if !known {
+			break
 		}
 		if _, ok := s.devices[d]; !ok {
 			s.devices[d] = obj

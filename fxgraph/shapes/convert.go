@@ -61,20 +61,21 @@ func (c *call) convert(t *Tensor, v Value) {
 	case Device:
 		t.Device = v
 	case Str:
-		if deviceOf(v) != t.Device { // "cuda" may mean any index
-			c.bad = true
-		}
+		d, known := DeviceNamed(string(v))
+		c.bad = c.bad || !known || d != t.Device
 	default:
 		c.bad = true
 	}
 }
 
-// deviceOf returns the device of a tensor that is made on the device with this text. Tensors on the CPU have no index.
-func deviceOf(text Str) Device {
-	if strings.HasPrefix(string(text), "cpu:") {
-		return "cpu"
+// DeviceNamed returns the device of a tensor that is made on the device with this text. Tensors on the CPU and on meta
+// have no index. It returns false for an accelerator without an index: the current device decides.
+func DeviceNamed(text string) (Device, bool) {
+	kind, _, indexed := strings.Cut(text, ":")
+	if kind == "cpu" || kind == "meta" {
+		return Device(kind), true
 	}
-	return Device(text)
+	return Device(text), indexed
 }
 
 // made returns a new tensor of a given shape. It reads the keyword operands dtype and device, for which the parameters
@@ -86,8 +87,8 @@ func (c *call) made(shape []Size, dtype Dtype, device Device) *Tensor {
 		case Device:
 			t.Device = v
 		case Str:
-			t.Device = deviceOf(v)
-			c.bad = c.bad || t.Device != "cpu" // the text of another device may lack the index
+			t.Device, _ = DeviceNamed(string(v))
+			c.bad = c.bad || t.Device != "cpu" // the translator has no object for the text of another device
 		default:
 			c.bad = true
 		}

@@ -50,6 +50,7 @@ _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or
 }
 
 
+@functools.cache  # one predicate for a device, so that equal guards are one guard
 def _is_current(kind: str, index: int) -> Callable[[Any], bool]:
     """Return a guard predicate: whether a tensor without a device index is made on this one now."""
     module = torch.get_device_module(kind)
@@ -59,6 +60,18 @@ def _is_current(kind: str, index: int) -> Callable[[Any], bool]:
         return bool((module.current_device() if module.is_initialized() else 0) == index)
 
     return current
+
+
+def _current_devices(value: Any, operands: Any) -> list[tuple[Callable[[Any], bool], str]]:
+    """Return (guard predicate, text) for each accelerator of a result that no operand is on."""
+    found = {}
+    for t in torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,):
+        if not isinstance(t, torch.Tensor) or t.device.type in ("cpu", "meta") or t.device.index is None:
+            continue
+        given = torch.utils._pytree.tree_leaves(operands)
+        if not any(isinstance(x, torch.Tensor) and x.device == t.device for x in given):
+            found[t.device] = _is_current(t.device.type, t.device.index)
+    return [(current, f"the current {device.type} device is {device.index}") for device, current in found.items()]
 
 
 def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
@@ -92,8 +105,6 @@ class Session:
         self._examples: dict[int, torch.Tensor] = {}  # the real inputs
         self._stuck = -1  # index of the operation whose unknown result has prevented a node from running, see root()
         self._state: torch_state.State | None = None  # modes for the next nodes; None until modes switch
-        self._chosen: dict[str, int] = {}  # indices of the current devices on which operations made tensors
-        self._told: set[str] = set()  # the types of those that current_devices() has returned
 
     def set_state(self, state: torch_state.State) -> None:
         """Run the following nodes under these modes of torch. If a node switches modes, later nodes see the switch."""
@@ -112,11 +123,14 @@ class Session:
         """Add a graph input of unknown metadata."""
         self._values[index] = _Unknown(index, vague.VagueMetadata("a row of a tensor, or a list of tensors"))
 
-    def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> None:
-        """Run one node row (see _backends/rows.py) and keep its fake result. Raises the operation's exceptions."""
+    def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> Any:
+        """Run one node row (see _backends/rows.py) and keep its fake result.
+
+        Returns _current_devices(), or None if the node has not run. Raises the operation's exceptions.
+        """
         op, _name, target, args, kwargs = row[:5]
         if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # the node has run already
-            return
+            return None
         a = self._resolve(args)
         k = self._resolve(kwargs)
         for operand in torch.utils._pytree.tree_leaves((a, k)):
@@ -125,10 +139,10 @@ class Session:
                     self._stuck = operand.root
                     raise operand.error()
                 self._values[index] = operand
-                return
+                return None
         if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
             self._values[index] = a[0]  # only the class changes, and Go knows the class
-            return
+            return None
         if target in torch_function.PLAIN:
             target, a = torch_function.PLAIN[target], a[1:]
         # A wrong call raises in the user's code when it runs. So torch must not log it as an error now.
@@ -158,26 +172,7 @@ class Session:
                 self._stuck = index
                 raise value.error()
         self._values[index] = value
-        self._note_device(value, (a, k))
-
-    def _note_device(self, value: Any, operands: Any) -> None:
-        """Note the index of an accelerator that no operand is on: it may be the current device."""
-        for t in torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,):
-            if not isinstance(t, torch.Tensor) or t.device.type in ("cpu", "meta") or t.device.index is None:
-                continue
-            given = torch.utils._pytree.tree_leaves(operands)
-            if not any(isinstance(x, torch.Tensor) and x.device == t.device for x in given):
-                self._chosen[t.device.type] = t.device.index
-
-    def current_devices(self) -> list[tuple[Callable[[Any], bool], str]]:
-        """Return (guard predicate, text) for current devices that decided about results; each is returned once."""
-        found = [
-            (_is_current(kind, index), f"the current {kind} device is {index}")
-            for kind, index in self._chosen.items()
-            if kind not in self._told
-        ]
-        self._told |= self._chosen.keys()
-        return found
+        return _current_devices(value, (a, k))
 
     def forget(self, start: int) -> None:
         """Drop the nodes from this index on, because other nodes have replaced them."""

@@ -34,7 +34,8 @@ def computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     except Warning:
         return None
     finally:
-        filters.remove(_FILTER)
+        with contextlib.suppress(ValueError):  # another thread has emptied the list
+            filters.remove(_FILTER)
         _calling.discard(thread)
 
 

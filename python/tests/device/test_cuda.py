@@ -11,6 +11,7 @@ from torch import nn
 
 import godynamo
 
+# CI has no GPU: `make gpu` runs these tests where there is one. Two need a machine with two.
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
 two = pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two CUDA devices")
 
