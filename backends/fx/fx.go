@@ -74,14 +74,19 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, in tr
 	if sizes.IsNull() {
 		sizes = py.None()
 	}
-	var changed []py.Object
-	for _, i := range in.Changed {
-		changed = append(changed, s.Int(int64(i)))
-	}
 	backend, err := s.GetAttr(b.options, "backend")
 	if err != nil {
 		return py.Object{}, err
 	}
 	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(in.Examples...),
-		b.options, s.List(several...), py.Bool(in.Whole), sizes, s.Tuple(changed...))
+		b.options, s.List(several...), py.Bool(in.Whole), sizes, ints(s, in.Changed), ints(s, in.OfModules))
+}
+
+// ints returns a tuple of Python ints.
+func ints(s *py.Scope, values []int) py.Object {
+	out := make([]py.Object, len(values))
+	for i, v := range values {
+		out[i] = s.Int(int64(v))
+	}
+	return s.Tuple(out...)
 }

@@ -122,10 +122,11 @@ type Backend interface {
 
 // Inputs describes the inputs of a graph to Backend.Compile.
 type Inputs struct {
-	Examples []py.Object // their values in the call that is translated
-	Sizes    py.Object   // their symbolic sizes, as in OutputGraph.symbolicExamples; null if all sizes are constants
-	Changed  []int       // the numbers of those whose memory the graph may change
-	Whole    bool        // the graph is correct only if AOTAutograd does not trace its operators
+	Examples  []py.Object // their values in the call that is translated
+	Sizes     py.Object   // their symbolic sizes, as in OutputGraph.symbolicExamples; null if all sizes are constants
+	Changed   []int       // the numbers of those whose memory the graph may change
+	OfModules []int       // the numbers of those that are parameters or buffers of modules
+	Whole     bool        // the graph is correct only if AOTAutograd does not trace its operators
 }
 
 // NodeEmitter is the part of the code generator that an inline backend uses.

@@ -122,7 +122,7 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	}
 	o.opts.Clock.Begin(Compiling)
 	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, Inputs{Examples: inputs, Sizes: sizes,
-		Changed: o.changedMemory(), Whole: o.apartMatters && !o.opts.TakesApart})
+		Changed: o.changedMemory(), OfModules: o.moduleInputs(), Whole: o.apartMatters && !o.opts.TakesApart})
 	o.opts.Clock.End()
 	if err == nil && !sizes.IsNull() {
 		fn, err = o.afterSymbols(fn)

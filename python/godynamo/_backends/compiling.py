@@ -18,7 +18,7 @@ from .._called import torch_state
 from .._called.saved_tensors import unseen
 from .._core import BUILTINS, core
 from .._translator import trace_rules, vague
-from . import aot, graph_outputs, memory, symbolic
+from . import aot, fixed_inputs, graph_outputs, memory, symbolic
 from .compile_lock import compile_lock
 from .graph_modules import build_graph_module, recompile, with_nodes, without_report
 from .named import Backend, Named, takes_apart
@@ -56,6 +56,7 @@ def compile_fx(
     whole: bool = False,
     sizes: Sequence[Any] | None = None,
     changed: tuple[int, ...] = (),
+    of_modules: tuple[int, ...] = (),
 ) -> Any:
     """Pass a captured graph to a backend, check the result and return the callable that runs the graph.
 
@@ -66,6 +67,7 @@ def compile_fx(
     The result is then (callable, conditions, constants), see Sizes.assumed(), or None if the graph must be compiled for
     constant sizes.
     changed: the numbers of the inputs whose memory the graph may change.
+    of_modules: the numbers of the inputs that are parameters or buffers of modules.
 
     Raises exc.BackendCompilerFailed if the backend raises, and exc.InvalidBackendResult if the backend returns no
     callable. With ``config.suppress_errors`` both are logged and the graph runs as captured.
@@ -89,14 +91,16 @@ def compile_fx(
         if parts is not None:
             if sizes is not None:
                 answer = _with_symbols(
-                    rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed
+                    rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed, of_modules
                 )
                 return answer and (graph_outputs.regrouped(answer[0], parts), *answer[1:])
-            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole, changed)
+            compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole, changed, of_modules)
             return graph_outputs.regrouped(compiled, parts)
     if sizes is not None:
-        return _with_symbols(rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed)
-    return _compiled(rows, backend, backend_name, example_inputs, options, whole, changed)
+        return _with_symbols(
+            rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed, of_modules
+        )
+    return _compiled(rows, backend, backend_name, example_inputs, options, whole, changed, of_modules)
 
 
 def _apart(backend: Backend, options: Any) -> bool:
@@ -112,6 +116,7 @@ def _with_symbols(
     sizes: symbolic.Sizes,
     apart: bool,
     changed: tuple[int, ...],
+    of_modules: tuple[int, ...],
 ) -> tuple[Callable[..., Any], list[Any], list[int]] | None:
     """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
     if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
@@ -124,6 +129,7 @@ def _with_symbols(
         with _HeldBack("torch._subclasses.fake_tensor"):
             if sizes.prepare(gm, examples):
                 recompile(gm)
+        fixed_inputs.mark(gm, backend, example_inputs, of_modules)
         built = time.perf_counter()
         utils.record_time("graph_module", built - begin)
         with _HeldBack("torch._subclasses.fake_tensor"), sizes.context():
@@ -154,13 +160,14 @@ def _compiled(
     options: Any,
     whole: bool,
     changed: tuple[int, ...],
+    of_modules: tuple[int, ...],
 ) -> Callable[..., Any]:
     guessed = vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor))
     if guessed and takes_apart(backend):
         return _as_captured(rows, backend_name, example_inputs)
     traced = aot.count()
     try:
-        compiled = _by_backend(rows, backend, backend_name, example_inputs, options, changed)
+        compiled = _by_backend(rows, backend, backend_name, example_inputs, options, changed, of_modules)
     except exc.BackendCompilerFailed as error:
         if guessed and aot.with_fakes(error):
             return _as_captured(rows, backend_name, example_inputs)
@@ -212,8 +219,9 @@ def _by_backend(
     backend: Backend,
     backend_name: str,
     example_inputs: list[Any],
-    options: Any = None,
-    changed: tuple[int, ...] = (),
+    options: Any,
+    changed: tuple[int, ...],
+    of_modules: tuple[int, ...],
 ) -> Callable[..., Any]:
     apart = _apart(backend, options)
     begin = time.perf_counter()
@@ -221,6 +229,7 @@ def _by_backend(
     if examples is None:
         return _as_captured(rows, backend_name, example_inputs, "overlapping_inputs")
     gm = build_graph_module(rows, example_inputs)
+    fixed_inputs.mark(gm, backend, example_inputs, of_modules)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
     noise = _HeldBack("torch._subclasses.fake_tensor")
