@@ -62,15 +62,22 @@ def _is_current(kind: str, index: int) -> Callable[[Any], bool]:
     return current
 
 
-def _current_devices(value: Any, operands: Any) -> list[tuple[Callable[[Any], bool], str]]:
-    """Return (guard predicate, text) for each accelerator of a result that no operand is on."""
+def _current_devices(target: Any, value: Any, operands: Any) -> list[tuple[Callable[[Any], bool], str]]:
+    """Return (guard predicate, text) for each accelerator of a result that is on the current device of its kind.
+
+    These are the results that no operand is on, and those of an operation that names the kind alone: ``x.cuda()`` may
+    move a tensor from one GPU to another.
+    """
     found = {}
+    given = torch.utils._pytree.tree_leaves(operands)
+    on = [x.device for x in given if isinstance(x, torch.Tensor)]
+    named = {x if isinstance(x, str) else x.type for x in given if isinstance(x, (str, torch.device))}
     for t in torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,):
         if not isinstance(t, torch.Tensor) or t.device.type in ("cpu", "meta") or t.device.index is None:
             continue
-        given = torch.utils._pytree.tree_leaves(operands)
-        if not any(isinstance(x, torch.Tensor) and x.device == t.device for x in given):
-            found[t.device] = _is_current(t.device.type, t.device.index)
+        kind = t.device.type
+        if t.device not in on or target == kind or kind in named:
+            found[t.device] = _is_current(kind, t.device.index)
     return [(current, f"the current {device.type} device is {device.index}") for device, current in found.items()]
 
 
@@ -172,7 +179,7 @@ class Session:
                 self._stuck = index
                 raise value.error()
         self._values[index] = value
-        return _current_devices(value, (a, k))
+        return _current_devices(target, value, (a, k))
 
     def forget(self, start: int) -> None:
         """Drop the nodes from this index on, because other nodes have replaced them."""

@@ -226,7 +226,10 @@ def test_the_current_device_is_guarded(backend: Any) -> None:
     def moved(x: Any) -> Any:
         return x + x.cuda().device.index
 
-    for fn in (made, moved):
+    def moved_by_name(x: Any) -> Any:
+        return x + x.to("cuda").device.index
+
+    for fn in (made, moved, moved_by_name):
         godynamo.reset()
         compiled = godynamo.optimize(fn, backend=backend)
         try:
