@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -153,6 +154,40 @@ def test_inductor(mode: str) -> None:
         torch.testing.assert_close(got, module(x), rtol=1e-3, atol=1e-4)
         torch.testing.assert_close(grads, [p.grad for p in module.parameters()], rtol=1e-3, atol=1e-4)
         module.zero_grad()
+
+
+class Cache(nn.Module):
+    """Keeps the sum of what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lin = nn.Linear(4, 4)
+        self.register_buffer("kept", torch.zeros(4))
+
+    def forward(self, x: Any) -> Any:
+        self.kept.add_(x)
+        return self.lin(self.kept)
+
+
+def test_cuda_graphs_change_buffers_where_they_are() -> None:
+    from torch._dynamo.utils import counters
+
+    godynamo.reset()
+    counters.clear()
+    torch.manual_seed(0)
+    module = Cache().cuda()
+    plain = copy.deepcopy(module)
+    compiled = godynamo.compile(module, mode="reduce-overhead")
+    with torch.no_grad():
+        for turn in range(8):
+            if turn == 5:  # memory that moves: the CUDA graph is recorded again
+                module.kept, plain.kept = module.kept.clone(), plain.kept.clone()
+                module.lin.weight.data = module.lin.weight.data * 2
+                plain.lin.weight.data = plain.lin.weight.data * 2
+            torch.testing.assert_close(compiled(drawn(4)), plain(drawn(4)))
+            torch.testing.assert_close(module.kept, plain.kept, rtol=0, atol=0)
+    assert counters["inductor"]["cudagraph_skips"] == 0
+    assert counters["inductor"]["cudagraph_recorded_non_static_inputs"] <= 2
 
 
 def test_no_synchronization_on_a_hit() -> None:

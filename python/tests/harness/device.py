@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
+from torch.nn.utils.rnn import PackedSequence
 from torch.utils import _pytree
 
 DEVICE = os.environ.get("GODYNAMO_DEVICE", "cpu")
@@ -24,12 +28,54 @@ def moved(tree: Any) -> Any:
     def one(value: Any) -> Any:
         if isinstance(value, torch.nn.Module):
             return value.to(DEVICE)
+        if isinstance(value, PackedSequence):
+            sequence: Any = value
+            return sequence.to(DEVICE)
         if not isinstance(value, torch.Tensor):
             return value
         there = value.detach().to(DEVICE)
         return there.requires_grad_(value.requires_grad)
 
-    return _pytree.tree_map(one, tree)
+    return _pytree.tree_map(one, tree, is_leaf=lambda value: isinstance(value, PackedSequence))
+
+
+def lost(error: BaseException) -> bool:
+    """Return whether an exception says that the device has stopped, which lasts as long as the process.
+
+    An index out of range does it on CUDA, where on the CPU it is an IndexError. The exception may come from a later
+    operation than the one that failed.
+    """
+    return isinstance(error, getattr(torch, "AcceleratorError", ()))
+
+
+@contextlib.contextmanager
+def deterministic() -> Iterator[None]:
+    """Run a ``with`` block without warnings, and with torch's deterministic algorithms unless DEVICE is the CPU."""
+    settings: Any = torch.utils.deterministic
+    asked, fill = torch.are_deterministic_algorithms_enabled(), settings.fill_uninitialized_memory
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if DEVICE != "cpu":
+            torch.use_deterministic_algorithms(True, warn_only=True)
+            settings.fill_uninitialized_memory = False
+        try:
+            yield
+        finally:
+            torch.use_deterministic_algorithms(asked)
+            settings.fill_uninitialized_memory = fill
+
+
+def by_chance(run: Callable[[], object]) -> bool:
+    """Return whether a run calls an operation whose result depends on the order of its threads.
+
+    torch warns of it in a block of deterministic(). Comparing two runs is not enough: they may agree.
+    """
+    if DEVICE == "cpu":
+        return False
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        run()
+    return any("does not have a deterministic implementation" in str(w.message) for w in told)
 
 
 def random_state() -> str:

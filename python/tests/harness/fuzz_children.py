@@ -25,6 +25,7 @@ from typing import IO, Any
 import torch
 
 from harness import fuzz_compare
+from harness.device import lost
 from harness.fuzz_compare import Mismatch
 from harness.fuzz_shrink import Body, shrink
 
@@ -114,7 +115,10 @@ def _child(kind: Programs, read: int, write: int, jobs: list[Job], errors: IO[by
             os.lseek(2, 0, os.SEEK_SET)
             try:
                 found = kind.judge(text, whole)
-            except Exception:
+            except Exception as error:
+                if lost(error):  # only another child can use the device
+                    traceback.print_exc(limit=-4)
+                    os._exit(3)
                 found = Mismatch("harness", 0, None, traceback.format_exc(limit=-4))
             row = {k: v if isinstance(v, (int, str)) else repr(v) for k, v in vars(found).items()} if found else None
             os.write(write, json.dumps(row).encode() + b"\n")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import re
 import signal
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import torch
 
 import godynamo
 from godynamo import _C
+from harness.device import lost
 
 #: seconds that CPython may take for a program; one that runs longer (shrunk to an endless loop) is not judged
 PLAIN_LIMIT = 2.0
@@ -165,6 +167,10 @@ def compare(
             expected = run(codes, lambda fn: fn)
     except TooLongError:
         return None
+    except Exception as error:
+        if lost(error):  # judged like a program that crashes without godynamo, see fuzz_children.in_child()
+            os._exit(3)
+        raise
     finally:
         on_plain_run(False)
     errors: list[str] = []
