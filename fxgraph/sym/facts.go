@@ -22,10 +22,18 @@ func (env *Env) Undo(m Mark) {
 	}
 	if len(env.trail) > m.trail {
 		env.generation++
+		env.version++
+		env.undone++
 	}
 	env.trail = env.trail[:m.trail]
 	env.recorded = env.recorded[:m.recorded]
 	env.facts = env.facts[:m.facts]
+}
+
+// undoBy is called with each change of a fact. Undo calls undo.
+func (env *Env) undoBy(undo func()) {
+	env.trail = append(env.trail, undo)
+	env.version++
 }
 
 // Records returns the conditions that Decide recorded, oldest first. The slice belongs to the Env.
@@ -104,7 +112,7 @@ func (env *Env) reportFixed() {
 			env.reported = map[Symbol]bool{}
 		}
 		env.reported[s] = true
-		env.trail = append(env.trail, func() { delete(env.reported, s) })
+		env.undoBy(func() { delete(env.reported, s) })
 		env.OnFixed(s)
 	}
 }
@@ -132,14 +140,14 @@ func (env *Env) setKnown(p *poly, v interval) {
 		return
 	}
 	p.known = v
-	env.trail = append(env.trail, func() { p.known = old })
+	env.undoBy(func() { p.known = old })
 	if len(p.terms) != 1 {
 		return
 	}
 	if x := p.terms[0].m.atoms[0]; len(p.terms[0].m.atoms) == 1 {
 		was := x.own
 		x.own = x.own.intersect(divided(v, p.terms[0].coef))
-		env.trail = append(env.trail, func() { x.own = was })
+		env.undoBy(func() { x.own = was })
 	}
 }
 
@@ -205,7 +213,7 @@ func (env *Env) assumeNot(e Size) {
 	}
 	old := p.not
 	p.not = append(slices.Clone(old), n)
-	env.trail = append(env.trail, func() { p.not = old })
+	env.undoBy(func() { p.not = old })
 	env.setKnown(p, p.known.intersect(env.simpleBounds(Size{t: p})))
 }
 
@@ -269,12 +277,12 @@ func (env *Env) setResidue(s Size, mod, rem int64) {
 		p.mod, p.rem = oldMod, oldRem
 		return
 	}
-	env.trail = append(env.trail, func() { p.mod, p.rem = oldMod, oldRem })
+	env.undoBy(func() { p.mod, p.rem = oldMod, oldRem })
 	env.generation++ // in expressions that were built before, s % mod is now a constant
 	if x := (Size{t: p}).atom(); x != nil {
 		oldMod, oldRem := x.mod, x.rem
 		x.mod, x.rem = p.mod, p.rem
-		env.trail = append(env.trail, func() { x.mod, x.rem = oldMod, oldRem })
+		env.undoBy(func() { x.mod, x.rem = oldMod, oldRem })
 	}
 }
 
@@ -349,7 +357,7 @@ func (env *Env) substitute(x *atom, value Size) {
 	bounds, mod, rem := env.atomBounds(x), x.mod, x.rem
 	x.to = &value
 	env.generation++
-	env.trail = append(env.trail, func() { x.to = nil })
+	env.undoBy(func() { x.to = nil })
 	env.assumeBounds(env.Simplify(value), bounds)
 	if mod > 1 {
 		env.setResidue(env.Simplify(value), mod, rem)

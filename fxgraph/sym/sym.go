@@ -75,11 +75,14 @@ type Env struct {
 
 	facts      []*poly // the polys with recorded bounds, excluded values or residues
 	recorded   []Record
-	essential  []Record // the records when Essential was called
-	trail      []func() // functions that undo the facts, newest last
-	generation int      // number of substitutions; a result of Simplify is valid for one generation
-	depth      int      // depth of nested calls; beyond maxDepth nothing is concluded
-	splits     int      // nested case distinctions of max and min
+	essential  []Record                 // the records when Essential was called
+	trail      []func()                 // functions that undo the facts, newest last
+	generation int                      // number of substitutions; a result of Simplify is valid for one generation
+	depth      int                      // depth of nested calls; beyond maxDepth nothing is concluded
+	splits     int                      // nested case distinctions of max and min
+	version    int                      // number of changes of the facts
+	undone     int                      // number of times that facts were undone
+	asked      map[[2]Size]withinAnswer // the answers of within
 
 	// Power returns x ** y as Python computes it, for x > 0. Unless it is set, such powers have no value.
 	Power func(x, y float64) (r float64, ok bool)
