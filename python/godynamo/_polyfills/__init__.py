@@ -31,7 +31,7 @@ _MODULES = {
     "builtins": "builtins",
     "re": "re",
     "types": "namespace",
-    "torch._C": "torch_modes",
+    "torch._C": "torch_c",
     "torch.distributions.utils": "distributions",
 }
 #: module of a Python function → module of this package
