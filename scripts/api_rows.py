@@ -231,7 +231,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "mark_static_address",
                 "torch._dynamo.mark_static_address",
                 "godynamo.mark_static_address(x) is None",
-                "stored for backends that record CUDA graphs",
+                "inductor uses the tensor where it is in CUDA graphs, and need not copy it",
             ),
         ],
     ),

@@ -225,16 +225,26 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 	return nil
 }
 
-// opaqueClass reports whether user code of the metaclass runs if an attribute of the class is read, or if the class is
-// used as a dict key. An enum class whose metaclass was replaced also counts as opaque.
+// opaqueClass reports whether user code runs if an attribute of the class is read, or if the class is used as a dict
+// key: code of its metaclass, or of a key in the class's __dict__ that is no str. An enum class whose metaclass was
+// replaced also counts as opaque.
 func opaqueClass(tx Translator, class py.Object) bool {
-	if w := tx.World(); w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
+	w := tx.World()
+	odd, known := w.odd[class]
+	if !known {
+		odd = py.OddClass(class)
+		w.odd[class] = odd
+	}
+	if odd {
 		return true
 	}
-	if class.Type() == tx.World().TypeType {
+	if w.IsEnumClass(tx.Scope(), class) && !py.IsSubtype(class.Type(), w.EnumMeta) {
+		return true
+	}
+	if class.Type() == w.TypeType {
 		return false
 	}
-	return !tx.World().plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
+	return !w.plainMetaclass(tx, class, "__getattribute__", "__hash__", "__eq__")
 }
 
 // instanceChecks returns the classes that isinstance and issubclass check for the second argument cls. It guards the

@@ -79,6 +79,7 @@ type classQuestions struct {
 	looked     map[classLookup]bool                     // see class_guards.go
 	enums      []py.Object                              // enum classes whose members were reached
 	fixed      map[py.Object]bool                       // whether a class cannot change, see mayChange
+	odd        map[py.Object]bool                       // whether a class has a key that is no str, see opaqueClass
 }
 
 // modesAndStates holds torch's modes at the current point of the program.
@@ -131,7 +132,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		},
 		classQuestions: classQuestions{
 			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{},
-			fixed: map[py.Object]bool{},
+			fixed: map[py.Object]bool{}, odd: map[py.Object]bool{},
 		},
 		writes: writes{unseen: map[py.Object]*unseen{}},
 	}, nil

@@ -160,6 +160,10 @@ func (s *Scope) InstanceAttr(o Object, name string) (Object, bool) {
 // OddKeys reports whether the dict has a key that is not an exact str.
 func OddKeys(dict Object) bool { return C.gdpy_odd_keys(dict.c()) != 0 }
 
+// OddClass reports whether a class in typ's MRO has a key that is not an exact str. To look an attribute up may then
+// run that key's __eq__.
+func OddClass(typ Object) bool { return C.gdpy_odd_class(typ.c()) != 0 }
+
 // OddAttributes reports whether the instance's __dict__ has a key that is not an exact str.
 func OddAttributes(o Object) bool { return C.gdpy_odd_attributes(o.c()) != 0 }
 

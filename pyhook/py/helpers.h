@@ -130,6 +130,7 @@ int gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *
 int gdpy_code_interns(PyObject *o);
 int gdpy_odd_attributes(PyObject *o);
 int gdpy_odd_keys(PyObject *dict);
+int gdpy_odd_class(PyObject *type);
 int gdpy_reads_generically(PyObject *type);
 
 /* ---- may run the user's Python (run.c); return new references, or NULL or -1 with an exception set ---- */

@@ -148,6 +148,20 @@ gdpy_odd_keys(PyObject *d)
     return 0;
 }
 
+/* Reports whether a class in the type's MRO has such a key. */
+int
+gdpy_odd_class(PyObject *type)
+{
+    PyObject *mro = ((PyTypeObject *)type)->tp_mro;
+    for (Py_ssize_t i = 0; mro != NULL && i < PyTuple_GET_SIZE(mro); i++) {
+        PyObject *d = gdpy_type_dict((PyTypeObject *)PyTuple_GET_ITEM(mro, i));
+        if (d != NULL && gdpy_odd_keys(d)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 int
 gdpy_odd_attributes(PyObject *o)
 {

@@ -178,6 +178,19 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
     return result;
 }
 
+/* Runs a frame with little C stack left, without the hook: then CPython's calls between Python functions use no C
+ * stack. The calls through the hook took none of CPython's allowance for recursion in C, which may be larger than the
+ * rest of the stack. Returns a new reference, or NULL with an exception set. */
+static PyObject *
+run_in_the_rest(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, ptrdiff_t headroom)
+{
+    int units = gd_py_fit_c_units(tstate, headroom - GD_STACK_MIN), aside = gd_hook_set_aside(tstate);
+    PyObject *result = pass_on(tstate, frame, throwflag);
+    gd_hook_put_back(tstate, aside);
+    gd_py_take_c_unit(tstate, -units);
+    return result;
+}
+
 /* Serves a frame or runs it in CPython, as the eval-frame function. Returns a new reference, or NULL with an
  * exception set. */
 static PyObject *
@@ -186,10 +199,13 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     gd_ExtraState *extra = NULL;
     GD_COUNT(hook_frames);
     int reason = early_exit(tstate, frame, throwflag, &extra);
-    if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED && gd_stack_headroom() < GD_STACK_TRANSLATE
-        && gd_hook_set_aside(tstate)) {
-        /* Without a hook, CPython's calls between Python functions use no C stack. */
-        reason = GD_COUNT_hook_no_headroom;
+    if (gd_py_depth(tstate) > GD_DEPTH_TRUSTED) {
+        ptrdiff_t headroom = gd_stack_headroom();
+        if (headroom < GD_STACK_TRANSLATE) {
+            GD_COUNT(hook_no_headroom);
+            gd_census_left(gd_py_code_run_by(frame), GD_COUNT_hook_no_headroom);
+            return run_in_the_rest(tstate, frame, throwflag, headroom);
+        }
     }
     if (reason >= 0) {
         gd_runtime.counters[reason]++;

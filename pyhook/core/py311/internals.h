@@ -127,6 +127,10 @@ gd_py_type_dict(PyTypeObject *type)
     return type->tp_dict;
 }
 
+/* 3.11 has one limit for recursion in Python and in C. */
+#define gd_py_take_c_unit(tstate, units) ((void)(tstate), (void)(units))
+#define gd_py_fit_c_units(tstate, bytes) ((void)(tstate), (void)(bytes), 0)
+
 /* The eval loop, as an eval-frame function. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_eval_default(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)

@@ -97,7 +97,8 @@ gd_py_slots_read(PyObject **out, const gd_py_slot *slots, size_t n)
 #include "pycommon/monitored.h"
 
 /* 3.14 limits recursion in C by the stack's size, not by a number of calls. */
-#define gd_py_take_c_unit(tstate, units) ((void)(tstate))
+#define gd_py_take_c_unit(tstate, units) ((void)(tstate), (void)(units))
+#define gd_py_fit_c_units(tstate, bytes) ((void)(tstate), (void)(bytes), 0)
 
 /* Releases the code that a frame runs. */
 #define gd_py_release_code(frame) gd_py_slot_release((frame)->f_executable)

@@ -9,6 +9,20 @@ gd_py_take_c_unit(PyThreadState *tstate, int units)
     tstate->c_recursion_remaining -= units;
 }
 
+/* The bytes of C stack that a unit is assumed to need. CPython 3.13 has 10,000 units for the 8 MiB of a main thread. */
+#define GD_PY_UNIT_BYTES 768
+
+/* Lowers the allowance to what fits into that many bytes of C stack. Returns the units taken, for the caller to give
+ * back. */
+static inline int
+gd_py_fit_c_units(PyThreadState *tstate, ptrdiff_t bytes)
+{
+    ptrdiff_t excess = tstate->c_recursion_remaining - bytes / GD_PY_UNIT_BYTES;
+    int units = excess > 0 ? (int)excess : 0;
+    gd_py_take_c_unit(tstate, units);
+    return units;
+}
+
 /* Releases the code that a frame runs. */
 #define gd_py_release_code(frame) Py_DECREF(gd_py_code_run_by(frame))
 

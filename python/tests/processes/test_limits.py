@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -105,6 +106,44 @@ def test_endless_recursion(through: str) -> None:
     for _ in range(2):
         with pytest.raises(RecursionError, match="maximum recursion depth exceeded"):
             compiled(X)
+
+
+RECURSIVE = {
+    "lru_cache": "@functools.lru_cache(None)\ndef down(n): return n if n <= 1 else down(n - 1) + 1",
+    "map": "def down(n): return max(map(lambda k: 0 if k == 0 else 1 + down(k - 1), [n]))",
+    "getattr": """
+class Down:
+    def __getattr__(self, name):
+        n = int(name[1:])
+        return 0 if n == 0 else 1 + getattr(self, f"a{n - 1}")
+def down(n): return getattr(Down(), f"a{n}")""",
+    "python": "def down(n): return 0 if n == 0 else 1 + down(n - 1)",
+}
+
+
+@pytest.mark.parametrize("through", RECURSIVE)
+def test_deep_recursion_with_everything_translated(through: str) -> None:
+    """Under a raised limit only the C stack ends it. CPython's own allowance for recursion in C ends some before."""
+    text = f"""
+import functools, sys
+import torch, godynamo
+godynamo.config.translate_everything = True
+{RECURSIVE[through]}
+def tried(fn, n):
+    try:
+        return fn(n)
+    except RecursionError:
+        return "RecursionError"
+sys.setrecursionlimit(200_000)
+for n in (500, 10_000, 60_000):
+    got = tried(godynamo.optimize(lambda n: down(n)), n)
+    assert got == n or n > 500 and got == "RecursionError", (n, got)
+"""
+    # In 3.11 the recursion limit is the only one, so CPython itself overflows the C stack.
+    if sys.version_info < (3, 12) and through != "python":
+        pytest.skip("CPython 3.11 does not limit recursion in C under a raised limit")
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
 
 
 def test_15_000_frames_above_and_below() -> None:
