@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -142,7 +144,9 @@ for n in (500, 10_000, 60_000):
     # In 3.11 the recursion limit is the only one, so CPython itself overflows the C stack.
     if sys.version_info < (3, 12) and through != "python":
         pytest.skip("CPython 3.11 does not limit recursion in C under a raised limit")
-    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, timeout=300, check=False)
+    environment = {**os.environ, "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=environment)
     assert done.returncode == 0, done.stderr[-2000:]
 
 

@@ -508,7 +508,7 @@ class TestDepth:
                 return n if n == 0 else f(n - 1)
             token = _C.enter_extent(_C.Root())
             assert f(60_000) == 0
-            assert not _C.current_eval_frame_is_ours() and _C.hook_installed() == 1
+            assert _C.current_eval_frame_is_ours() and _C.hook_installed() == 1  # it is put back afterwards
             assert _C.counters()["hook_no_headroom"] == 1
             _C.exit_extent(token)
             token = _C.enter_extent(_C.Root())
