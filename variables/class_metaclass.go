@@ -226,7 +226,7 @@ func (w *World) readsText(tx Translator, class py.Object) error {
 }
 
 // opaqueClass reports whether user code runs if an attribute of the class is read, or if the class is used as a dict
-// key: code of its metaclass, or of a key in the class's __dict__ that is no str. An enum class whose metaclass was
+// key: code of its metaclass, or of a key in the class's __dict__ that is not a str. An enum class whose metaclass was
 // replaced also counts as opaque.
 func opaqueClass(tx Translator, class py.Object) bool {
 	w := tx.World()

@@ -79,7 +79,7 @@ type classQuestions struct {
 	looked     map[classLookup]bool                     // see class_guards.go
 	enums      []py.Object                              // enum classes whose members were reached
 	fixed      map[py.Object]bool                       // whether a class cannot change, see mayChange
-	odd        map[py.Object]bool                       // whether a class has a key that is no str, see opaqueClass
+	odd        map[py.Object]bool                       // whether a class has a key that is not a str, see opaqueClass
 }
 
 // modesAndStates holds torch's modes at the current point of the program.

@@ -13,8 +13,8 @@ the model's own run; "alone" is the ratio without it: each first call minus eage
 
 Exits with 1 if a model is wrong, fails, or has more than one graph where torch.compile has one. With a backend
 (aot_eager, inductor, callable) only correctness is checked: outputs, gradients, buffers and random numbers must equal
-those of eager mode. A difference that eager mode has from itself, or torch.compile too, is no failure. On another
-device than the CPU, torch's deterministic algorithms are used. With --sizes the captures at
+those of eager mode. It is no failure if eager mode does not repeat its own results, or if torch.compile differs in
+the same way. On devices other than the CPU, torch's deterministic algorithms are used. With --sizes the captures at
 several sizes are counted instead (sizes_of_models.py); more than under torch.compile are a failure.
 """
 

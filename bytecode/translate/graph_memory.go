@@ -9,7 +9,7 @@ import (
 // changedMemory returns the numbers of the graph's inputs whose memory the graph may change. A compiler assumes that
 // such an input overlaps another input exactly if it does so in the call that is translated; see
 // godynamo._backends.memory.
-func (o *OutputGraph) changedMemory() (changed []int) {
+func (o *OutputGraph) changedMemory() []int {
 	visit := memoryVisit{o: o, seen: map[*fxgraph.Node]bool{}}
 	for _, n := range o.graph.Nodes() {
 		switch {
@@ -29,16 +29,21 @@ func (o *OutputGraph) changedMemory() (changed []int) {
 			visit.operands(n)
 		}
 	}
+	return o.inputsWhere(func(n *fxgraph.Node) bool { return visit.seen[n] })
+}
+
+// inputsWhere returns the numbers of the graph's inputs for which `holds` is true.
+func (o *OutputGraph) inputsWhere(holds func(n *fxgraph.Node) bool) (found []int) {
 	number := 0
 	for _, n := range o.graph.Nodes() {
 		if n.Op == fxgraph.Placeholder {
-			if visit.seen[n] {
-				changed = append(changed, number)
+			if holds(n) {
+				found = append(found, number)
 			}
 			number++
 		}
 	}
-	return changed
+	return found
 }
 
 // memoryVisit collects the nodes with which a tensor may share its memory.

@@ -7,19 +7,12 @@ import (
 )
 
 // moduleInputs returns the numbers of the graph's inputs that are parameters or buffers of nn.Modules. Their memory
-// seldom moves; see godynamo._backends.fixed_inputs.
-func (o *OutputGraph) moduleInputs() (found []int) {
-	number := 0
-	for _, n := range o.graph.Nodes() {
-		if n.Op != fxgraph.Placeholder {
-			continue
-		}
-		if t, ok := o.inputOf[n]; ok && o.ofModule(t) {
-			found = append(found, number)
-		}
-		number++
-	}
-	return found
+// rarely moves; see godynamo._backends.fixed_inputs.
+func (o *OutputGraph) moduleInputs() []int {
+	return o.inputsWhere(func(n *fxgraph.Node) bool {
+		t, ok := o.inputOf[n]
+		return ok && o.ofModule(t)
+	})
 }
 
 // ofModule reports whether a tensor is a parameter or a buffer, read from its nn.Module.

@@ -182,7 +182,7 @@ run_cold(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, int h
  * stack. The calls through the hook took none of CPython's allowance for recursion in C, which may be larger than the
  * rest of the stack. Returns a new reference, or NULL with an exception set. */
 static PyObject *
-run_in_the_rest(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, ptrdiff_t headroom)
+run_without_hook(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, ptrdiff_t headroom)
 {
     int units = gd_py_fit_c_units(tstate, headroom - GD_STACK_MIN), aside = gd_hook_set_aside(tstate);
     PyObject *result = pass_on(tstate, frame, throwflag);
@@ -204,7 +204,7 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
         if (headroom < GD_STACK_TRANSLATE) {
             GD_COUNT(hook_no_headroom);
             gd_census_left(gd_py_code_run_by(frame), GD_COUNT_hook_no_headroom);
-            return run_in_the_rest(tstate, frame, throwflag, headroom);
+            return run_without_hook(tstate, frame, throwflag, headroom);
         }
     }
     if (reason >= 0) {

@@ -17,7 +17,7 @@ from .named import Backend, Named
 
 
 def mark(gm: Any, backend: Backend, example_inputs: Sequence[Any], of_modules: Sequence[int]) -> None:
-    """Mark the inputs whose memory seldom moves, if the backend makes CUDA graphs.
+    """Mark the inputs whose memory rarely moves, if the backend makes CUDA graphs.
 
     These are the parameters and buffers of modules, with the numbers ``of_modules``, and the tensors that the user has
     given to mark_static_address.
@@ -27,7 +27,7 @@ def mark(gm: Any, backend: Backend, example_inputs: Sequence[Any], of_modules: S
         return
     from torch._dynamo.source import ConstantSource, LocalSource
 
-    gm.meta.setdefault("dynamo_compile_id", None)
+    gm.meta.setdefault("dynamo_compile_id", None)  # AOTAutograd looks for this key
     attributes = [*gm.named_parameters(remove_duplicate=False), *gm.named_buffers(remove_duplicate=False)]
     gm._param_name_to_source = {name: ConstantSource(name) for name, _ in attributes}
     for i, node in enumerate(gm.graph.find_nodes(op="placeholder")):

@@ -68,16 +68,18 @@ def _current_devices(target: Any, value: Any, operands: Any) -> list[tuple[Calla
     These are the results that no operand is on, and those of an operation that names the kind alone: ``x.cuda()`` may
     move a tensor from one GPU to another.
     """
-    found = {}
+    results = torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,)
+    devices = [t.device for t in results if isinstance(t, torch.Tensor) and t.device.type not in ("cpu", "meta")]
+    if not devices:
+        return []
     given = torch.utils._pytree.tree_leaves(operands)
     on = [x.device for x in given if isinstance(x, torch.Tensor)]
     named = {x if isinstance(x, str) else x.type for x in given if isinstance(x, (str, torch.device))}
-    for t in torch.utils._pytree.tree_leaves(value) if isinstance(value, (list, tuple)) else (value,):
-        if not isinstance(t, torch.Tensor) or t.device.type in ("cpu", "meta") or t.device.index is None:
-            continue
-        kind = t.device.type
-        if t.device not in on or target == kind or kind in named:
-            found[t.device] = _is_current(kind, t.device.index)
+    found = {
+        device: _is_current(device.type, device.index)
+        for device in devices
+        if device.index is not None and (device not in on or target == device.type or device.type in named)
+    }
     return [(current, f"the current {device.type} device is {device.index}") for device, current in found.items()]
 
 

@@ -40,7 +40,7 @@ def moved(tree: Any) -> Any:
 
 
 def lost(error: BaseException) -> bool:
-    """Return whether an exception says that the device has stopped, which lasts as long as the process.
+    """Return whether an exception means that this process can no longer use the device.
 
     An index out of range does it on CUDA, where on the CPU it is an IndexError. The exception may come from a later
     operation than the one that failed.
@@ -65,7 +65,7 @@ def deterministic() -> Iterator[None]:
             settings.fill_uninitialized_memory = fill
 
 
-def by_chance(run: Callable[[], object]) -> bool:
+def nondeterministic(run: Callable[[], object]) -> bool:
     """Return whether a run calls an operation whose result depends on the order of its threads.
 
     torch warns of it in a block of deterministic(). Comparing two runs is not enough: they may agree.

@@ -1,4 +1,4 @@
-"""A class whose __dict__ has a key that is no str: looking a name up in it may run the key's __eq__."""
+"""A class with a non-string key in its __dict__: looking up an attribute may run the key's __eq__."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOG: list[str] = []
 
 
 class Key:
-    """Equals no text, and tells who asks."""
+    """Equals nothing, and logs each comparison."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -29,7 +29,7 @@ class Key:
 
 def odd(name: str) -> Any:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # from 3.13 on, for a key that is no str
+        warnings.simplefilter("ignore")  # since 3.13, for a non-string key
         return type("Odd", (), {Key(name): 5, "kept": 7})
 
 
@@ -50,10 +50,10 @@ def test_a_key_is_asked_as_in_cpython(fn: Any, name: str) -> None:
     cls, compiled = odd(name), godynamo.optimize(fn)
     seen = []
     for call in (fn, compiled, compiled):
-        cls.other = 0  # CPython forgets what it has looked up
+        cls.other = 0  # clears CPython's type cache for this class
         LOG.clear()
         result = call(cls, torch.ones(1))
-        # What CPython remembers of an instance's class may be lost between two reads, so the number is not compared.
+        # The type cache may lose an entry between two reads, so only `reads` compares the number of comparisons.
         log = LOG.copy() if fn is reads else set(LOG)
         seen.append((log, result[1], result[0].item()))
     assert seen[1:] == seen[:1] * 2

@@ -22,7 +22,7 @@ from torch.utils import _pytree
 
 import godynamo
 from godynamo import _C, utils
-from harness.device import by_chance, deterministic, random_state
+from harness.device import deterministic, nondeterministic, random_state
 
 #: a miss, then a hit; preceded by a lazy module's first call
 CALLS = 2
@@ -233,7 +233,7 @@ def judge(case: Case) -> Verdict:
     with deterministic():
         plain = _calls(case, None, case.valued)
         valued = case.valued
-        if valued and (_calls(case, None, True) != plain or by_chance(lambda: _calls(case, None, True))):
+        if valued and (_calls(case, None, True) != plain or nondeterministic(lambda: _calls(case, None, True))):
             valued = False
             plain = _calls(case, None, False)
         wrong: list[str] = []
