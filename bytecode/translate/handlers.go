@@ -108,6 +108,8 @@ func init() {
 		opcode.LOAD_GLOBAL:         {run: (*tx).loadGlobal, breaks: true},
 		opcode.STORE_GLOBAL:        {run: (*tx).storeGlobal, breaks: true},
 		opcode.DELETE_GLOBAL:       {run: nil, breaks: true},
+		opcode.BUILD_INTERPOLATION: {run: nil, breaks: true},
+		opcode.BUILD_TEMPLATE:      {run: nil, breaks: true},
 		opcode.MAKE_CELL:           {run: (*tx).makeCell},
 		opcode.LOAD_CLOSURE:        {run: (*tx).loadClosure},
 		opcode.LOAD_DEREF:          {run: (*tx).loadDeref},

@@ -144,7 +144,9 @@ args = [3, 4]
 
 // Row: S002-52
 func TestEveryOpcodeHasAHandlerOrAReason(t *testing.T) {
-	for _, table := range []*opcode.Table{opcode.For(3, 11), opcode.For(3, 12)} {
+	for _, table := range []*opcode.Table{
+		opcode.For(3, 11), opcode.For(3, 12), opcode.For(3, 13), opcode.For(3, 14),
+	} {
 		for _, form := range table.Forms {
 			for _, op := range append(form.Choices[:len(form.Choices):len(form.Choices)], form.Op) {
 				if op != opcode.INVALID && handlers[op].run == nil {
