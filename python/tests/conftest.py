@@ -187,19 +187,19 @@ def _one_torch_thread():
         sys.modules["torch"].set_num_threads(1)
 
 
-@pytest.fixture
-def no_other_hook():
-    """Remove any eval-frame hook for the test: torch's stays installed once torch.cond has rejected a branch.
+@pytest.fixture(autouse=True)
+def _no_hook_left():
+    """Remove an eval-frame hook that a test has left: torch's stays installed once torch.cond has rejected a branch.
 
-    While any hook is installed, CPython specializes no calls.
+    While any hook is installed, CPython specializes no calls, and ours sees each frame if torch's is above it.
     """
     api = ctypes.pythonapi
     api.PyInterpreterState_Get.restype = api._PyInterpreterState_GetEvalFrameFunc.restype = ctypes.c_void_p
     interpreter = ctypes.c_void_p(api.PyInterpreterState_Get())
-    before = ctypes.c_void_p(api._PyInterpreterState_GetEvalFrameFunc(interpreter))
-    api._PyInterpreterState_SetEvalFrameFunc(interpreter, api._PyEval_EvalFrameDefault)
+    before = api._PyInterpreterState_GetEvalFrameFunc(interpreter)
     yield
-    api._PyInterpreterState_SetEvalFrameFunc(interpreter, before)
+    if api._PyInterpreterState_GetEvalFrameFunc(interpreter) != before:
+        api._PyInterpreterState_SetEvalFrameFunc(interpreter, ctypes.c_void_p(before))
 
 
 @pytest.fixture(autouse=True)

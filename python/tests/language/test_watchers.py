@@ -19,8 +19,6 @@ from godynamo import _C
 from godynamo._observe import logging as _logging
 from godynamo.testing import CompileCounter
 
-pytestmark = pytest.mark.usefixtures("no_other_hook")
-
 WARM = 32  #: GD_WATCHED_CALLS of core/calls/miss.h
 SPECIALIZED = {"BINARY_OP_ADD_INT", "CALL_PY_EXACT_ARGS"}
 
