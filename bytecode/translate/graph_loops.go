@@ -205,6 +205,7 @@ func (tx *InstructionTranslator) enterLoop(inst *bytecode.Instruction, it *varia
 	}
 	o.AddGuards(guards.GlobalState()) // grad mode is off
 	o.letGoOfTensors()
+	o.forgetNumbers() // a turn may change a tensor that the next turn passes as a size
 	o.world.Writes++
 	o.world.Effects++ // an equal layer repeats operations, but no loop
 	if l.before.held, ok = tx.reachable(it); !ok {

@@ -26,9 +26,13 @@ type sizeSession struct {
 	values  map[*fxgraph.Node]shapes.Value
 	given   map[*fxgraph.Node]*shapes.Tensor // results of nodes without a rule
 	known   map[py.Object]shapes.Value       // values of constants whose conversion calls Python
-	dtypes  map[shapes.Dtype]py.Object
-	devices map[shapes.Device]py.Object
-	strided py.Object
+	// numbers has the nodes that made a tensor of a number computed from sizes (graph_tensor_sizes.go). While counting
+	// is set, sizeOperand returns the number for such a node.
+	numbers  map[*fxgraph.Node]shapes.Size
+	counting bool
+	dtypes   map[shapes.Dtype]py.Object
+	devices  map[shapes.Device]py.Object
+	strided  py.Object
 	// layoutNodes counts the nodes that torch has run for the strides of computed tensors; see maxLayoutNodes.
 	layoutNodes int
 }
@@ -101,6 +105,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
+		clear(s.numbers)
 	}
 	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
@@ -108,14 +113,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if t := s.given[n]; t != nil {
 		return t
 	}
-	args := make([]shapes.Value, len(n.Args))
-	for i, a := range n.Args {
-		args[i] = o.sizeOperand(a)
-	}
-	var kwargs []shapes.Kwarg
-	for _, kw := range n.Kwargs {
-		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
-	}
+	args, kwargs := o.operandsOf(n, o.bodies == 0 && shapes.TakesSizes(n.Target.Text))
 	if n.Target.Text == "operator.getitem" && o.isList(n.Args[1]) {
 		return shapes.Unknown{} // a list, unlike a tuple, is an advanced index
 	}
@@ -131,8 +129,14 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	s.context.Why = o.userLine()
 	s.context.Fresh = (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
 	s.follows = n
-	v, _ := rule(s.context, n.Target.Text, args, kwargs)
+	v, known := rule(s.context, n.Target.Text, args, kwargs)
+	if t, ok := o.sizeInTensor(n); ok && !known {
+		v, known = t, true
+	}
 	s.follows = nil
+	if len(s.numbers) > 0 && (n.Inplace || !known) && shapes.MayChange(args, kwargs) {
+		clear(s.numbers)
+	}
 	o.adoptSymbols(n, v)
 	return v
 }
@@ -205,9 +209,28 @@ func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	return &shapes.Tensor{Shape: shape, Dtype: name, Device: d}
 }
 
+// operandsOf converts a node's operands for a rule. If counting is set, tensors with a known number become ints, except
+// the tensor of a method.
+func (o *OutputGraph) operandsOf(n *fxgraph.Node, counting bool) ([]shapes.Value, []shapes.Kwarg) {
+	args := make([]shapes.Value, len(n.Args))
+	for i, a := range n.Args {
+		o.sizes.counting = counting && (i > 0 || n.Op != fxgraph.CallMethod)
+		args[i] = o.sizeOperand(a)
+	}
+	var kwargs []shapes.Kwarg
+	for _, kw := range n.Kwargs {
+		kwargs = append(kwargs, shapes.Kwarg{Name: kw.Name, Value: o.sizeOperand(kw.Value)})
+	}
+	o.sizes.counting = false
+	return args, kwargs
+}
+
 func (o *OutputGraph) sizeOperand(a fxgraph.Arg) shapes.Value {
 	switch x := a.(type) {
 	case *fxgraph.Node:
+		if number, ok := o.sizes.numbers[x]; ok && o.sizes.counting {
+			return shapes.Int{Size: number}
+		}
 		return o.sizes.values[x]
 	case fxgraph.Lit:
 		if x.Pool < 0 {
