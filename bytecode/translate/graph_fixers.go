@@ -40,7 +40,7 @@ func (o *OutputGraph) fixer() string {
 	names := callers()
 	if o.sizes != nil && o.sizes.follows != nil {
 		text += ", by the rule for " + o.sizes.follows.Target.Text
-	} else if n := o.withoutRule(); n != nil && slices.Contains(names, "needOfAll") {
+	} else if n := o.withoutRule(); n != nil && slices.Contains(names, "needOf") {
 		text += ", since " + n.Target.Text + " has no rule for these operands"
 	}
 	return text + ", in " + strings.Join(names, " < ")

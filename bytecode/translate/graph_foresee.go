@@ -348,6 +348,7 @@ func (o *OutputGraph) foreseeSize(tx variables.Translator, n *fxgraph.Node) (boo
 	if _, err := o.scope.CallMethod(o.meta.object, "input", o.scope.Int(root), v); err != nil {
 		return false, err
 	}
-	o.meta.rows = int(root) + 1
+	o.meta.forget(int(root) + 1)
+	o.meta.done[root] = true
 	return true, nil
 }

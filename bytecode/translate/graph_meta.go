@@ -12,10 +12,11 @@ import (
 )
 
 // metaSession computes metadata of graph nodes when it is read, with torch's FakeTensor
-// (python/godynamo/_translator/fake.py). It runs each node once, in order.
+// (python/godynamo/_translator/fake.py). It runs each node once, in order, and only the nodes that a value depends on
+// (graph_needed.go).
 type metaSession struct {
 	object py.Object
-	rows   int // number of graph nodes that the session has received
+	done   []bool // whether the session has received the node with this number
 	// hinted has the sizes that were passed to the session with their values in this call, without the condition that
 	// they have these values.
 	hinted []*variables.SymNodeVariable
@@ -46,8 +47,9 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 
 // RequiresGrad implements variables.Output.
 func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
-	o.needOfAll(fieldsOfGrad)
-	err := o.runWithHints(nil)
+	needed := o.needed(t.Node)
+	o.needOf(needed, fieldsOfGrad)
+	err := o.runWithHints(needed)
 	if err == nil {
 		var v, flag py.Object
 		if v, err = o.fakeOf(t.Node); err == nil {
@@ -65,7 +67,6 @@ func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorV
 // SameTensor implements variables.Output.
 func (o *OutputGraph) SameTensor(a, b *fxgraph.Node) (bool, error) {
 	o.world.Asked.Meta++
-	o.needOfAll(fieldAll)
 	x, err := o.fake(a)
 	if err != nil {
 		return false, err
@@ -90,7 +91,6 @@ func (o *OutputGraph) sample(t *variables.TensorVariable) (py.Object, error) {
 	if !t.Example.IsNull() && !t.Changed {
 		return t.Example, nil
 	}
-	o.needOfAll(fieldAll)
 	return o.fake(t.Node)
 }
 
@@ -104,7 +104,6 @@ func (o *OutputGraph) NodeType(n *fxgraph.Node) (py.Object, error) {
 		o.needOfAll(fieldsOfSizes)
 		return o.sequenceType(n)
 	}
-	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {
 		return py.Object{}, err
@@ -134,7 +133,6 @@ func (o *OutputGraph) NodeValue(_ variables.Translator, n *fxgraph.Node) (py.Obj
 		return o.scope.Int(int64(len(list))), nil
 	}
 	o.world.Asked.Meta++
-	o.needOfAll(fieldAll)
 	v, err := o.fake(n)
 	if err != nil {
 		return py.Object{}, err
@@ -193,7 +191,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies
 		fields, run = fieldsOfGrad, o.runWithHints
 	}
 	o.needOfAll(fields)
-	if err := run(n); err != nil {
+	if err := run(o.before(n)); err != nil {
 		return py.Object{}, err
 	}
 	s := o.scope
@@ -208,9 +206,12 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies
 	return r, nil
 }
 
-// fake returns the fake value of a node. It first runs the earlier nodes that have not run yet.
+// fake returns the fake value of a node, which depends on all fields of the inputs from which it is computed. It first
+// runs the nodes that are needed and have not run yet.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
-	if err := o.runFakes(nil); err != nil {
+	needed := o.needed(n)
+	o.needOf(needed, fieldAll)
+	if err := o.runFakes(needed); err != nil {
 		return py.Object{}, err
 	}
 	return o.fakeOf(n)
@@ -225,9 +226,9 @@ func (o *OutputGraph) fakeOf(n *fxgraph.Node) (py.Object, error) {
 	return v, nil
 }
 
-// runFakes runs, on fake tensors, the nodes that precede `stop` and have not run yet. If stop is nil, it runs all such
-// nodes. Sizes among their operands become constants.
-func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
+// runFakes runs, on fake tensors, those of the nodes that have not run yet. Sizes among their operands become
+// constants.
+func (o *OutputGraph) runFakes(nodes []*fxgraph.Node) error {
 	if o.meta != nil {
 		for _, v := range o.meta.hinted {
 			if _, err := v.Fixed(o.current); err != nil {
@@ -236,7 +237,7 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 		}
 		o.meta.hinted = nil
 	}
-	return o.runNodes(stop, func(v *variables.SymNodeVariable) (py.Object, error) {
+	return o.runNodes(nodes, func(v *variables.SymNodeVariable) (py.Object, error) {
 		c, err := v.Fixed(o.current)
 		if err != nil {
 			return py.Object{}, err
@@ -247,8 +248,8 @@ func (o *OutputGraph) runFakes(stop *fxgraph.Node) error {
 
 // runWithHints runs nodes as runFakes does, but no size becomes a constant. The sizes of the results hold in this call
 // only.
-func (o *OutputGraph) runWithHints(stop *fxgraph.Node) error {
-	return o.runNodes(stop, func(v *variables.SymNodeVariable) (py.Object, error) {
+func (o *OutputGraph) runWithHints(nodes []*fxgraph.Node) error {
+	return o.runNodes(nodes, func(v *variables.SymNodeVariable) (py.Object, error) {
 		n, ok := o.world.Env().Hint(v.Size)
 		if !ok {
 			return py.Object{}, variables.DataDependent(o.world.Env().Text(v.Size))
@@ -258,8 +259,8 @@ func (o *OutputGraph) runWithHints(stop *fxgraph.Node) error {
 	})
 }
 
-// runNodes runs, on fake tensors, the nodes that precede `stop`. valueOf returns the value of a size.
-func (o *OutputGraph) runNodes(stop *fxgraph.Node,
+// runNodes runs nodes on fake tensors. valueOf returns the value of a size.
+func (o *OutputGraph) runNodes(nodes []*fxgraph.Node,
 	valueOf func(*variables.SymNodeVariable) (py.Object, error)) error {
 	s := o.scope
 	if o.meta == nil {
@@ -278,53 +279,61 @@ func (o *OutputGraph) runNodes(stop *fxgraph.Node,
 			}
 		}
 	}
-	nodes := o.graph.Nodes()
-	for ; o.meta.rows < len(nodes) && nodes[o.meta.rows] != stop; o.meta.rows++ {
-		node := nodes[o.meta.rows]
-		if in, ok := o.inputOf[node]; ok {
-			if _, err := s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), in.Example); err != nil {
-				return exc.Break(exc.TensorMetadata, "%v", err)
-			}
+	m := o.meta
+	for _, n := range nodes {
+		if n.Index < len(m.done) && m.done[n.Index] {
 			continue
 		}
-		if v, ok := o.symbols.values[node]; ok {
-			value, err := valueOf(v)
-			if err == nil {
-				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), value)
-			}
-			if err != nil {
-				return exc.Break(exc.TensorMetadata, "%v", err)
-			}
-			continue
-		}
-		if _, ok := o.loops.rows[node]; ok {
-			if _, err := s.CallMethod(o.meta.object, "unknown", s.Int(int64(node.Index))); err != nil {
-				return exc.Break(exc.TensorMetadata, "%v", err)
-			}
-			continue
-		}
-		if example, ok, err := o.computedExample(node); ok || err != nil {
-			if err == nil {
-				_, err = s.CallMethod(o.meta.object, "input", s.Int(int64(node.Index)), example)
-			}
-			if err != nil {
-				return exc.Break(exc.TensorMetadata, "%v", err)
-			}
-			continue
-		}
-		row, err := NodeRow(s, node, o.pool, o.refClass())
-		if err != nil {
+		if err := o.runNode(n, valueOf); err != nil {
 			return err
 		}
-		devices, err := s.CallMethod(o.meta.object, "run", s.Int(int64(node.Index)), row)
-		if err != nil {
-			return exc.Break(exc.TensorMetadata, "%s: %v", node.Name, err)
+		for len(m.done) <= n.Index {
+			m.done = append(m.done, false)
 		}
-		if err := o.guardDevices(devices); err != nil {
-			return err
-		}
+		m.done[n.Index] = true
 	}
 	return nil
+}
+
+// forget lets the session receive the n-th node and all later ones again.
+func (m *metaSession) forget(n int) { m.done = m.done[:min(n, len(m.done))] }
+
+// runNode runs one node on fake tensors. An input, or a value known only at run time, is passed as an example.
+func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVariable) (py.Object, error)) error {
+	s, session, index := o.scope, o.meta.object, o.scope.Int(int64(n.Index))
+	known := func(example py.Object, err error) error {
+		if err == nil {
+			_, err = s.CallMethod(session, "input", index, example)
+		}
+		if err != nil {
+			return exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil
+	}
+	if in, ok := o.inputOf[n]; ok {
+		return known(in.Example, nil)
+	}
+	if v, ok := o.symbols.values[n]; ok {
+		return known(valueOf(v))
+	}
+	if _, ok := o.loops.rows[n]; ok {
+		if _, err := s.CallMethod(session, "unknown", index); err != nil {
+			return exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil
+	}
+	if example, ok, err := o.computedExample(n); ok || err != nil {
+		return known(example, err)
+	}
+	row, err := NodeRow(s, n, o.pool, o.refClass())
+	if err != nil {
+		return err
+	}
+	devices, err := s.CallMethod(session, "run", index, row)
+	if err != nil {
+		return exc.Break(exc.TensorMetadata, "%s: %v", n.Name, err)
+	}
+	return o.guardDevices(devices)
 }
 
 // guardDevices guards the current devices on which an operation has made fake tensors without naming an index. `found`

@@ -49,7 +49,7 @@ func (o *OutputGraph) Layout(t *variables.TensorVariable) (sizes, strides []sym.
 // computedLayout returns the sizes and strides of a node's result for all sizes of the inputs. ok is false if torch
 // does not know them.
 func (o *OutputGraph) computedLayout(n *fxgraph.Node) (sizes, strides []sym.Size, ok bool, err error) {
-	nodes := o.graph.Nodes()[:n.Index+1]
+	nodes := slices.DeleteFunc(o.needed(n), func(m *fxgraph.Node) bool { return m.Index > n.Index })
 	if !o.mayOpen() || o.sizes.layoutNodes+len(nodes) > maxLayoutNodes {
 		return nil, nil, false, nil
 	}

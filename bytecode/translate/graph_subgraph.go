@@ -155,11 +155,11 @@ func (o *OutputGraph) inBody(run func() ([]variables.VariableTracker, error)) (r
 
 // forget makes the metadata sessions process the n-th node and all later nodes again, since these are renumbered.
 func (o *OutputGraph) forget(n int) {
-	if o.meta != nil && o.meta.rows > n {
+	if o.meta != nil && len(o.meta.done) > n {
 		if _, ok := py.Answered(o.scope.CallMethod(o.meta.object, "forget", o.scope.Int(int64(n)))); !ok {
 			o.meta = nil
 		} else {
-			o.meta.rows = n
+			o.meta.forget(n)
 		}
 	}
 	if o.sizes != nil {
@@ -318,9 +318,9 @@ func (o *OutputGraph) runForMemory() error {
 	maybeView := func(n *fxgraph.Node) bool { return viewOrCopy[n.Target.Text] }
 	if !o.opts.Exporting && slices.ContainsFunc(o.graph.Nodes(), maybeView) {
 		o.needOfAll(fieldAll)
-		return o.runFakes(nil)
+		return o.runFakes(o.graph.Nodes())
 	}
-	return o.runWithHints(nil)
+	return o.runWithHints(o.graph.Nodes())
 }
 
 // OwnMemory implements variables.Output.

@@ -137,13 +137,15 @@ func (o *OutputGraph) pin(t *variables.TensorVariable, a *guards.TensorArgs) {
 	}
 }
 
-// fixSizeNodes makes constants of the sizes that are operands of the graph, for FakeTensor.
-func (o *OutputGraph) fixSizeNodes() {
+// fixSizeNode makes a constant of the size that a node passes to the graph, for FakeTensor.
+func (o *OutputGraph) fixSizeNode(n *fxgraph.Node) {
+	v, ok := o.symbols.values[n]
+	if !ok {
+		return
+	}
 	env := o.world.Env()
-	for s := range o.symbols.nodeOf {
-		if n, ok := env.Hint(s); ok {
-			env.Decide(env.Eq(s, sym.Const(n)), o.userLine())
-		}
+	if hint, ok := env.Hint(v.Size); ok {
+		env.Decide(env.Eq(v.Size, sym.Const(hint)), o.userLine())
 	}
 }
 

@@ -46,7 +46,7 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	if o.sizes != nil {
 		o.sizes.done = min(o.sizes.done, nodes)
 	}
-	if o.meta != nil && o.meta.rows >= nodes {
+	if o.meta != nil && len(o.meta.done) >= nodes {
 		o.meta = nil // the session identifies nodes by their numbers, which are used again
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected

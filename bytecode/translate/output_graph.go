@@ -300,7 +300,8 @@ const (
 	fieldsOfGrad = fieldsOfSizes | fieldGrad
 )
 
-// NeedField implements variables.Output. The field of a computed tensor depends on the metadata of all inputs.
+// NeedField implements variables.Output. The field of a computed tensor depends on the metadata of the inputs from
+// which it is computed.
 func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 	if a, ok := o.tensorArgs[t]; ok {
 		o.need(t, a, field)
@@ -313,18 +314,23 @@ func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 		}
 	}
 	if field == fieldGrad {
-		o.needOfAll(fieldsOfGrad)
+		o.needOf(o.needed(t.Node), fieldsOfGrad)
 		return
 	}
-	o.needOfAll(fieldAll)
+	o.needOf(o.needed(t.Node), fieldAll)
 }
 
-func (o *OutputGraph) needOfAll(fields uint16) {
-	for _, t := range o.inputs {
-		o.need(t, o.tensorArgs[t], fields)
-	}
-	if fields&fieldStride != 0 {
-		o.fixSizeNodes()
+func (o *OutputGraph) needOfAll(fields uint16) { o.needOf(o.graph.Nodes(), fields) }
+
+// needOf guards fields of the inputs among the nodes. With the strides, sizes that are operands become constants.
+func (o *OutputGraph) needOf(nodes []*fxgraph.Node, fields uint16) {
+	for _, n := range nodes {
+		if t, ok := o.inputOf[n]; ok {
+			o.need(t, o.tensorArgs[t], fields)
+		}
+		if fields&fieldStride != 0 {
+			o.fixSizeNode(n)
+		}
 	}
 }
 
