@@ -287,6 +287,7 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 // These are the bits for fields of gd_tensor_spec (core/golib.h).
 const (
 	fieldType   = 1
+	fieldKeyset = 2
 	fieldGrad   = 16
 	fieldRank   = 32
 	fieldSizes  = 64
@@ -401,7 +402,11 @@ func (o *OutputGraph) operands(tx variables.Translator, operation string, args [
 	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}
-	return o.proxies(tx, operation, args, kwargs)
+	a, k, err := o.proxies(tx, operation, args, kwargs)
+	if err == nil {
+		err = o.raisesAfterWriting(operation, a, k)
+	}
+	return a, k, err
 }
 
 func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []variables.VariableTracker,
