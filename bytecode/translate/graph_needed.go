@@ -9,21 +9,19 @@ import (
 // before returns the nodes that precede a node; all of them if the node is not in the graph yet.
 func (o *OutputGraph) before(n *fxgraph.Node) []*fxgraph.Node {
 	nodes := o.graph.Nodes()
-	for i, m := range nodes {
-		if m == n {
-			return nodes[:i]
-		}
+	if i := slices.Index(nodes, n); i >= 0 {
+		return nodes[:i]
 	}
 	return nodes
 }
 
-// needed returns, in order, the nodes on which the metadata of a node's result depend now: the node, its operands and
-// theirs, and operations that may have changed one of these tensors in place. Up to the last such operation, or switch
-// of torch's modes, all nodes are needed, so that they run in order. All nodes are also needed if a loop is captured
-// once: FakeTensor, which knows the number in torch.tensor(2), would run one turn of a loop that changes it. Such a
-// graph has the number of the turn as a node, which cannot become a constant, so the loop is captured turn by turn.
+// needed returns, in order, the nodes that the metadata of a node's result depend on: the node, its operands, their
+// operands, and so on, and the operations that may have changed one of these tensors in place. To keep the order, it
+// returns all nodes up to the last such operation or mode switch. After a loop that is captured once, it returns all
+// nodes. Otherwise FakeTensor, which knows the number in torch.tensor(2), would run one turn of a loop that changes it.
+// With all nodes, the number of the turn would have to become a constant, which fails, and the loop is unrolled.
 func (o *OutputGraph) needed(n *fxgraph.Node) []*fxgraph.Node {
-	nodes := o.graph.Nodes()
+	nodes := slices.Clone(o.graph.Nodes()) // the caller may change the slice
 	if o.hasLoops() {
 		return nodes
 	}
@@ -44,11 +42,11 @@ func (o *OutputGraph) needed(n *fxgraph.Node) []*fxgraph.Node {
 			break
 		}
 	}
-	return slices.DeleteFunc(slices.Clone(nodes), func(m *fxgraph.Node) bool { return !set[m] })
+	return slices.DeleteFunc(nodes, func(m *fxgraph.Node) bool { return !set[m] })
 }
 
-// mayChange reports whether an operation in place may change a tensor that shares its memory with one of the set. It
-// does not if all operations that may have made the changed memory are in this piece, and outside the set.
+// mayChange reports whether an in-place operation may change a tensor that shares memory with one of the set. It cannot
+// if this piece has allocated the changed memory, and the set has none of the operations that may have allocated it.
 func (o *OutputGraph) mayChange(n *fxgraph.Node, set map[*fxgraph.Node]bool) bool {
 	changed, ok := changedBy(n)
 	if !ok || !o.ownStorage(changed, 0) {
