@@ -156,7 +156,7 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m:
     result["random state"] = random_state()
     result["value"] = plain(value)
     result["output"] = text_of(out.getvalue())
-    result["effects"] = [plain(args), plain(ns["LOG"]), ns["COUNT"]]
+    result["effects"] = [plain(args), plain(ns["LOG"]), plain(ns["COUNT"])]
     result["backward"] = _backward(value, args)
     del ns["LOG"][:]
     return result
