@@ -1,6 +1,7 @@
 """scripts/rows.py and conformance.py: the table, the tests that name rows, the verdicts."""
 
 import json
+from typing import Any
 
 import pytest
 
@@ -108,7 +109,18 @@ def test_rows_about_time_name_workloads_and_rows_that_exist():
     for row, (workload, figure, _) in table.TIMED_ROWS.items():
         assert row in ids
         assert workload in known
-        assert figure in ("ratio", "over_eager_us")
+        assert figure in ("ratio", table.EMPTY_CALLS)
+
+
+def test_a_time_over_eager_is_judged_by_the_machines_speed():
+    def verdict(over: float, empty: float) -> Any:
+        calls = {"skipped": {"godynamo": {"over_eager_us": over}}, "identity": {"eager": {"us": empty}}}
+        return table.timed_rows({"calls": calls})["S002-119"][0]
+
+    assert verdict(0.05, 0.02) is True
+    assert verdict(0.06, 0.02) is False
+    assert verdict(0.5, 0.2) is True
+    assert table.timed_rows({"calls": {"skipped": {"godynamo": {"over_eager_us": 0.01}}}})["S002-119"][0] is None
 
 
 GO_SOURCE = """package guards
