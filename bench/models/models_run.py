@@ -211,9 +211,7 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=12)
     parser.add_argument("--no-torch-compile", action="store_true")
     parser.add_argument("--json", type=Path)
-    parser.add_argument(
-        "--timeout", type=float, default=1800, help="seconds for a model (a slow machine: swin_t took 600)"
-    )
+    parser.add_argument("--timeout", type=float, default=1800, help="seconds for a model, also on a slow machine")
     parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
     parser.add_argument("--sizes", action="store_true", help="captures when batch and length change")
     parser.add_argument("--jobs", type=int, default=1, help="models side by side, with --backend and --sizes")
