@@ -18,7 +18,7 @@ func (d *decoder) unify() {
 			inst.Op, inst.Arg = opcode.CALL_FUNCTION_EX, 0
 		default:
 			n = 1
-			d.unifyOne(i)
+			d.unifyOne(i, targets)
 		}
 		inst.Offset = d.block[i+n-1].Offset
 		inst.index, inst.order = int32(len(list)), int32(len(list)+1)
@@ -29,7 +29,7 @@ func (d *decoder) unify() {
 }
 
 // unifyOne replaces the form of instruction i, or of the one before it.
-func (d *decoder) unifyOne(i int) {
+func (d *decoder) unifyOne(i int, targets map[*Instruction]bool) {
 	switch inst := &d.block[i]; inst.Op {
 	case opcode.CALL_KW:
 		// The compiler loads the names right before.
@@ -41,7 +41,11 @@ func (d *decoder) unifyOne(i int) {
 	case opcode.FORMAT_WITH_SPEC:
 		inst.Op, inst.Arg = opcode.FORMAT_VALUE, 4
 	case opcode.CALL_FUNCTION_EX:
-		if !d.flagsKeywords() {
+		switch {
+		case d.flagsKeywords():
+		case i > 0 && pushesNull(&d.block[i-1]) && !targets[inst]:
+			d.block[i-1].Arg--
+		default:
 			inst.Arg = 1
 		}
 	case opcode.WITH_EXCEPT_START:
@@ -61,6 +65,10 @@ func (d *decoder) callsWithoutKeywords(i int, targets map[*Instruction]bool) boo
 	return d.block[i].Op == opcode.PUSH_NULL && !d.flagsKeywords() && d.belongTogether(i, 2, targets) &&
 		d.block[i+1].Op == opcode.CALL_FUNCTION_EX
 }
+
+// pushesNull reports whether a LOAD_GLOBAL pushes a NULL as well. CPython's compiler joins it with a PUSH_NULL behind it:
+// in f(*args) of 3.14 with a global args, that is the NULL for missing keywords.
+func pushesNull(inst *Instruction) bool { return inst.Op == opcode.LOAD_GLOBAL && inst.Arg&1 != 0 }
 
 // enterWith is what 3.14 writes to enter a `with` block.
 var enterWith = [...]struct {

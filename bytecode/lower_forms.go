@@ -64,12 +64,18 @@ func (w *lowering) form(i int, inst *Instruction) form {
 			f.arg = 0
 		}
 	case opcode.CALL_FUNCTION_EX:
-		if int(w.table.Encodings[opcode.CALL_FUNCTION_EX].Forward) < w.table.HaveArgument {
-			if inst.Arg&1 == 0 {
+		if w.callsWithoutKeywords(i) {
+			if !w.followsGlobal(i) {
 				f.before = []unit{w.unit(opcode.PUSH_NULL, 0)}
-				w.needs(i, 1)
 			}
+			w.needs(i, 1)
+		}
+		if !w.flagsKeywords() {
 			f.arg = 0
+		}
+	case opcode.LOAD_GLOBAL:
+		if i+1 < len(w.code.Instructions) && w.callsWithoutKeywords(i+1) && w.followsGlobal(i+1) {
+			f.arg |= 1
 		}
 	case opcode.MAKE_FUNCTION:
 		if has(opcode.SET_FUNCTION_ATTRIBUTE) {
@@ -87,6 +93,22 @@ func (w *lowering) form(i int, inst *Instruction) form {
 		}
 	}
 	return f
+}
+
+// flagsKeywords reports whether CALL_FUNCTION_EX has an argument, as before 3.14.
+func (w *lowering) flagsKeywords() bool {
+	return int(w.table.Encodings[opcode.CALL_FUNCTION_EX].Forward) >= w.table.HaveArgument
+}
+
+// callsWithoutKeywords reports whether instruction i is a CALL_FUNCTION_EX that needs a NULL for missing keywords.
+func (w *lowering) callsWithoutKeywords(i int) bool {
+	inst := w.code.Instructions[i]
+	return inst.Op == opcode.CALL_FUNCTION_EX && inst.Arg&1 == 0 && !w.flagsKeywords()
+}
+
+// followsGlobal reports whether the LOAD_GLOBAL before instruction i pushes the NULL that i needs, as in decoded code.
+func (w *lowering) followsGlobal(i int) bool {
+	return w.follows(i) && w.code.Instructions[i-1].Op == opcode.LOAD_GLOBAL && !pushesNull(w.code.Instructions[i-1])
 }
 
 // formatValue sets the form of a FORMAT_VALUE for a version that has an opcode for each of its parts. A format

@@ -225,3 +225,25 @@ def blocks_without_methods(x):
         except TypeError as error:
             texts.append(str(error))
     return texts, x + 1
+
+
+ITEMS = (1, 2)
+
+
+def added(a, b):
+    return a + b
+
+
+@cases
+def global_items_are_arguments(x):
+    return x + added(*ITEMS), max(*ITEMS)
+
+
+@cases
+def global_items_of_a_class_that_refuses_them(x):
+    made = []
+    try:
+        made.append(OnlyEnters(*ITEMS))
+    except TypeError as error:
+        return str(error), x + 1
+    return made
