@@ -15,6 +15,7 @@
  *   TICK    the `at`-th tick()      the signal or exception. Test programs call tick() in operations and effects
  *   ALLOC   the `at`-th allocation  the signal or exception. Counts allocations of Python objects and memory by this
  *                                   thread
+ *   HOOKED_ALLOC                    as for ALLOC, with a frame evaluation hook installed
  *   THREAD  `at` nanoseconds later  the signal or exception, sent by another thread
  *   FAIL    the `at`-th allocation  only this allocation fails
  *   FAIL_ON the `at`-th allocation  this allocation and the following ones fail, at most MOST_FAILURES. Without the
@@ -38,7 +39,7 @@
 
 enum { MOST_FAILURES = 10000 };
 
-enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON, HOOKED };
+enum how { NEVER, POINT, RAISED, TICK, ALLOC, THREAD, FAIL, FAIL_ON, HOOKED, HOOKED_ALLOC };
 
 static struct {
     enum how how;
@@ -234,7 +235,7 @@ is_failing(void)
         return 0;
     }
     long n = ++now.blocks;
-    if (now.how == ALLOC && n == now.at) {
+    if ((now.how == ALLOC || now.how == HOOKED_ALLOC) && n == now.at) {
         arrive();
     }
     if ((now.how == FAIL && n == now.at)
@@ -339,10 +340,11 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
     now.main = pthread_self();
     pthread_t other;
     int fails = how == FAIL || how == FAIL_ON;
-    int traced = how == POINT || how == RAISED || how == HOOKED;
+    int traced = how == POINT || how == RAISED || how == HOOKED, is_hooked = how == HOOKED || how == HOOKED_ALLOC;
+    int counts = how == ALLOC || how == HOOKED_ALLOC;
     PyInterpreterState *interp = PyInterpreterState_Get();
     _PyFrameEvalFunction evaluator = _PyInterpreterState_GetEvalFrameFunc(interp);
-    if (how == HOOKED) {
+    if (is_hooked) {
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluate);
     }
     if (traced) {
@@ -357,7 +359,7 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
         }
         PyEval_SetProfile(how != RAISED ? on_profile : NULL, NULL);
     }
-    else if (how == ALLOC || fails) {
+    else if (counts || fails) {
         hook_allocators(fails);
     }
     else if (how == THREAD && pthread_create(&other, NULL, send_later, NULL) != 0) {
@@ -375,10 +377,10 @@ call(PyObject *Py_UNUSED(module), PyObject *arguments)
         PyEval_SetTrace(NULL, NULL);
         PyEval_SetProfile(NULL, NULL);
     }
-    if (how == HOOKED) {
+    if (is_hooked) {
         _PyInterpreterState_SetEvalFrameFunc(interp, evaluator);
     }
-    else if (how == ALLOC || fails) {
+    if (counts || fails) {
         unhook_allocators(fails);
     }
     else if (how == THREAD) {
@@ -439,9 +441,10 @@ PyMODINIT_FUNC
 PyInit_arrivals(void)
 {
     PyObject *m = PyModule_Create(&definition);
-    static const char *names[] = {"NEVER", "POINT", "RAISED", "TICK", "ALLOC", "THREAD", "FAIL", "FAIL_ON", "HOOKED"};
-    for (int i = 0; m != NULL && i < 9; i++) {
-        PyModule_AddIntConstant(m, names[i], i);
+    static const char *names[] = {"NEVER",  "POINT", "RAISED",  "TICK",   "ALLOC",
+                                  "THREAD", "FAIL",  "FAIL_ON", "HOOKED", "HOOKED_ALLOC"};
+    for (size_t i = 0; m != NULL && i < sizeof names / sizeof *names; i++) {
+        PyModule_AddIntConstant(m, names[i], (long)i);
     }
     return m;
 }

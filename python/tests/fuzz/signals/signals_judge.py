@@ -228,7 +228,7 @@ class Program:
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield CPython's outcomes of an arrival at each point; yield equal outcomes only once."""
-        for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC, arrivals.HOOKED):
+        for how in (arrivals.POINT, arrivals.RAISED, arrivals.ALLOC, arrivals.HOOKED, arrivals.HOOKED_ALLOC):
             yield from self.outcomes_at(how)
 
     def outcomes_at(self, how: int) -> Iterator[Outcome]:

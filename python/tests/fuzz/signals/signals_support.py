@@ -15,6 +15,10 @@ from typing import Any
 import torch
 
 ROOT = Path(__file__).resolve().parents[4]
+sys.path.append(str(ROOT / "build_backend"))
+
+import native  # noqa: E402
+
 BUILD = ROOT / "build" / "fuzz_signals"
 
 
@@ -29,6 +33,7 @@ def _load() -> Any:
     if not library.exists():
         BUILD.mkdir(parents=True, exist_ok=True)
         temporary = library.with_suffix(f".{os.getpid()}.so")
+        native.choose_compiler()
         compiler = (os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc").split()
         includes = [f"-I{sysconfig.get_paths()['include']}", f"-I{opcodes.parent}"]
         subprocess.run([*compiler, "-O1", "-shared", "-fPIC", *includes, str(source), "-o", str(temporary)], check=True)
