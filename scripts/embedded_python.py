@@ -3,9 +3,9 @@
     python3 scripts/embedded_python.py [FOLDER]
 
 FOLDER is <user cache directory>/godynamo/python-3.14 by default, where scripts/find_python.sh looks. Nothing outside it
-is changed. The module has neither headers nor the package `test`. They come from Debian's packages libpython3.14-dev
-and libpython3.14-testsuite, whose files are unpacked and not installed. About 160 MB, half a minute. Needs `go`, a
-network and `dpkg-deb`. Raises SystemExit with the reason if something cannot be had.
+is changed. The module has neither headers nor the package `test`. They come from Debian's packages libpython3.14-dev,
+libpython3.14-testsuite and libpython3.14-stdlib, whose files are unpacked and not installed. About 160 MB, half a
+minute. Needs `go`, a network and `dpkg-deb`. Raises SystemExit with the reason if something cannot be had.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 
 MODULE = "github.com/kluctl/go-embed-python@v0.0.0-3.14.6-20260610-1"
 VERSION = "3.14"
+LIBRARY = Path("lib") / f"python{VERSION}"
 SUITE = "sid"  # the oldest suite with 3.14 is not released; its pool keeps the newest version only
 
 
@@ -102,24 +103,30 @@ def unpack_debian(packages: dict[str, str], target: Path) -> None:
 
 
 def add_headers_and_tests(folder: Path) -> None:
-    """Add what the module lacks. Debian splits pyconfig.h off; the headers name the other architectures' as well."""
+    """Add what the module lacks. Debian splits pyconfig.h off; the headers name the other architectures' as well.
+
+    The tests are in one of its packages, `test.support` and the like in another.
+    """
     with tempfile.TemporaryDirectory() as name:
         unpacked = Path(name)
-        unpack_debian(debian_packages({f"libpython{VERSION}-dev", f"libpython{VERSION}-testsuite"}), unpacked)
+        unpack_debian(
+            debian_packages({f"libpython{VERSION}-{part}" for part in ("dev", "testsuite", "stdlib")}), unpacked
+        )
         include = folder / "include" / f"python{VERSION}"
-        shutil.copytree(unpacked / "usr" / "include" / f"python{VERSION}", include, symlinks=True)
+        shutil.copytree(unpacked / "usr" / "include" / f"python{VERSION}", include, symlinks=True, dirs_exist_ok=True)
         own = unpacked / "usr" / "include" / "x86_64-linux-gnu" / f"python{VERSION}" / "pyconfig.h"
         (include / "pyconfig.h").unlink(missing_ok=True)
         shutil.copyfile(own, include / "pyconfig.h")
-        shutil.copytree(
-            unpacked / "usr" / "lib" / f"python{VERSION}" / "test", folder / "lib" / f"python{VERSION}" / "test"
-        )
+        shutil.copytree(unpacked / "usr" / LIBRARY / "test", folder / LIBRARY / "test", dirs_exist_ok=True)
 
 
 def main() -> None:
-    """Install into a folder beside the target, then move it into place."""
+    """Install into a folder beside the target, then move it into place. Complete an older installation."""
     folder = Path(sys.argv[1]) if sys.argv[1:] else default_folder()
+    if (folder / LIBRARY / "test" / "support").exists():
+        return
     if folder.exists():
+        add_headers_and_tests(folder)
         return
     print(f"installing CPython {VERSION} into {folder}", file=sys.stderr)
     folder.parent.mkdir(parents=True, exist_ok=True)

@@ -97,6 +97,25 @@ def test_a_failure_to_install_another_python_is_a_line(machine):
     assert machine.run()[0] == 0
 
 
+@pytest.mark.parametrize("works", [True, False])
+def test_the_newest_python_is_unpacked_where_it_is_missing(machine, works):
+    (machine.folder / "build_backend" / "native.py").write_text(NATIVE.replace("(3, 13))", "(3, 14))"))
+    machine.python("3.12")
+    machine.program(machine.bin / "apt-cache", "exit 1")
+    machine.program(
+        machine.folder / "venv" / "bin" / "python", f'[ "$*" != scripts/embedded_python.py ] || {str(works).lower()}'
+    )
+    code, err, calls = machine.run()
+    assert code == 0
+    assert ran(calls) == [
+        SUITE[0],
+        "python scripts/embedded_python.py",
+        *SUITE[1:],
+        "python scripts/test_sample.py --minutes 58 3.12 3.14",
+    ]
+    assert ("could not install Python 3.14" in err) is not works
+
+
 @pytest.mark.parametrize("failing", ["make -k lint", "make test", "python scripts/test_sample.py"])
 def test_a_failing_test_is_a_failure_and_the_rest_runs(machine, failing):
     program = machine.folder / "venv" / "bin" / "python" if failing.startswith("python") else machine.bin / "make"
