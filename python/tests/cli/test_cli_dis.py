@@ -40,6 +40,7 @@ if __name__ == "__main__":
 """
 
 
+LOAD = "LOAD_FAST_BORROW" if sys.version_info >= (3, 14) else "LOAD_FAST"
 METHOD = "LOAD_ATTR" if sys.version_info >= (3, 12) else "LOAD_METHOD"  # the opcode that loads a method
 
 
@@ -90,7 +91,7 @@ def test_json_has_all_of_it_and_keeps_the_programs_output_apart(program, tmp_pat
     (translation,) = told["translations"]
     assert translation["function"] == "act"
     assert [i["opname"] for b in translation["original"] for i in b["instructions"]][:3] == [
-        "RESUME", "LOAD_FAST", METHOD,
+        "RESUME", LOAD, METHOD,
     ]  # fmt: skip
     assert "relu" in translation["graph"]
     out = tmp_path / "dis.json"

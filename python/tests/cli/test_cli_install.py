@@ -1,5 +1,6 @@
 """pip install: the wheel contains the tool, and the tool finds the environment it was installed in."""
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -18,20 +19,25 @@ def installed(tmp_path_factory):
     current environment."""
     folder = tmp_path_factory.mktemp("install")
     wheels, venv = folder / "wheels", folder / "venv"
-    pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet"]
     # --no-build-isolation: setuptools is already installed, so pip needs no registry.
-    subprocess.run([*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT], check=True, cwd=folder)
+    subprocess.run(
+        [*pip(sys.executable), "wheel", "--no-deps", "--no-build-isolation", "-w", wheels, ROOT], check=True, cwd=folder
+    )
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
     site = venv / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}" / "site-packages"
     (site / "torch_of_the_tests.pth").write_text(sysconfig.get_path("purelib") + "\n")
     (wheel,) = wheels.iterdir()
     subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", venv / "bin" / "python",
-        "install",
-         "--no-deps", "--no-index", wheel],
+        [*pip(venv / "bin" / "python"), "install", "--no-deps", "--no-index", wheel],
         check=True, cwd=folder, env=bare(),
     )  # fmt: skip
     return venv
+
+
+def pip(target):
+    """Return the command of a pip that works on an environment: this one's, or another Python's where it has none."""
+    runner = sys.executable if importlib.util.find_spec("pip") else "python3"
+    return [runner, "-m", "pip", "--disable-pip-version-check", "--quiet", "--python", target]
 
 
 def bare():

@@ -371,13 +371,18 @@ class Syntax:
         return ast.Dict(keys, [self.load() if k is None else sub() for k in keys])
 
     def joined(self, s: Scope, sub: Any) -> ast.expr:
+        template = sys.version_info >= (3, 14) and self.chance(0.3)
+
         def part() -> ast.expr:
             if self.chance(0.4):
                 return ast.Constant("text ")
             form = ast.JoinedStr([ast.Constant(">10")]) if self.chance(0.3) else None
-            return ast.FormattedValue(self.load(), self.rng.choice((-1, 114, 115, 97)), form)
+            value, conversion = self.load(), self.rng.choice((-1, 114, 115, 97))
+            if template:
+                return ast.Interpolation(value, ast.unparse(value), conversion, form)
+            return ast.FormattedValue(value, conversion, form)
 
-        return ast.JoinedStr(self.some(part, 1, 3))
+        return (ast.TemplateStr if template else ast.JoinedStr)(self.some(part, 1, 3))
 
     def comprehension(self, s: Scope, sub: Any) -> ast.expr:
         inner = replace(s, comprehension=True)
