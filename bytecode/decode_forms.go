@@ -66,8 +66,8 @@ func (d *decoder) callsWithoutKeywords(i int, targets map[*Instruction]bool) boo
 		d.block[i+1].Op == opcode.CALL_FUNCTION_EX
 }
 
-// pushesNull reports whether a LOAD_GLOBAL pushes a NULL as well. CPython's compiler joins it with a PUSH_NULL behind it:
-// in f(*args) of 3.14 with a global args, that is the NULL for missing keywords.
+// pushesNull reports whether a LOAD_GLOBAL pushes a NULL as well. CPython's compiler joins it with the PUSH_NULL behind
+// it: in f(*args) of 3.14 with a global args, that is the NULL for missing keywords.
 func pushesNull(inst *Instruction) bool { return inst.Op == opcode.LOAD_GLOBAL && inst.Arg&1 != 0 }
 
 // enterWith is what 3.14 writes to enter a `with` block.
