@@ -151,7 +151,7 @@ watch_dict(learner *l, PyObject *dict)
 static int
 watch_class(learner *l, PyObject *type)
 {
-    if (!watch_type(l, type) || !gd_type_gets_version((PyTypeObject *)type)) {
+    if (!watch_type(l, type) || !gd_py_type_gets_version((PyTypeObject *)type)) {
         return 0;
     }
     watch(l, gd_type_version_place((PyTypeObject *)type));
@@ -327,7 +327,7 @@ static known
 watch_slot(learner *l, PyObject *v, uint32_t offset, PyObject *value)
 {
     PyTypeObject *type = Py_TYPE(v);
-    if (!watch_type(l, v) || !gd_type_gets_version(type)) {
+    if (!watch_type(l, v) || !gd_py_type_gets_version(type)) {
         return UNKNOWN;
     }
     watch(l, gd_type_version_place(type));

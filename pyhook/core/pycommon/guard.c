@@ -1,5 +1,5 @@
-/* Dict probing that calls no user code, inline values, tuple iterators, versions of classes. This follows
- * Objects/dictobject.c, Objects/tupleobject.c and Objects/typeobject.c. */
+/* Dict probing that calls no user code, inline values, tuple iterators. This follows Objects/dictobject.c and
+ * Objects/tupleobject.c. */
 #include "pycommon/guard.h"
 #include "guards/pure.h"
 
@@ -23,41 +23,6 @@ table_at(const PyDictKeysObject *keys, size_t i)
     }
     return (Py_ssize_t)((const int64_t *)table)[i];
 }
-
-#if PY_VERSION_HEX >= 0x030D0000
-/* CPython's bound for the versions of one class (MAX_VERSIONS_PER_CLASS in Objects/typeobject.c). From SPECIAL on, the
- * count is a mark that the class must not have versions. */
-enum { MOST_VERSIONS = 1000, SPECIAL = 30000 };
-
-/* How many more times a class gets a new count. A version has 32 bits, and all classes share them; 10,000 counts are
- * a five-hundredth of them. */
-static int counts_left = 10000;
-
-int
-gd_type_gets_version(PyTypeObject *type)
-{
-    PyObject *mro = type->tp_mro;
-    if (gd_type_has_version(type) || mro == NULL || counts_left <= 0) {
-        return gd_type_has_version(type);
-    }
-    int renewed = 0;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(mro); i++) {
-        PyTypeObject *base = (PyTypeObject *)PyTuple_GET_ITEM(mro, i);
-        if (base->tp_versions_used >= MOST_VERSIONS && base->tp_versions_used < SPECIAL) {
-            base->tp_versions_used = 0;
-            renewed++;
-        }
-    }
-    counts_left -= renewed;
-    return renewed && PyUnstable_Type_AssignVersionTag(type);
-}
-#else
-int
-gd_type_gets_version(PyTypeObject *type)
-{
-    return gd_type_has_version(type);
-}
-#endif
 
 PyObject *
 gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)

@@ -34,19 +34,6 @@ gd_dict_tag_place(PyObject *dict)
     return gd_dict_version_place(dict);
 }
 
-/* Reports whether the class has a version tag. A tag identifies one state of the class and its bases: no other
- * class or state ever has it. */
-static inline int
-gd_type_has_version(const PyTypeObject *type)
-{
-    /* 3.13 no longer sets the flag. */
-    return (PY_VERSION_HEX >= 0x030D0000 || type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag != 0;
-}
-
-/* Does the same, after giving versions to a class that CPython has stopped giving any. From 3.13 on, it does so after
- * 1,000 changes of the class or a base, and torch.fx changes torch.nn.Module for each graph that it traces. */
-int gd_type_gets_version(PyTypeObject *type);
-
 /* Returns the address of the eight bytes that contain the version tag, which becomes 0 when the class or a
  * base is changed. The other four bytes are padding. */
 static inline const void *

@@ -179,4 +179,17 @@ PyObject *gd_py_code_new(const gd_py_code_parts *parts);
 void gd_py_code_tables(PyCodeObject *code, PyObject **linetable, PyObject **exceptiontable, PyObject **localsplusnames,
                        PyObject **localspluskinds);
 
+/* Reports whether the class has a version tag. A tag identifies one state of the class and its bases: no other
+ * class or state ever has it. */
+static inline int
+gd_py_type_has_version(const PyTypeObject *type)
+{
+    /* 3.13 no longer sets the flag. */
+    return (PY_VERSION_HEX >= 0x030D0000 || type->tp_flags & Py_TPFLAGS_VALID_VERSION_TAG) && type->tp_version_tag != 0;
+}
+
+/* Does the same, after giving versions to a class that CPython has stopped giving any. From 3.13 on, it does so after
+ * 1,000 changes of the class or a base, and torch.fx changes torch.nn.Module for each graph that it traces. */
+int gd_py_type_gets_version(PyTypeObject *type);
+
 #endif

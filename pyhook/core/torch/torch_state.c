@@ -3,7 +3,6 @@
  * RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
 #define _GNU_SOURCE
 #include "golib.h"
-#include "pycommon/guard.h"
 #include "runtime.h"
 #include "torch/tensor_python.h"
 #include "torch/torch_state.h"
@@ -378,7 +377,7 @@ look_for_symbolic_tracer(void)
     if (call != NULL && PyFunction_Check(call) && PyFunction_GET_GLOBALS(call) == state.fx.globals) {
         return 1;
     }
-    state.fx.version = gd_type_gets_version(state.fx.module) ? state.fx.module->tp_version_tag : 0;
+    state.fx.version = gd_py_type_gets_version(state.fx.module) ? state.fx.module->tp_version_tag : 0;
     return 0;
 }
 
