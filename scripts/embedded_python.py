@@ -16,6 +16,7 @@ import lzma
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -25,6 +26,7 @@ from pathlib import Path
 MODULE = "github.com/kluctl/go-embed-python@v0.0.0-3.14.6-20260610-1"
 VERSION = "3.14"
 LIBRARY = Path("lib") / f"python{VERSION}"
+COMPLETE = ".complete-2"  # an installation without this file is of an older form of this script
 SUITE = "sid"  # the oldest suite with 3.14 is not released; its pool keeps the newest version only
 
 
@@ -120,20 +122,56 @@ def add_headers_and_tests(folder: Path) -> None:
         shutil.copytree(unpacked / "usr" / LIBRARY / "test", folder / LIBRARY / "test", dirs_exist_ok=True)
 
 
+def repair_symbols(library: Path) -> None:
+    """Write the numbers of their sections into the symbols of a library, which has lost sections since it was linked.
+
+    A linker takes a symbol without a section for a constant, so that programs that link the library find no variable of
+    it. Only the Go tests link it.
+    """
+    data = bytearray(library.read_bytes())
+    table, size, number = struct.unpack_from("<Q10xHH", data, 0x28)
+    sections = [struct.unpack_from("<IIQQQQIIQQ", data, table + i * size) for i in range(number)]
+    for _, kind, _, _, offset, length, *_ in sections:
+        for at in range(offset, offset + length, _SYMBOL) if kind == _DYNSYM else ():
+            section, value = struct.unpack_from("<HQ", data, at + 6)
+            if number <= section < _RESERVED:
+                found = [
+                    i
+                    for i, (_, _, flags, start, _, length, *_) in enumerate(sections)
+                    if flags & _ALLOCATED and not flags & _THREAD and start <= value < start + max(length, 1)
+                ]
+                struct.pack_into("<H", data, at + 6, found[0])
+    new = library.with_suffix(".new")
+    new.write_bytes(data)
+    new.chmod(library.stat().st_mode)
+    new.replace(library)
+
+
+# elf.h: SHT_DYNSYM, the size of a symbol, SHN_LORESERVE, SHF_ALLOC, SHF_TLS
+_DYNSYM, _SYMBOL, _RESERVED, _ALLOCATED, _THREAD = 11, 24, 0xFF00, 0x2, 0x400
+
+
+def finish(folder: Path) -> None:
+    """Add what the interpreter lacks, and mark the folder as complete."""
+    add_headers_and_tests(folder)
+    repair_symbols((folder / "lib" / f"libpython{VERSION}.so").resolve())
+    (folder / COMPLETE).touch()
+
+
 def main() -> None:
     """Install into a folder beside the target, then move it into place. Complete an older installation."""
     folder = Path(sys.argv[1]) if sys.argv[1:] else default_folder()
-    if (folder / LIBRARY / "test" / "support").exists():
+    if (folder / COMPLETE).exists():
         return
     if folder.exists():
-        add_headers_and_tests(folder)
+        finish(folder)
         return
     print(f"installing CPython {VERSION} into {folder}", file=sys.stderr)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         new = Path(name) / "python"
         unpack(download_module() / "python" / "internal" / "data" / "linux-amd64", new)
-        add_headers_and_tests(new)
+        finish(new)
         new.rename(folder)
 
 
