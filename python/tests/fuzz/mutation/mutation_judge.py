@@ -34,7 +34,7 @@ FLAGS = (
 #: abstract classes that all programs share: the contents of their caches decide how often they hash a class
 ABSTRACT: list[Any] = [c for c in [*vars(collections.abc).values(), numbers.Number] if isinstance(c, abc.ABCMeta)]
 #: range of addresses: ints of this size are ids, such as deepcopy's memo keys. An executable that is not
-#: position-independent has its heap within the first 2 GiB. A sixteenth of an address, as in hashes, is below the range.
+#: position-independent has its heap within the first 2 GiB. A sixteenth of an address, as in hashes, is below that.
 ADDRESSES = range(1 << 44 if id(type) >= 1 << 44 else 1 << 26, 1 << 47)
 PLAIN = (int, float, bool, type(None), complex, bytes, range)
 MOST = 400  #: maximum number of objects in one result
