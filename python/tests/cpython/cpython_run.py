@@ -41,7 +41,8 @@ test_iter test_itertools test_operator test_keywordonlyarg test_positional_only_
 
 
 def plain_run(name: str, timeout: float) -> FileRun:
-    """Return the plain run of a whole file; it is cached in build/ for this Python and this cpython_child.py."""
+    """Return the plain run of a whole file. One that ran to its end is kept in build/, for this Python and this
+    cpython_child.py."""
     key = hashlib.sha256((HERE / "cpython_child.py").read_bytes() + platform.python_version().encode()).hexdigest()[:12]
     kept = ROOT / "build" / "cpython" / f"{name}-{key}.json"
     if kept.exists():
@@ -49,6 +50,8 @@ def plain_run(name: str, timeout: float) -> FileRun:
         data["tests"] = {test: tuple(outcome) for test, outcome in data["tests"].items()}
         return FileRun(**data)
     run = run_file(name, godynamo=False, timeout=timeout)
+    if run.died:
+        return run
     kept.parent.mkdir(parents=True, exist_ok=True)
     temporary = kept.with_suffix(f".{os.getpid()}")
     temporary.write_text(json.dumps(asdict(run)))
