@@ -5,7 +5,7 @@ import (
 	"sort"
 	"strings"
 
-	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
 // tracebackTable maps the transformed code to user frames. Each chain (the user's stack at an instruction) is listed
@@ -27,14 +27,18 @@ func (t *tracebackTable) chain(ch *chain) int {
 	return k
 }
 
-// tracebackTable builds the traceback table from the marks. Lower must have set the offsets of the instructions.
-func (c *Codegen) tracebackTable(code *bytecode.Code) *tracebackTable {
-	prologue := len(code.Instructions) - len(c.list)
+// tracebackTable builds the traceback table from the marks. Lower must have set the offsets of the instructions. The
+// written code may have a PUSH_NULL behind the callable that follows it in c.list, and NOPs that c.list has not.
+func (c *Codegen) tracebackTable() *tracebackTable {
 	at := func(i int) int {
-		if i += prologue; i < len(code.Instructions) {
-			return code.Instructions[i].Offset
+		if i >= len(c.list) {
+			return 1 << 30
 		}
-		return 1 << 30
+		offset := c.list[i].Offset
+		if c.list[i].Op == opcode.PUSH_NULL && i+1 < len(c.list) {
+			offset = min(offset, c.list[i+1].Offset)
+		}
+		return offset
 	}
 	t := &tracebackTable{index: map[*chain]int{}}
 	graph := c.numberOperations()

@@ -531,7 +531,7 @@ func (c *Codegen) transformed(order []int) (py.Object, *tracebackTable, error) {
 	if err != nil {
 		return py.Object{}, nil, err
 	}
-	table := c.tracebackTable(code)
+	table := c.tracebackTable()
 	obj, err := o.installer.NewCode(o.scope, raw, c.consts)
 	if err != nil {
 		return py.Object{}, nil, err

@@ -214,3 +214,19 @@ def test_a_callable_that_is_no_graph_leaves_the_backends_frames() -> None:
     shown = [s.name for s in traceback.extract_tb(info.value.__traceback__)]
     assert shown[1] == "straight"
     assert shown[-1] == "own"
+
+
+def block_before_a_loop(x: Any, bad: Any) -> Any:
+    with torch.enable_grad():
+        x.add_(bad)
+        for row in torch.ones(2):
+            y = torch.randperm(4)[:4].float() * row
+        z = torch.randperm(4)[:4].float()
+    return y, z
+
+
+def test_inline_code_with_many_calls_in_a_block() -> None:
+    """Code written for 3.13 has a NOP before each call that has another handler than the code before it."""
+    compiled = godynamo.optimize(block_before_a_loop)
+    expected = raised(block_before_a_loop)
+    assert [raised(compiled), raised(compiled)] == [expected, expected]
