@@ -98,9 +98,16 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 		return nil, unsupported(exc.AttrUnsupported, "%s of a nested function", name)
 	}
 	s := tx.Scope()
-	if d, ok := s.InstanceDict(f.Fn); ok {
-		if v, ok := s.DictGetName(d, name); ok && f.Src != nil {
-			return tx.Build(v, guards.NewAttrSource(f.Src, name)), nil
+	descriptor, onType := s.TypeLookup(f.Fn.Type(), name)
+	data := false
+	if onType {
+		_, data = isDescriptor(tx, descriptor)
+	}
+	if !data {
+		if d, ok := s.InstanceDict(f.Fn); ok {
+			if v, ok := s.DictGetName(d, name); ok && f.Src != nil {
+				return tx.Build(v, guards.NewAttrSource(f.Src, name)), nil
+			}
 		}
 	}
 	if field, ok := functionFields[name]; ok {
@@ -113,7 +120,7 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 		}
 		return immutableResult(tx, v)
 	}
-	if _, ok := s.TypeLookup(f.Fn.Type(), name); !ok && f.Src != nil {
+	if !onType && f.Src != nil {
 		tx.Output().AddGuards(guards.HasAttr(f.Src, name, false))
 		return nil, noAttribute(tx, f.Fn.Type(), name)
 	}

@@ -32,6 +32,27 @@ def args():
     return (one,)
 
 
+def shadowed():
+    """Its __dict__ has names of attributes that a function keeps elsewhere."""
+
+
+shadowed.__dict__.update({"__name__": 5, "__doc__": 6, "__module__": 7, "other": 8})
+
+
+@cases(args=lambda: (shadowed,))
+def names_that_the_dict_does_not_answer(x, fn):
+    return fn.__name__, fn.__doc__, fn.__module__, fn.other, x + 1
+
+
+@cases(breaks=None)
+def copies_of_the_attributes_of_a_class(x):
+    def wrapper():
+        pass
+
+    functools.update_wrapper(wrapper, type, assigned=("__name__", "__module__"))
+    return wrapper.__name__, wrapper.__module__, x + 1
+
+
 @cases(args=args)
 def names(x, fn):
     return fn(x), fn.__name__, fn.__qualname__, fn.__doc__, fn.__module__, fn.__wrapped__.__name__
