@@ -94,6 +94,10 @@ set_translate_callback(PyObject *Py_UNUSED(module), PyObject *arg)
 void
 gd_internal_error(const char *where, PyObject *function)
 {
+    if (PyErr_ExceptionMatches(PyExc_MemoryError)) { /* no fault of godynamo's, and no memory to report it */
+        PyErr_Clear();
+        return;
+    }
     PyObject *type, *value, *traceback;
     PyErr_Fetch(&type, &value, &traceback);
     PyErr_NormalizeException(&type, &value, &traceback);

@@ -140,12 +140,8 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
             gd_graph_error_done(graph_error, (PyObject *)w->function, result);
         }
     }
-    if (result == NULL && PyErr_Occurred() == NULL) {
-        /* From 3.13 on, CPython loses a pending exception if a frame that it ends releases an object with a __dict__,
-         * and there is no memory for taking the dict over from the object (PyObject_ClearManagedDict). */
-        PyErr_NoMemory();
-    }
     if (result == NULL && w->kind == GD_FRAME_RESUME) {
+        gd_require_exception();
         gd_fix_resumed(w->function);
     }
     return result;
@@ -467,5 +463,8 @@ gd_run_tail_calls(PyObject *result)
         Py_DECREF(t);
     }
     gd_thread.tail = outer;
+    if (result == NULL) {
+        gd_require_exception();
+    }
     return result;
 }

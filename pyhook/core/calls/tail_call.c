@@ -118,3 +118,11 @@ gd_tail_call_init(PyObject *module)
 {
     return PyType_Ready(&gd_TailCall_Type) < 0 ? -1 : PyModule_AddFunctions(module, functions);
 }
+
+void
+gd_require_exception(void)
+{
+    if (PyErr_Occurred() == NULL) {
+        PyErr_NoMemory();
+    }
+}

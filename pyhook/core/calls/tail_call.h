@@ -37,15 +37,21 @@ PyObject *gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObj
 /* Returns the last argument of a TailCall, borrowed; NULL without an exception for any other value. */
 PyObject *gd_tail_call_last(PyObject *value);
 
+/* Sets MemoryError if a frame has ended with neither a result nor an exception. From 3.13 on, CPython loses a pending
+ * exception if a frame that it ends releases an object with a __dict__, and there is no memory for taking the dict over
+ * from the object (PyObject_ClearManagedDict). */
+void gd_require_exception(void);
+
 /* Finishes the result of a transformed function: runs its tail calls, if any. Costs one comparison if there are
  * none. Steals `result`. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_finish_tail(PyObject *result)
 {
-    if (GD_UNLIKELY(result != NULL && Py_IS_TYPE(result, &gd_TailCall_Type))) {
-        return gd_run_tail_calls(result);
+    if (GD_UNLIKELY(result == NULL)) {
+        gd_require_exception();
+        return NULL;
     }
-    return result;
+    return GD_UNLIKELY(Py_IS_TYPE(result, &gd_TailCall_Type)) ? gd_run_tail_calls(result) : result;
 }
 
 int gd_tail_call_init(PyObject *module);
