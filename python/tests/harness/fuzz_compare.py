@@ -7,6 +7,7 @@ import functools
 import os
 import re
 import signal
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -111,7 +112,9 @@ def frames_in(error: BaseException, filename: str) -> list[tuple[str, int]]:
 @functools.lru_cache(maxsize=4)
 def _compiled(text: str, line: int) -> Any:
     """Compile a part of a program; ``line`` is the number of its first line."""
-    return compile("\n" * (line - 1) + text, FILENAME, "exec")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # of 3.14, about `return` in `finally`
+        return compile("\n" * (line - 1) + text, FILENAME, "exec")
 
 
 def codes_of(text: str) -> list[Any]:

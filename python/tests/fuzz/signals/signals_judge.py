@@ -428,6 +428,9 @@ def judge_memory(text: str, whole: bool = False) -> Mismatch | None:
     compilers and fake tensors do not fail: without godynamo, AOTAutograd crashed at one of 60 randomly chosen
     allocations (a graph of five operations makes 37,884), and lost the exception at four (``SystemError``, ``INTERNAL
     ASSERT``).
+
+    From CPython 3.13 on, programs with a compiler are not judged: for lack of memory, CPython may lose a pending
+    exception (docs/porting.md). Within torch's long stacks of calls it then crashes, or a mode stays entered.
     """
     with spared_compilers():
         return _judged(text, _failures)
@@ -529,6 +532,8 @@ def _arrivals(program: Program, expected: Outcome, watch: Watch) -> Mismatch | N
 
 def _failures(program: Program, expected: Outcome, watch: Watch) -> Mismatch | None:
     sizes = {}
+    if sys.version_info >= (3, 13) and program.case["backend"] == "aot_eager":
+        return None
     for index, (which, _, part) in enumerate(program.case["arrivals"]):
         for how in (arrivals.FAIL, arrivals.FAIL_ON):
             if which == "first" or how == arrivals.FAIL:
