@@ -25,7 +25,23 @@ func (d *decoder) unify() {
 		list = append(list, inst)
 		i += n
 	}
+	if d.table.Truth() {
+		coverTests(list)
+	}
 	d.code.Instructions = list
+}
+
+// coverTests gives branches the handler of the instruction before, where they have none. From 3.13 on, that instruction
+// makes the bool, and CPython's compiler leaves a branch that it turns around without a handler: it cannot raise. In the
+// dialect the branch tests the value itself.
+func coverTests(list []*Instruction) {
+	for i := 1; i < len(list); i++ {
+		inst := list[i]
+		tests := inst.Op == opcode.POP_JUMP_IF_FALSE || inst.Op == opcode.POP_JUMP_IF_TRUE
+		if tests && inst.Handler == nil && list[i-1].Handler != nil {
+			inst.Handler, inst.bare = list[i-1].Handler, true
+		}
+	}
 }
 
 // unifyOne replaces the form of instruction i, or of the one before it.

@@ -125,6 +125,7 @@ type Instruction struct {
 	extended  uint8
 	joined    bool  // one instruction of the decoded code does this one and the next
 	borrowed  bool  // a LOAD_FAST that took no reference of its own in the decoded code
+	bare      bool  // the decoded code has no handler here (coverTests)
 	makesBool bool  // a COMPARE_OP whose decoded form has Table.CompareBool
 	order     int32 // 1 + the place in the decoded code; 0 for an instruction that was not decoded
 	index     int32 // for temporary use: each analysis sets it to the position in Code.Instructions

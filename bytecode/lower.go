@@ -244,8 +244,12 @@ func (w *lowering) write(raw *Raw) {
 	var region *ExceptionRegion
 	for i, inst := range w.code.Instructions {
 		l := &w.layout[i]
-		if inst.Handler != region {
-			if region = inst.Handler; region != nil {
+		handler := inst.Handler
+		if inst.bare && w.follows(i) {
+			handler = nil
+		}
+		if handler != region {
+			if region = handler; region != nil {
 				entries = append(entries, ExceptionEntry{
 					Start: int(l.start), Target: int(w.layout[region.Target.index].start),
 					Depth: w.flow.regionDepth(region), Lasti: region.Lasti,

@@ -199,3 +199,16 @@ def names_in_errors(x):
     except TypeError as error:
         return str(error), x + 1
     return None
+
+
+@cases(breaks=None)
+def conditions_of_comprehensions_raise(x):
+    try:
+        r = [n for n in range(2) if n != x]
+    except RuntimeError as error:
+        r = type(error).__name__
+    try:
+        s = {n: 1 for n in range(2) if not (x == n)}
+    except RuntimeError as error:
+        s = type(error).__name__
+    return r, s, x + 1
