@@ -31,7 +31,7 @@ func (d *decoder) unify() {
 	d.code.Instructions = list
 }
 
-// coverTests gives branches the handler of the instruction before, where they have none. From 3.13 on, that instruction
+// coverTests gives branches the handler of the instruction before where they have none. From 3.13 on, that instruction
 // makes the bool, and CPython's compiler leaves a branch that it turns around without a handler: it cannot raise. In the
 // dialect the branch tests the value itself.
 func coverTests(list []*Instruction) {
