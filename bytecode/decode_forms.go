@@ -32,8 +32,8 @@ func (d *decoder) unify() {
 }
 
 // coverTests gives branches the handler of the instruction before where they have none. From 3.13 on, that instruction
-// makes the bool, and CPython's compiler leaves a branch that it turns around without a handler: it cannot raise. In the
-// dialect the branch tests the value itself.
+// makes the bool. CPython's compiler leaves a branch that it turns around without a handler, since it cannot raise. In
+// the dialect the branch tests the value itself.
 func coverTests(list []*Instruction) {
 	for i := 1; i < len(list); i++ {
 		inst := list[i]
