@@ -58,7 +58,7 @@ func (d *decoder) unifyOne(i int, targets map[*Instruction]bool) {
 		inst.Op, inst.Arg = opcode.FORMAT_VALUE, 4
 	case opcode.CALL_FUNCTION_EX:
 		switch {
-		case d.flagsKeywords():
+		case d.table.FlagsKeywords():
 		case i > 0 && pushesNull(&d.block[i-1]) && !targets[inst]:
 			d.block[i-1].Arg--
 		default:
@@ -71,14 +71,9 @@ func (d *decoder) unifyOne(i int, targets map[*Instruction]bool) {
 	}
 }
 
-// flagsKeywords reports whether CALL_FUNCTION_EX has an argument. In 3.14 it always takes keywords, or NULL.
-func (d *decoder) flagsKeywords() bool {
-	return int(d.table.Encodings[opcode.CALL_FUNCTION_EX].Forward) >= d.table.HaveArgument
-}
-
 // callsWithoutKeywords reports whether instruction i pushes the NULL of a CALL_FUNCTION_EX that follows.
 func (d *decoder) callsWithoutKeywords(i int, targets map[*Instruction]bool) bool {
-	return d.block[i].Op == opcode.PUSH_NULL && !d.flagsKeywords() && d.belongTogether(i, 2, targets) &&
+	return d.block[i].Op == opcode.PUSH_NULL && !d.table.FlagsKeywords() && d.belongTogether(i, 2, targets) &&
 		d.block[i+1].Op == opcode.CALL_FUNCTION_EX
 }
 
@@ -126,7 +121,7 @@ func (d *decoder) belongTogether(i, n int, targets map[*Instruction]bool) bool {
 // targets returns the instructions at which jumps and handlers point, if the version has forms of several instructions.
 // The target of a jump into such a form would be lost.
 func (d *decoder) targets() map[*Instruction]bool {
-	if d.flagsKeywords() && !d.table.Encodings[opcode.LOAD_SPECIAL].Known {
+	if d.table.FlagsKeywords() && !d.table.Encodings[opcode.LOAD_SPECIAL].Known {
 		return nil
 	}
 	list := make([]*Instruction, len(d.block))

@@ -70,7 +70,7 @@ func (w *lowering) form(i int, inst *Instruction) form {
 			}
 			w.needs(i, 1)
 		}
-		if !w.flagsKeywords() {
+		if !w.table.FlagsKeywords() {
 			f.arg = 0
 		}
 	case opcode.LOAD_GLOBAL:
@@ -95,15 +95,10 @@ func (w *lowering) form(i int, inst *Instruction) form {
 	return f
 }
 
-// flagsKeywords reports whether CALL_FUNCTION_EX has an argument, as before 3.14.
-func (w *lowering) flagsKeywords() bool {
-	return int(w.table.Encodings[opcode.CALL_FUNCTION_EX].Forward) >= w.table.HaveArgument
-}
-
 // callsWithoutKeywords reports whether instruction i is a CALL_FUNCTION_EX that needs a NULL for missing keywords.
 func (w *lowering) callsWithoutKeywords(i int) bool {
 	inst := w.code.Instructions[i]
-	return inst.Op == opcode.CALL_FUNCTION_EX && inst.Arg&1 == 0 && !w.flagsKeywords()
+	return inst.Op == opcode.CALL_FUNCTION_EX && inst.Arg&1 == 0 && !w.table.FlagsKeywords()
 }
 
 // followsGlobal reports whether the LOAD_GLOBAL before instruction i pushes the NULL that i needs, as in decoded code.

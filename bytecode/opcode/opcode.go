@@ -161,6 +161,11 @@ func For(major, minor int) *Table {
 // Truth reports whether conditional jumps and UNARY_NOT need a bool on the stack, which TO_BOOL makes.
 func (t *Table) Truth() bool { return t.Encodings[TO_BOOL].Known }
 
+// FlagsKeywords reports whether CALL_FUNCTION_EX has an argument. Since 3.14 it always takes keywords, or NULL.
+func (t *Table) FlagsKeywords() bool {
+	return int(t.Encodings[CALL_FUNCTION_EX].Forward) >= t.HaveArgument
+}
+
 // Joined returns the number of the opcode that is two instructions in one, or -1 if the version has none. If borrowed
 // is set, neither takes a reference.
 func (t *Table) Joined(first, second Op, borrowed bool) int {

@@ -28,7 +28,7 @@ func (t *tracebackTable) chain(ch *chain) int {
 }
 
 // tracebackTable builds the traceback table from the marks. Lower must have set the offsets of the instructions. The
-// written code may have a PUSH_NULL behind the callable that follows it in c.list, and NOPs that c.list has not.
+// written code may contain additional NOPs, and a PUSH_NULL may have moved to after its callable.
 func (c *Codegen) tracebackTable() *tracebackTable {
 	at := func(i int) int {
 		if i >= len(c.list) {
