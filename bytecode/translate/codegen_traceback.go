@@ -106,7 +106,7 @@ func (c *Codegen) numberOperations() (graph *chain) {
 func (c *chain) path() (key string, inBlock bool) {
 	var b strings.Builder
 	for ; c != nil; c = c.parent {
-		fmt.Fprintf(&b, "%p %d ", c.code.Ptr(), c.inst.Offset)
+		fmt.Fprintf(&b, "%p %d ", c.d.object.Ptr(), c.inst.Offset)
 		inBlock = inBlock || c.inst.Block() != nil
 	}
 	return b.String(), inBlock

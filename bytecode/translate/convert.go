@@ -410,8 +410,7 @@ func (tx *InstructionTranslator) raisesFirst(u *exc.Unsupported) error {
 		return err
 	}
 	o.result = &Result{Program: m.Program(), Pool: o.pool, NeedsHook: true, Breaks: append(o.breaks, u),
-		BreakLine: int(tx.inst.Pos.Line),
-		Nothing:   true, Text: m.Text()}
+		BreakLine: int(tx.d.positionOf(tx.inst).Line), Nothing: true, Text: m.Text()}
 	return errDone
 }
 

@@ -255,10 +255,8 @@ type Operation struct {
 // chain is the user's stack at an operation. parent is the chain of the caller.
 type chain struct {
 	parent  *chain
-	code    py.Object
+	d       *decoded
 	globals py.Object
-	name    string
-	file    string
 	inst    *bytecode.Instruction
 	depth   int
 	step    int                         // step of the outermost frame
@@ -293,7 +291,7 @@ func (c *chain) outermost() *chain {
 func (c *chain) Levels() []ChainLevel {
 	out := make([]ChainLevel, c.depth)
 	for k := c; k != nil; k = k.parent {
-		out[k.depth-1] = ChainLevel{Code: k.code, Globals: k.globals, Lasti: k.inst.Offset * 2,
+		out[k.depth-1] = ChainLevel{Code: k.d.object, Globals: k.globals, Lasti: k.inst.Offset * 2,
 			Line: int(k.inst.Pos.Line)}
 	}
 	return out
@@ -305,17 +303,28 @@ type ChainLevel struct {
 	Lasti, Line   int
 }
 
-// frameOf returns one level of the user's stack. inst is the instruction that runs there.
-func frameOf(name, file string, inst *bytecode.Instruction) exc.Frame {
-	pos := inst.Pos
-	return exc.Frame{Name: name, File: file, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
+// frameAt returns one level of the user's stack. inst is the instruction that runs there.
+func (d *decoded) frameAt(inst *bytecode.Instruction) exc.Frame {
+	pos := d.positionOf(inst)
+	return exc.Frame{Name: d.code.Name, File: d.code.Filename, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
+}
+
+// positionOf returns the source position of an instruction, or of the nearest one before it that has one: the compiler
+// gives none to the code that cleans up after `with`, `except` and `finally`.
+func (d *decoded) positionOf(inst *bytecode.Instruction) bytecode.Position {
+	for i := d.index[inst]; i >= 0; i-- {
+		if pos := d.code.Instructions[i].Pos; pos.Known() {
+			return pos
+		}
+	}
+	return bytecode.LinePosition(d.code.FirstLine)
 }
 
 // stack returns the chain in the form that package exc prints, innermost frame first.
 func (c *chain) stack() []exc.Frame {
 	var out []exc.Frame
 	for k := c; k != nil; k = k.parent {
-		out = append(out, frameOf(k.name, k.file, k.inst))
+		out = append(out, k.d.frameAt(k.inst))
 	}
 	return out
 }

@@ -26,8 +26,9 @@ func (o *OutputGraph) noteFixers() {
 func (o *OutputGraph) fixer() string {
 	text := "the end of the translation"
 	if at := o.position(); at != nil && at.inst != nil && at.inst.Pos.Known() {
-		text = at.file + ":" + itoa(int(at.inst.Pos.Line))
-		if code := o.opts.Steps.Expression(at.file, at.inst.Pos); code != "" {
+		file := at.d.code.Filename
+		text = file + ":" + itoa(int(at.inst.Pos.Line))
+		if code := o.opts.Steps.Expression(file, at.inst.Pos); code != "" {
 			text = code + " (" + text + ")"
 		}
 	}

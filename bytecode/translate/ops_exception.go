@@ -18,7 +18,7 @@ type handledMark struct {
 func (*handledMark) Kind() string { return "HandledException" }
 
 // lastiMark represents the offset of the raising instruction, which a handler's RERAISE restores. The offset only
-// affects the line that trace functions see. A resume function gets the offset of its own first instruction.
+// affects the line that trace functions see. In a resume function it is lost (leaveOffsets).
 type lastiMark struct{ variables.Base }
 
 // Kind implements variables.VariableTracker.

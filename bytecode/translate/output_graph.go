@@ -533,7 +533,7 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 		n.Stack[0].Col = int(ch.inst.Pos.Col)
 	}
 	if s := o.opts.Steps; s != nil && s.Node != nil && ch != nil {
-		s.Node(n.Format(), ch.name, ch.file, ch.inst.Pos)
+		s.Node(n.Format(), ch.d.code.Name, ch.d.code.Filename, ch.inst.Pos)
 	}
 	e := &event{node: n, chain: ch, modes: o.state.now}
 	if o.current != nil {

@@ -51,7 +51,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		}
 		o.breaks = append(o.breaks, u)
 	}
-	o.breakLine = int(inst.Pos.Line)
+	o.breakLine = int(tx.d.positionOf(inst).Line)
 	o.endsHere()
 	if u, ok := why.(*exc.Unsupported); ok && u.Before {
 		return tx.splitBefore(inst, u.Frame)
@@ -592,6 +592,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
 	code := src.Clone()
+	if err := leaveOffsets(code, stack); err != nil {
+		return py.Object{}, nil, err
+	}
 	own := usesFrame(src)
 	params := tx.places(target, live)
 	locals, place := resumeLocals(src, params, stack)
@@ -622,7 +625,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			x, ok := v.(*variables.SymNodeVariable)
 			return ok && x.Settled(tx.World()) == nil
 		})}
-	name := "resume_in_" + src.Name + "_at_" + itoa(int(inst.Pos.Line))
+	name := "resume_in_" + src.Name + "_at_" + itoa(int(tx.d.positionOf(inst).Line))
 	tx.out.resumes = append(tx.out.resumes, name)
 	if own {
 		name = src.Name // code that inspects the frame must see the user's name
@@ -699,9 +702,9 @@ func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, para
 		switch kind := it.kind(); kind {
 		case 'N':
 			push(opcode.PUSH_NULL, 0)
-		case 'L':
+		case 'L': // nothing reads it: see leaveOffsets
 			push(opcode.LOAD_CONST, len(tx.d.consts))
-			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], tx.Scope().Int(0))
+			consts = append(tx.d.consts[:len(tx.d.consts):len(tx.d.consts)], py.None())
 		default:
 			if it.rest != nil && !tx.d.code.NullAbove {
 				push(opcode.PUSH_NULL, 0)

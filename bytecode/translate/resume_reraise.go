@@ -6,6 +6,7 @@ import (
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
+	"slices"
 )
 
 // keepingReraises adds calls to the body of a resume function, like those that keepInTraceback writes into transformed
@@ -117,4 +118,29 @@ func (tx *InstructionTranslator) dropRaised(c *Codegen, inst *bytecode.Instructi
 			c.drop(d)
 		}
 	}
+}
+
+// leaveOffsets changes the RERAISEs of a resume function's body that would read an offset from its first stack: they
+// raise at their own place. No code can push an offset (CPython 3.14 has it as a tagged integer, not as an object), so
+// the prologue pushes something else there. The place is only seen in the frame's line number and by trace functions.
+func leaveOffsets(code *bytecode.Code, stack []item) error {
+	if !slices.ContainsFunc(stack, func(it item) bool { return it.lasti }) {
+		return nil
+	}
+	if stack[0].rest != nil { // lies below the user's own stack
+		stack = stack[1:]
+	}
+	depths, err := bytecode.StackDepths(code)
+	if err != nil {
+		return err
+	}
+	for i, in := range code.Instructions {
+		if in.Op != opcode.RERAISE || in.Arg == 0 {
+			continue
+		}
+		if at := depths[i] - 1 - in.Arg; at >= 0 && at < len(stack) && stack[at].lasti {
+			in.Arg = 0
+		}
+	}
+	return nil
 }

@@ -170,9 +170,8 @@ func (tx *InstructionTranslator) chainHere() *chain {
 		up = tx.parent.chainHere()
 		depth = up.depth + 1
 	}
-	tx.here = &chain{parent: up, code: tx.d.object, globals: tx.globals, name: tx.d.code.Name, file: tx.d.code.Filename,
-		inst: tx.inst, depth: depth,
-		step: tx.out.rootStep, locals: tx.snapshot()}
+	tx.here = &chain{parent: up, d: tx.d, globals: tx.globals, inst: tx.inst, depth: depth, step: tx.out.rootStep,
+		locals: tx.snapshot()}
 	return tx.here
 }
 
@@ -183,7 +182,7 @@ func (tx *InstructionTranslator) userLine() guards.UserLine {
 	if tx.inst == nil {
 		return guards.UserLine{File: tx.d.code.Filename, Line: tx.d.code.FirstLine}
 	}
-	return guards.UserLine{File: tx.d.code.Filename, Line: int(tx.inst.Pos.Line)}
+	return guards.UserLine{File: tx.d.code.Filename, Line: int(tx.d.positionOf(tx.inst).Line)}
 }
 
 // Handled implements variables.Translator.
@@ -331,7 +330,7 @@ func (tx *InstructionTranslator) endsObject(step int, inst, before *bytecode.Ins
 		u := err.(*exc.Unsupported)
 		u.Stack = tx.chainHere().stack()
 		if before != nil { // before is the instruction that released the object
-			u.Stack[0] = frameOf(u.Stack[0].Name, u.Stack[0].File, before)
+			u.Stack[0] = tx.d.frameAt(before)
 		}
 		return tx.log.add(step, err)
 	}
@@ -396,7 +395,7 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	if tx.hidden && tx.parent != nil {
 		return err
 	}
-	u.Stack = append(u.Stack, frameOf(tx.d.code.Name, tx.d.code.Filename, inst))
+	u.Stack = append(u.Stack, tx.d.frameAt(inst))
 	if tx.parent != nil {
 		if setsEvents(tx.d.code) {
 			return tx.unbreakable(u, "the function installs a trace or profile function")
