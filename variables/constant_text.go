@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -140,27 +141,44 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 		}
 		return "(" + text + ")", err
 	case *ListVariable:
-		text, err := reprItems(tx, x.items)
-		return "[" + text + "]", err
+		var parts []string
+		for i := 0; i < len(x.items); i++ { // an item's __repr__ may change the list
+			text, err := reprText(tx, x.items[i])
+			if err != nil {
+				return "", err
+			}
+			parts = append(parts, text)
+		}
+		return "[" + strings.Join(parts, ", ") + "]", nil
 	case *DictVariable:
 		if !x.class.IsNull() {
 			break
 		}
-		parts := make([]string, len(x.keys))
-		for i := range x.keys {
-			text, err := reprItems(tx, []VariableTracker{x.keys[i]})
-			if err != nil {
-				return "", err
-			}
-			value, err := reprItems(tx, []VariableTracker{x.values[i]})
-			if err != nil {
-				return "", err
-			}
-			parts[i] = text + ": " + value
-		}
-		return "{" + strings.Join(parts, ", ") + "}", nil
+		text, err := reprPairs(tx, x)
+		return "{" + text + "}", err
 	}
 	return "", unsupported(exc.OperatorUnsupported, "text of %s", Describe(tx, v))
+}
+
+func reprPairs(tx Translator, d *DictVariable) (string, error) {
+	keys := slices.Clone(d.keys)
+	parts := make([]string, len(keys))
+	for i, key := range keys {
+		value := d.values[i]
+		text, err := reprText(tx, key)
+		if err != nil {
+			return "", err
+		}
+		of, err := reprText(tx, value)
+		if err != nil {
+			return "", err
+		}
+		parts[i] = text + ": " + of
+		if !slices.Equal(d.keys, keys) {
+			return "", unsupported(exc.OperatorUnsupported, "text of a dict that changes meanwhile")
+		}
+	}
+	return strings.Join(parts, ", "), nil
 }
 
 func reprItems(tx Translator, items []VariableTracker) (string, error) {

@@ -1,4 +1,4 @@
-"""Lists and tuples: methods, operators, slices, sorting, searching, comparison, aliases, mutation."""
+"""Lists and tuples: methods, operators, slices, sorting, searching, comparison, text, aliases, mutation."""
 
 from __future__ import annotations
 
@@ -338,6 +338,59 @@ def ends_that_are_not_there(x):
         except (IndexError, TypeError) as e:
             out.append((type(e).__name__, str(e), a))
     return out, x + 1
+
+
+class Shrinking:
+    def __init__(self, items):
+        self.items = items
+
+    def __repr__(self):
+        if self.items:
+            self.items.pop()
+        return "item"
+
+
+class Changing:
+    def __init__(self, pairs, change):
+        self.pairs, self.change = pairs, change
+
+    def __repr__(self):
+        self.change(self.pairs)
+        return "value"
+
+
+def replace(pairs):
+    pairs["last"] = 3
+
+
+def remove(pairs):
+    pairs.pop("last", None)
+
+
+def insert(pairs):
+    pairs.setdefault("new", 4)
+
+
+def text_of_changing(change):
+    pairs = {}
+    pairs["first"], pairs["last"] = Changing(pairs, change), 2
+    return repr(pairs)
+
+
+@cases
+def reprs_that_change_the_list_or_dict(x):
+    out = [text_of_changing(replace)]
+    for text in (repr, str, "{}".format):
+        items = []
+        for _ in range(5):
+            items.append(Shrinking(items))
+        out.append((text(items), len(items)))
+    return out, x + 1
+
+
+@cases(breaks=None)
+def reprs_that_change_the_keys_of_the_dict(x):
+    return text_of_changing(insert), text_of_changing(remove), x + 1
 
 
 @pytest.mark.parametrize("case", cases, ids=cases.names())
