@@ -62,6 +62,29 @@ count = lambda: sys.getrefcount(held)
 	})
 }
 
+// CPython's own counts of immortal objects never change. One that grows would wrap around some day.
+func TestAScopeDoesNotCountImmortals(t *testing.T) {
+	with(t, `
+import sys
+count = lambda: sys.getrefcount(None)
+immortal = sys.version_info >= (3, 12)
+`, func(t *testing.T, s *Scope, get func(string) Object) {
+		if get("immortal") != True() {
+			t.Skip("no object is immortal before 3.12")
+		}
+		before, err := s.Call(get("count"))
+		require.NoError(t, err)
+		inner := OpenScope()
+		for range 10 {
+			inner.Hold(None())
+		}
+		after, err := s.Call(get("count"))
+		require.NoError(t, err)
+		assert.Equal(t, s.Repr(before), s.Repr(after))
+		inner.Close()
+	})
+}
+
 func TestAnExceptionIsAnErrorAndIsTakenAway(t *testing.T) {
 	with(t, `
 class Mine(ValueError): pass

@@ -14,13 +14,12 @@ var known = C.gdpy_known()
 
 // incref takes a reference, as Py_INCREF does.
 func incref(o Object) {
-	if C.GDPY_IMMORTALS == 0 {
+	if C.GDPY_IMMORTAL == 0 {
 		*(*C.Py_ssize_t)(unsafe.Pointer(o.p))++
 		return
 	}
-	count := (*uint32)(unsafe.Pointer(o.p)) // the lower half; all ones: the object is immortal
-	if n := *count + 1; n != 0 {
-		*count = n
+	if count := (*uint32)(unsafe.Pointer(o.p)); *count < C.GDPY_IMMORTAL { // the lower half
+		*count++
 	}
 }
 

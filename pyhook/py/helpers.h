@@ -78,10 +78,15 @@ PyTypeObject *gdpy_method_wrapper_type(void);
 int gdpy_iterates(PyTypeObject *type);
 
 /* Constants of the version that Go compiles in (fields.go). */
-enum {
-    GDPY_IMMORTALS = PY_VERSION_HEX >= 0x030C0000, /* some objects' counts of references never change */
-    GDPY_MATCH_SELF = _Py_TPFLAGS_MATCH_SELF,
-};
+enum { GDPY_MATCH_SELF = _Py_TPFLAGS_MATCH_SELF };
+/* The lowest count of references that Py_INCREF does not change, because the object is immortal. 0: there is none. */
+#if PY_VERSION_HEX >= 0x030E0000
+#    define GDPY_IMMORTAL (3UL << 30) /* _Py_IMMORTAL_INITIAL_REFCNT */
+#elif PY_VERSION_HEX >= 0x030C0000
+#    define GDPY_IMMORTAL 0xFFFFFFFFUL
+#else
+#    define GDPY_IMMORTAL 0UL
+#endif
 #ifdef Py_GIL_DISABLED
 #    error "fields.go counts references as a build with the GIL does"
 #endif
