@@ -60,9 +60,11 @@ def hints(obj: Any) -> tuple[dict[str, Any], Callable[[Any], bool]] | None:
     """Return (type hints of a class or function, the guard predicate for them); None if CPython must compute them."""
     if not isinstance(obj, (type, types.FunctionType)) or (isinstance(obj, type) and type(obj) is not type):
         return None
-    if any(map(_calls, _owners(obj))) or not all(map(_harmless, _annotations(obj))):
+    if any(map(_calls, _owners(obj))):
         return None
     try:
+        if not all(map(_harmless, _annotations(obj))):  # since 3.14, reading annotations looks up their names
+            return None
         found = typing.get_type_hints(obj)
     except Exception:
         return None

@@ -37,10 +37,11 @@ def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
     entry."""
     out: dict[str, dict[str, str]] = {}
     for row in tomllib.loads(path.read_text()).get("difference", []):
-        since = row.pop("since", "3.11")
-        if set(row) != {"file", "tests", "cause"} or not all(row.values()) or not re.fullmatch(r"3\.\d+", since):
+        since, until = row.pop("since", "3.11"), row.pop("until", "3.99")
+        versions = all(re.fullmatch(r"3\.\d+", version) for version in (since, until))
+        if set(row) != {"file", "tests", "cause"} or not all(row.values()) or not versions:
             raise ValueError(f"{path.name}: file, tests and cause are needed, not {row}")
-        if sys.version_info < (3, int(since[2:])):
+        if not int(since[2:]) <= sys.version_info[1] <= int(until[2:]):
             continue
         listed = out.setdefault(row["file"], {})
         for test in (f"test.{row['file']}.{name}" for name in row["tests"]):
@@ -64,5 +65,6 @@ def compare(file: str, plain: FileRun, translated: FileRun, listed: dict[str, st
     for test, (outcome, _) in plain.tests.items():
         if outcome == "passed" and test not in translated.tests:
             c.differ[test] = ("not run", "")
-    c.stale = [t for t in listed if t not in c.expected and (whole or t in translated.tests)]
+    ended = whole and not plain.died and not translated.died
+    c.stale = [t for t in listed if t not in c.expected and (ended or t in translated.tests)]
     return c

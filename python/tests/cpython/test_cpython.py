@@ -100,11 +100,13 @@ def test_an_entry_without_a_cause_is_refused(tmp_path):
         expected_differences(path)
 
 
-def test_an_entry_may_begin_with_a_version(tmp_path):
+def test_an_entry_may_begin_and_end_with_a_version(tmp_path):
     path = tmp_path / "e.toml"
     entry = '[[difference]]\nfile = "f"\ntests = ["{0}"]\ncause = "c"\nsince = "{0}"\n'
     path.write_text(entry.format("3.11") + entry.format("3.12") + entry.format("3.99"))
     assert list(expected_differences(path)["f"]) == ["test.f.3.11", "test.f.3.12"][: sys.version_info[1] - 10]
+    path.write_text(entry.format("3.11") + 'until = "3.11"\n')
+    assert len(expected_differences(path)) == (sys.version_info[1] == 11)
     path.write_text(entry.format("312"))
     with pytest.raises(ValueError, match="are needed"):
         expected_differences(path)

@@ -23,6 +23,18 @@ class Later:
     pass
 
 
+class Unknown:
+    x: Undefined  # noqa: F821
+
+
+@cases(breaks=None)
+def hints_that_cannot_be_read(x):
+    try:
+        return x, typing.get_type_hints(Unknown)
+    except NameError as e:
+        return x + 1, str(e)
+
+
 @cases
 def annotations_that_cannot_be_read(x):
     return annotated(x, 3)
