@@ -135,21 +135,14 @@ func textBy(tx Translator, v VariableTracker, method string) (string, error) {
 			}
 			break
 		}
-		text, err := reprItems(tx, x.items)
+		text, err := reprItems(tx, &x.items)
 		if len(x.items) == 1 {
 			text += ","
 		}
 		return "(" + text + ")", err
 	case *ListVariable:
-		var parts []string
-		for i := 0; i < len(x.items); i++ { // an item's __repr__ may change the list
-			text, err := reprText(tx, x.items[i])
-			if err != nil {
-				return "", err
-			}
-			parts = append(parts, text)
-		}
-		return "[" + strings.Join(parts, ", ") + "]", nil
+		text, err := reprItems(tx, &x.items)
+		return "[" + text + "]", err
 	case *DictVariable:
 		if !x.class.IsNull() {
 			break
@@ -181,14 +174,15 @@ func reprPairs(tx Translator, d *DictVariable) (string, error) {
 	return strings.Join(parts, ", "), nil
 }
 
-func reprItems(tx Translator, items []VariableTracker) (string, error) {
-	parts := make([]string, len(items))
-	for i, it := range items {
-		text, err := reprText(tx, it)
+// reprItems returns the texts of the items, which an item's __repr__ may change.
+func reprItems(tx Translator, items *[]VariableTracker) (string, error) {
+	var parts []string
+	for i := 0; i < len(*items); i++ {
+		text, err := reprText(tx, (*items)[i])
 		if err != nil {
 			return "", err
 		}
-		parts[i] = text
+		parts = append(parts, text)
 	}
 	return strings.Join(parts, ", "), nil
 }

@@ -303,7 +303,7 @@ type ChainLevel struct {
 	Lasti, Line   int
 }
 
-// frameAt returns one level of the user's stack. inst is the instruction that runs there.
+// frameAt returns the user's frame that is at inst, with the source position that messages show.
 func (d *decoded) frameAt(inst *bytecode.Instruction) exc.Frame {
 	pos := d.positionOf(inst)
 	return exc.Frame{Name: d.code.Name, File: d.code.Filename, Line: int(pos.Line)}.At(pos.EndLine, pos.Col, pos.EndCol)
@@ -312,7 +312,10 @@ func (d *decoded) frameAt(inst *bytecode.Instruction) exc.Frame {
 // positionOf returns the source position of an instruction, or of the nearest one before it that has one: the compiler
 // gives none to the code that cleans up after `with`, `except` and `finally`.
 func (d *decoded) positionOf(inst *bytecode.Instruction) bytecode.Position {
-	for i := d.index[inst]; i >= 0; i-- {
+	if inst.Pos.Known() {
+		return inst.Pos
+	}
+	for i := d.index[inst] - 1; i >= 0; i-- {
 		if pos := d.code.Instructions[i].Pos; pos.Known() {
 			return pos
 		}
