@@ -1,6 +1,7 @@
 package bytecode
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -245,7 +246,7 @@ func (d *decoder) choose(form *opcode.Form, inst *Instruction) error {
 // by its CALL.
 func (d *decoder) checkUnit(form *opcode.Form, unit, next, precall, arg int) error {
 	if form.Real == opcode.INVALID || form.Real == opcode.CACHE {
-		return malformed("opcode %d at %d", d.raw.Code[2*unit], unit)
+		return fmt.Errorf("%w: %d at %d", ErrNoSuchOpcode, d.raw.Code[2*unit], unit)
 	}
 	if next > len(d.starts) {
 		return malformed("%v at %d lacks its inline cache", form.Real, unit)

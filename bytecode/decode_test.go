@@ -240,7 +240,11 @@ func TestDecodeRefusesMalformedCode(t *testing.T) {
 			assert.ErrorIs(t, err, ErrMalformed)
 		})
 	}
-	_, err := Decode(with("LOAD_CONST", 0), py311)
+	_, err := Decode(cases["unknown opcode"], py311)
+	assert.ErrorIs(t, err, ErrNoSuchOpcode)
+	_, err = Decode(cases["constant out of range"], py311)
+	assert.NotErrorIs(t, err, ErrNoSuchOpcode)
+	_, err = Decode(with("LOAD_CONST", 0), py311)
 	assert.NoError(t, err, "the frame around the cases is right")
 }
 

@@ -53,6 +53,11 @@ var ErrVersion = errors.New("unsupported Python version")
 // ErrMalformed is wrapped by every error about an invalid code object or instruction list.
 var ErrMalformed = errors.New("malformed code")
 
+// ErrNoSuchOpcode is wrapped, with ErrMalformed, by the error about an opcode that the version does not have. Each
+// table is made by its interpreter, so the code object is to blame, and CPython raises SystemError where it runs.
+// Some versions' PyCode_GetCode shows such an opcode as CACHE.
+var ErrNoSuchOpcode = fmt.Errorf("%w: no such opcode", ErrMalformed)
+
 // malformed returns an error that wraps ErrMalformed.
 func malformed(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrMalformed, fmt.Sprintf(format, args...))

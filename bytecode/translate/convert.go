@@ -180,6 +180,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	o.strict, o.log = log.strict, log
 	o.noteFixers()
 	d, err := o.decode(code)
+	if u, ok := err.(*exc.Unsupported); ok {
+		return nil, exc.Skip(u)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ type decoded struct {
 	index  map[*bytecode.Instruction]int
 }
 
+// decode returns the Unsupported error for code with an opcode that the interpreter does not have.
 func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	if d, ok := o.codes[code]; ok {
 		return d, nil
@@ -32,6 +33,9 @@ func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 		return nil, err
 	}
 	c, err := bytecode.Decode(raw, Version)
+	if errors.Is(err, bytecode.ErrNoSuchOpcode) {
+		return nil, exc.Break(exc.FrameLeft, "%v", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -163,7 +163,7 @@ var catalog = [numCodes]Entry{
 		"run without the debugger, profiler or coverage",
 	},
 	NotFunction: {
-		"GD0707", "module or class body, or code for exec",
+		"GD0707", "module or class body, code for exec, or globals that are not a plain dict",
 		"put the work into a function",
 	},
 	TorchMode: {

@@ -32,7 +32,7 @@ BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0703": ("more cases than config.cache_size_limit", "raise the limit, or pass what varies as a tensor; godynamo.guards(fn) shows the cases"),
     "GD0704": ("code of a library, or marked with godynamo.skip", "remove the mark, or move the calls of torch into a function of your own"),
     "GD0706": ("a trace or profile function sees this frame", "run without the debugger, profiler or coverage"),
-    "GD0707": ("module or class body, or code for exec", "put the work into a function"),
+    "GD0707": ("module or class body, code for exec, or globals that are not a plain dict", "put the work into a function"),
     "GD0708": ("called inside a TorchFunctionMode, a TorchDispatchMode or a torch.func transform", "enter the mode inside the optimized function, or remove it"),
     "GD0709": ("no translation fits, and godynamo.run makes none", "call it once outside of godynamo.run"),
     "GD0710": ("too many translations that captured nothing", "see the reasons of the first calls"),

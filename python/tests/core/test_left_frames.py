@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dis
 import os
 import threading
-from types import FunctionType
+from types import CodeType, FunctionType
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ from torch import nn
 
 import godynamo
 from godynamo import _C, config, utils
+from harness.capture import assert_no_internal_errors
 
 
 def inner(x):
@@ -57,6 +59,45 @@ def test_its_callees_are_captured(kind):
 
     assert captured(calls) == (2, 1)
     assert captured(calls) == (0, 0)  # hits
+
+
+def calls_what_cannot_run(x, function):
+    try:
+        return function(x * 2)
+    except SystemError as error:
+        return x + 1, error.args
+
+
+def makes_what_cannot_run(x):
+    return inner(x), lambda: x
+
+
+def test_an_opcode_that_the_interpreter_does_not_have(capfd):
+    opcode = dis.opname.index("<229>")
+    bad = FunctionType(inner.__code__.replace(co_code=bytes([opcode]) + inner.__code__.co_code[1:]), globals())
+    consts = makes_what_cannot_run.__code__.co_consts
+    maker = FunctionType(
+        makes_what_cannot_run.__code__.replace(
+            co_consts=tuple(
+                c.replace(co_code=bytes([opcode]) + c.co_code[1:]) if isinstance(c, CodeType) else c for c in consts
+            )
+        ),
+        globals(),
+    )
+    x = torch.randn(3)
+    for _ in range(2):
+        with pytest.raises(SystemError, match="unknown opcode"):
+            godynamo.optimize(bad)(x)
+        value, words = godynamo.optimize(calls_what_cannot_run)(x, bad)
+        assert torch.equal(value, x + 1)
+        assert str(words) == str(calls_what_cannot_run(x, bad)[1])
+        value, function = godynamo.optimize(maker)(x)
+        assert torch.equal(value, inner(x))
+        with pytest.raises(SystemError, match="unknown opcode"):
+            function()
+    assert any("no such opcode" in reason for reason in utils.counters["graph_break"])
+    assert_no_internal_errors()
+    capfd.readouterr()  # CPython writes the opcode to standard error as well
 
 
 def test_below_a_model_that_is_too_large():

@@ -11,6 +11,7 @@ import textwrap
 import threading
 import traceback
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 import pytest
@@ -296,6 +297,19 @@ class TestEarlyExits:
             return space["b"]
 
         assert self.left("hook_not_function", run) == 3
+
+    def test_globals_that_are_no_plain_dict_are_not_kept(self) -> None:
+        class Globals(dict[str, Any]):
+            def __missing__(self, name: str) -> str:
+                return "the missing " + name
+
+        def run() -> Any:
+            return FunctionType(code, Globals(__builtins__={}))()
+
+        code = compile("def f(): return anything", "f", "exec").co_consts[0]
+        assert self.left("hook_not_function", run) == "the missing anything"
+        gc.collect()
+        assert not [o for o in gc.get_objects() if type(o) is Globals]
 
     def test_marked_code(self) -> None:
         def ours() -> int:
