@@ -158,6 +158,27 @@ def _mlp() -> nn.Module:
     return _layers(4)
 
 
+_linear_op, _relu_op = torch._C._nn.linear, torch.relu
+
+
+def _operations(x: Any, w0: Any, b0: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3: Any, b3: Any) -> Any:
+    x = _relu_op(_linear_op(x, w0, b0))
+    x = _relu_op(_linear_op(x, w1, b1))
+    x = _relu_op(_linear_op(x, w2, b2))
+    return _relu_op(_linear_op(x, w3, b3))
+
+
+def _prepare_operations(transform: Transform) -> Prepared:
+    # In eager mode, this is the part of the MLP's time that no translation can save: its operations, without modules.
+    f = transform(_operations)
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        arguments = (torch.randn(1, 16), *_mlp().parameters())
+    return Prepared(
+        "f(*a)", {"f": f, "a": arguments}, lambda: f(*arguments), compiled=f, target=_operations, args=arguments
+    )
+
+
 WORKLOADS = [
     Workload("identity", "def f(a, b): return b", _two(_identity)),
     Workload("relu", "(a + b).relu() * 2", _two(_relu)),
@@ -169,6 +190,8 @@ WORKLOADS = [
     Workload("eight", "eight entries in turn", _prepare_eight),
     Workload("mlp_grad", "(Linear 16x16 + ReLU) x 4, grad", _module(_mlp, (1, 16))),
     Workload("mlp_no_grad", "the same, no_grad", _module(_mlp, (1, 16)), torch.no_grad),
+    Workload("operations_grad", "its eight operations alone, grad", _prepare_operations),
+    Workload("operations_no_grad", "the same, no_grad", _prepare_operations, torch.no_grad),
     Workload("nn_identity", "nn.Identity()", _module(nn.Identity, (10,))),
     Workload("sequential", "Sequential of 20 Linear + ReLU", _module(lambda: _layers(20), (1, 16))),
     Workload("relu_inductor", "(a + b).relu() * 2, inductor", _two(_relu), backend="inductor"),
