@@ -33,6 +33,14 @@ class FileRun:
     seconds: float = 0.0
     died: str = ""  #: why the file was given up; "" if it ran to the end
 
+    @property
+    def cannot_load(self) -> str:
+        """The last line of an exception before the first test; "" if there was none."""
+        if len(self.tests) != 1 or self.died != "died with exit status 1":
+            return ""
+        ((_, text),) = self.tests.values()
+        return text.rstrip().rpartition("\n")[2]
+
 
 def run_file(name: str, *, godynamo: bool, timeout: float, only: str = "") -> FileRun:
     """Run a file in as many children as needed; ``timeout`` is per test."""

@@ -26,6 +26,15 @@ class Comparison:
     stale: list[str] = field(default_factory=list)  #: listed tests that pass or do not exist
 
     @property
+    def unloadable(self) -> str:
+        """The error that ends the file before its first test, in both modes; "" if it has tests.
+
+        Debian's tests for 3.14 may be those of a later release than the interpreter, and use what it does not have.
+        """
+        errors = {run.cannot_load for run in (self.plain, self.translated)}
+        return errors.pop() if len(errors) == 1 else ""
+
+    @property
     def ok(self) -> bool:
         """Whether the file is as expected. It is not if nothing was transformed, since that proves nothing."""
         bad = self.differ or self.stale or self.translated.internal or self.translated.died or self.plain.died

@@ -3,7 +3,7 @@
     cpython_run.py [--json FILE] [--only PATTERN] [--timeout SECONDS] [--jobs N] [FILE ...]
 
 The runs are compared test by test. Exits with 1 if a test passes plainly but not translated and is not listed in
-expected_differences.toml, if a listed test passes, or if godynamo had an internal error.
+expected_differences.toml, if a listed test passes, if godynamo had an internal error, or if no file could be loaded.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def one(name: str, listed: dict[str, str], timeout: float, only: str = "") -> Co
     plain = run_file(name, godynamo=False, timeout=timeout, only=only) if only else plain_run(name, timeout)
     translated = run_file(name, godynamo=True, timeout=timeout, only=only)
     c = compare(name, plain, translated, listed, whole=not only)
-    verdict = (
-        "ok" if c.ok else f"{len(c.differ)} differ, {len(c.stale)} stale, {len(translated.internal)} internal errors"
-    )
+    verdict = "ok" if c.ok else f"cannot be loaded here: {c.unloadable}"
+    if not c.ok and not c.unloadable:
+        verdict = f"{len(c.differ)} differ, {len(c.stale)} stale, {len(translated.internal)} internal errors"
     print(f"{name}: {verdict} ({translated.seconds:.0f} s)", file=sys.stderr, flush=True)
     return c
 
@@ -125,14 +125,18 @@ def main() -> int:
             pool.map(lambda name: one(name, listed.get(name, {}), args.timeout, args.only), args.files or FILES)
         )
     for c in done:
-        if not c.ok:
+        if not c.ok and not c.unloadable:
             print(details(c, args.lines))
     print(table(done))
     if args.json:
         args.json.write_text(json.dumps([{**asdict(c), "ok": c.ok} for c in done], indent=1))
-    good = sum(c.ok for c in done)
-    print(f"{good} of {len(done)} files as in CPython")
-    return int(good < len(done))
+    for c in done:
+        if c.unloadable:
+            print(f"not run: {c.file}, which this Python cannot load without godynamo either: {c.unloadable}")
+    run = [c for c in done if not c.unloadable]
+    good = sum(c.ok for c in run)
+    print(f"{good} of {len(run)} files as in CPython")
+    return int(good < len(run) or not run)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,19 @@ def test_a_crash_and_a_hang_cost_one_test_each(tmp_path, monkeypatch, godynamo):
     assert "test_c_crashes" in run.tests["made.test_it.T.test_c_crashes"][1]  # the traceback by faulthandler
 
 
+def test_a_file_that_cannot_be_loaded_in_either_mode_is_named(tmp_path, monkeypatch):
+    (tmp_path / "lacks.py").write_text("import unittest\nunittest.not_there\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "__init__.py").write_text("import lacks\n")
+    (tmp_path / "made" / "test_it.py").write_text("")
+    plain, translated = (run_file("made.test_it", godynamo=on, timeout=60) for on in (False, True))
+    error = "AttributeError: module 'unittest' has no attribute 'not_there'"
+    c = compare("made.test_it", plain, translated, {})
+    assert c.unloadable == error and not c.ok
+    assert compare("made.test_it", FileRun({"t": ("passed", "")}), translated, {}).unloadable == ""
+
+
 def runs(plain: dict[str, str], translated: dict[str, str]) -> tuple[FileRun, FileRun]:
     def made(tests: dict[str, str]) -> FileRun:
         return FileRun({name: (outcome, "") for name, outcome in tests.items()}, translated=1)
