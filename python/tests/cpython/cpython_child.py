@@ -13,6 +13,7 @@ import argparse
 import faulthandler
 import fnmatch
 import json
+import signal
 import sys
 import time
 import unittest
@@ -160,6 +161,8 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(1)
     faulthandler.enable()
+    # A shell without job control starts its background processes with SIGINT ignored, and then tests of SIGINT fail.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     from test import support
     from test.support import os_helper
 
