@@ -136,14 +136,18 @@ def _prepare_skipped(transform: Transform) -> Prepared:
     return Prepared("f(a, b).close()", {"f": f, "a": a, "b": b}, check)
 
 
+def _made(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> tuple[nn.Module, torch.Tensor]:
+    """Return a module and an input, the same ones each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        return make(), torch.randn(*shape)
+
+
 def _module(make: Callable[[], nn.Module], shape: tuple[int, ...]) -> Callable[[Transform], Prepared]:
     """Return the ``prepare`` function of a Workload that calls a module. All sides have the same weights."""
 
     def prepare(transform: Transform) -> Prepared:
-        with torch.random.fork_rng():
-            torch.manual_seed(2)
-            module = make()
-            x = torch.randn(*shape)
+        module, x = _made(make, shape)
         m = transform(module)
         return Prepared("m(x)", {"m": m, "x": x}, lambda: m(x), compiled=m, target=module, args=(x,))
 
@@ -171,9 +175,8 @@ def _operations(x: Any, w0: Any, b0: Any, w1: Any, b1: Any, w2: Any, b2: Any, w3
 def _prepare_operations(transform: Transform) -> Prepared:
     # In eager mode, this is the part of the MLP's time that no translation can save: its operations, without modules.
     f = transform(_operations)
-    with torch.random.fork_rng():
-        torch.manual_seed(2)
-        arguments = (torch.randn(1, 16), *_mlp().parameters())
+    module, x = _made(_mlp, (1, 16))
+    arguments = (x, *module.parameters())
     return Prepared(
         "f(*a)", {"f": f, "a": arguments}, lambda: f(*arguments), compiled=f, target=_operations, args=arguments
     )
@@ -191,7 +194,7 @@ WORKLOADS = [
     Workload("mlp_grad", "(Linear 16x16 + ReLU) x 4, grad", _module(_mlp, (1, 16))),
     Workload("mlp_no_grad", "the same, no_grad", _module(_mlp, (1, 16)), torch.no_grad),
     Workload("operations_grad", "its eight operations alone, grad", _prepare_operations),
-    Workload("operations_no_grad", "the same, no_grad", _prepare_operations, torch.no_grad),
+    Workload("operations_no_grad", "the eight operations, no_grad", _prepare_operations, torch.no_grad),
     Workload("nn_identity", "nn.Identity()", _module(nn.Identity, (10,))),
     Workload("sequential", "Sequential of 20 Linear + ReLU", _module(lambda: _layers(20), (1, 16))),
     Workload("relu_inductor", "(a + b).relu() * 2, inductor", _two(_relu), backend="inductor"),

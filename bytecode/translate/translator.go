@@ -21,7 +21,8 @@ type decoded struct {
 	index  map[*bytecode.Instruction]int
 }
 
-// decode returns the Unsupported error for code with an opcode that the interpreter does not have.
+// decode returns a code object's instructions. It fails with Unsupported if one has an opcode that the interpreter does
+// not have.
 func (o *OutputGraph) decode(code py.Object) (*decoded, error) {
 	if d, ok := o.codes[code]; ok {
 		return d, nil

@@ -364,7 +364,7 @@ gd_root_inner(gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyObject 
             return c;
         }
     }
-    if (root->inner == NULL || PyList_GET_SIZE(root->inner) >= gd_runtime.inner_limit) {
+    if (root->inner == NULL || !PyDict_CheckExact(globals) || PyList_GET_SIZE(root->inner) >= gd_runtime.inner_limit) {
         return NULL;
     }
     gd_FrameCache *c = gd_frame_cache_new(code, globals, root);

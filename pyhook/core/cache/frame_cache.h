@@ -69,7 +69,9 @@ gd_FrameCache *gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *o
 gd_Root *gd_root_new(PyObject *options);
 
 /* Returns the family's cache of this code and globals, borrowed, and creates it if absent. Returns NULL
- * with no exception set if the family is full (inner_limit), or NULL with MemoryError set. */
+ * with no exception set if the family is full (inner_limit) or the globals are no plain dict, or NULL with MemoryError
+ * set. Globals of another class belong to one evaluation, as those that annotationlib makes; a FrameCache would keep
+ * them, and what they refer to, as long as the code object. */
 gd_FrameCache *gd_root_inner(gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyObject *globals);
 
 /* Puts the entry first and takes a new reference to it. Returns 0, or -1 with an exception set (no memory,

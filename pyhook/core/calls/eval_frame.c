@@ -110,11 +110,8 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     if (code->co_flags & (CO_GENERATOR | CO_COROUTINE | CO_ASYNC_GENERATOR | CO_ITERABLE_COROUTINE)) {
         return GD_COUNT_hook_generator;
     }
-    /* Module and class bodies keep their names in a dict. A frame without slots for its variables is not translated.
-     * Globals that are no plain dict belong to one evaluation, as those that annotationlib makes. A FrameCache would
-     * keep them, and what they refer to, as long as the code object. */
-    if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL
-        || !PyDict_CheckExact(frame->f_globals)) {
+    /* Module and class bodies keep their names in a dict. A frame without slots for its variables is not translated. */
+    if ((code->co_flags & (CO_OPTIMIZED | CO_NEWLOCALS)) != (CO_OPTIMIZED | CO_NEWLOCALS) || frame->f_locals != NULL) {
         return GD_COUNT_hook_not_function;
     }
     if (!gd_py_frame_is_new(frame) || PyErr_Occurred()) {
@@ -235,8 +232,9 @@ eval_frame(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag)
     if (cache == NULL || ncells != code->co_nfreevars || function->func_code != (PyObject *)code
         || function->func_globals != frame->f_globals) {
         PyErr_Clear();
-        GD_COUNT(hook_inner_limit);
-        gd_census_left(code, GD_COUNT_hook_inner_limit);
+        int left = PyDict_CheckExact(frame->f_globals) ? GD_COUNT_hook_inner_limit : GD_COUNT_hook_not_function;
+        gd_runtime.counters[left]++;
+        gd_census_left(code, left);
         return pass_on(tstate, frame, throwflag);
     }
     PyObject *result = NULL;

@@ -64,9 +64,8 @@ def one(name: str, listed: dict[str, str], timeout: float, only: str = "") -> Co
     plain = run_file(name, godynamo=False, timeout=timeout, only=only) if only else plain_run(name, timeout)
     translated = run_file(name, godynamo=True, timeout=timeout, only=only)
     c = compare(name, plain, translated, listed, whole=not only)
-    verdict = "ok" if c.ok else f"cannot be loaded here: {c.unloadable}"
-    if not c.ok and not c.unloadable:
-        verdict = f"{len(c.differ)} differ, {len(c.stale)} stale, {len(translated.internal)} internal errors"
+    faults = f"{len(c.differ)} differ, {len(c.stale)} stale, {len(translated.internal)} internal errors"
+    verdict = f"cannot be loaded here: {c.unloadable}" if c.unloadable else "ok" if c.ok else faults
     print(f"{name}: {verdict} ({translated.seconds:.0f} s)", file=sys.stderr, flush=True)
     return c
 
@@ -124,8 +123,9 @@ def main() -> int:
         done = list(
             pool.map(lambda name: one(name, listed.get(name, {}), args.timeout, args.only), args.files or FILES)
         )
-    for c in done:
-        if not c.ok and not c.unloadable:
+    run = [c for c in done if not c.unloadable]
+    for c in run:
+        if not c.ok:
             print(details(c, args.lines))
     print(table(done))
     if args.json:
@@ -133,7 +133,6 @@ def main() -> int:
     for c in done:
         if c.unloadable:
             print(f"not run: {c.file}, which this Python cannot load without godynamo either: {c.unloadable}")
-    run = [c for c in done if not c.unloadable]
     good = sum(c.ok for c in run)
     print(f"{good} of {len(run)} files as in CPython")
     return int(good < len(run) or not run)

@@ -307,7 +307,8 @@ class TestEarlyExits:
             return FunctionType(code, Globals(__builtins__={}))()
 
         code = compile("def f(): return anything", "f", "exec").co_consts[0]
-        assert self.left("hook_not_function", run) == "the missing anything"
+        traced = FunctionType(code, {})
+        assert self.left("hook_not_function", run, traced) == "the missing anything"
         gc.collect()
         assert not [o for o in gc.get_objects() if type(o) is Globals]
 
