@@ -66,6 +66,7 @@ func TestAnImportAgainstTheArrowsIsFound(t *testing.T) {
 			[]string{"variables imports variables/higher"}},
 		{"pyhook reaches the translator", made("pyhook", "bytecode/translate", "bytecode/opcode"), nil},
 		{"handles know of nothing above them", made("pyhook/py", "pyhook"), []string{"pyhook/py imports pyhook"}},
+		{"translations on disk know of no entries", made("cache/disk", "cache"), []string{"cache/disk imports cache"}},
 		{"everyone has the errors", made("fxgraph", "internal/exc"), nil},
 		{"a package without a row says so", made("elsewhere"),
 			[]string{"elsewhere: no row in arrows says what it may import"}},
