@@ -100,6 +100,7 @@ func newRoot(app *App) *cobra.Command {
 	for _, command := range []func(*App) *cobra.Command{
 		newBisect,
 		newBench,
+		newCache,
 		newDis,
 		newDoctor,
 		newExplain,

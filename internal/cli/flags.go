@@ -26,7 +26,7 @@ func unknownFlag(cmd *cobra.Command, err error) error {
 	if strings.HasSuffix(cmd.Use, callUse) {
 		text += "; flags of the script follow --"
 	}
-	return Problemf("%s (godynamo %s --help lists them)", text, cmd.Name())
+	return Problemf("%s (%s --help lists them)", text, cmd.CommandPath())
 }
 
 // Nearest returns at most three of names: those closest to an unknown name, the nearest first.
@@ -49,6 +49,14 @@ func Nearest(name string, names []string) []string {
 		near = append(near, found[i].name)
 	}
 	return near
+}
+
+// suggested returns the end of an error for an unknown name, if some names are near it.
+func suggested(near []string) string {
+	if len(near) == 0 {
+		return ""
+	}
+	return "; did you mean " + strings.Join(near, ", ") + "?"
 }
 
 // editDistance returns the number of insertions, deletions and replacements that turn a into b.

@@ -47,6 +47,15 @@ func section(out *strings.Builder, c *cobra.Command) {
 		text = c.Short
 	}
 	fmt.Fprintf(out, "\n## godynamo %s\n\n%s\n\n```text\ngodynamo %s\n\n", c.Name(), text, c.Use)
+	for _, sub := range c.Commands() {
+		fmt.Fprintf(out, "  %-15s %s\n", sub.Use, sub.Short)
+		for line := range strings.Lines(sub.LocalNonPersistentFlags().FlagUsages()) {
+			fmt.Fprintf(out, "%16s%s", "", line)
+		}
+	}
+	if c.HasSubCommands() {
+		out.WriteString("\n")
+	}
 	out.WriteString(strings.TrimRight(c.LocalFlags().FlagUsages(), "\n"))
 	out.WriteString("\n```\n")
 	if c.Example != "" {

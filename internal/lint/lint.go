@@ -89,6 +89,7 @@ var arrows = map[string][]string{
 	"guards":           {},
 	"fxgraph":          {},
 	"internal":         {},
+	"internal/cli":     {"internal", "cache/disk"},
 }
 
 // nested lists packages that have their own row although their path is below the prefix of another row. They are not
