@@ -71,7 +71,7 @@ var arrows = map[string][]string{
 	// The command line tool does not use CPython or the translator: a Python process does that work.
 	"cmd/godynamo": {"internal"},
 	"pyhook": {"bytecode", "bytecode/translate", "bytecode/opcode", "variables", "guards", "fxgraph", "cache",
-		"cache/disk", "backends", "pyhook/py"},
+		"cache/disk", "cache/record", "backends", "pyhook/py"},
 	"pyhook/py": {"bytecode", "bytecode/opcode"},
 	// A backend implements an interface of bytecode/translate. It gets a translation, finishes it and emits
 	// instructions into it.
@@ -79,7 +79,8 @@ var arrows = map[string][]string{
 		"pyhook/py"},
 	"cache": {"guards", "pyhook/py"},
 	// The command line tool lists and clears the folder, so this package does not use CPython.
-	"cache/disk": {},
+	"cache/disk":   {},
+	"cache/record": {"bytecode", "guards"},
 	"bytecode/translate": {"bytecode", "bytecode/opcode", "variables", "variables/higher", "guards", "fxgraph",
 		"pyhook/py"},
 	"variables":        {"bytecode", "bytecode/opcode", "guards", "fxgraph", "pyhook/py"},
@@ -94,7 +95,8 @@ var arrows = map[string][]string{
 
 // nested lists packages that have their own row although their path is below the prefix of another row. They are not
 // part of that other row.
-var nested = []string{"bytecode/translate", "bytecode/opcode", "cache/disk", "pyhook/py", "variables/higher"}
+var nested = []string{"bytecode/translate", "bytecode/opcode", "cache/disk", "cache/record", "pyhook/py",
+	"variables/higher"}
 
 var everyones = []string{"internal/exc"}
 
@@ -195,7 +197,8 @@ func bindingUsers(packages []*Package) []string {
 
 // pure reports whether a package must build without CPython's headers.
 func pure(pkg string) bool {
-	for _, prefix := range []string{"bytecode", "bytecode/opcode", "guards", "fxgraph", "cache/disk", "internal"} {
+	for _, prefix := range []string{"bytecode", "bytecode/opcode", "guards", "fxgraph", "cache/disk", "cache/record",
+		"internal"} {
 		if covers(prefix, pkg) {
 			return true
 		}

@@ -1,0 +1,118 @@
+package record
+
+import (
+	"fmt"
+
+	"github.com/fxamacker/cbor/v2"
+)
+
+// Limits of a record: the items of one array, and the depth of arrays.
+const (
+	maxItems = 1 << 20
+	maxDepth = 16
+)
+
+var encoding, decoding = modes()
+
+func modes() (cbor.EncMode, cbor.DecMode) {
+	enc, err := cbor.CoreDetEncOptions().EncMode()
+	if err != nil {
+		panic(err)
+	}
+	dec, err := cbor.DecOptions{MaxArrayElements: maxItems, MaxMapPairs: 16, MaxNestedLevels: maxDepth,
+		IndefLength: cbor.IndefLengthForbidden, TagsMd: cbor.TagsForbidden, DupMapKey: cbor.DupMapKeyEnforcedAPF,
+		ExtraReturnErrors: cbor.ExtraDecErrorUnknownField}.DecMode()
+	if err != nil {
+		panic(err)
+	}
+	return enc, dec
+}
+
+// Encode returns the record as bytes.
+func (r *Record) Encode() ([]byte, error) { return encoding.Marshal(r) }
+
+// Decode returns the record that the bytes hold. Its numbers are in range, and its texts are UTF-8. The guard program
+// and the code have not been verified.
+func Decode(data []byte) (*Record, error) {
+	r := &Record{}
+	if err := decoding.Unmarshal(data, r); err != nil {
+		return nil, err
+	}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// checker notes the first number that is out of range.
+type checker struct{ err error }
+
+func (c *checker) below(what string, n, limit int) {
+	if c.err == nil && (n < 0 || n >= limit) {
+		c.err = fmt.Errorf("record: %s %d of %d", what, n, limit)
+	}
+}
+
+func (c *checker) objects(what string, list []uint32, limit int) {
+	for _, n := range list {
+		c.below(what, int(n), limit)
+	}
+}
+
+func (c *checker) function(f *Function, limit int) {
+	c.objects("cell", f.Closure, limit)
+	c.objects("constant", f.Code.Consts, limit)
+}
+
+// check returns an error if a number in the record is out of range.
+func (r *Record) check() error {
+	c, n := &checker{}, len(r.Objects)
+	for i, o := range r.Objects {
+		c.objects("item of an object", o.Items, i)
+		switch o.Kind {
+		case KindRegister, KindType:
+			c.below("register", int(o.Number), r.Program.NumRegs)
+		case KindResume:
+			c.below("resume function", int(o.Number), len(r.Resumes))
+		case KindPython:
+		default:
+			c.below("kind", int(o.Kind), 0)
+		}
+	}
+	for i := range r.Resumes {
+		c.below("code", int(r.Resumes[i].Of), n)
+		c.function(&r.Resumes[i].Function, n)
+	}
+	if r.Function != nil {
+		c.function(r.Function, n)
+	}
+	for _, k := range r.Program.Consts {
+		c.below("constant of the guards", k.Object+1, n+1)
+	}
+	for _, t := range r.Program.Tensors {
+		c.below("type of a tensor", int(t.Type), n)
+		c.below("register of a tensor", int(t.Reg), r.Program.NumRegs)
+	}
+	for _, l := range r.Levels {
+		c.below("code of a level", int(l.Code), n)
+		c.below("globals of a level", int(l.Globals), n)
+	}
+	for _, ch := range r.Chains {
+		c.objects("level", ch.Levels, len(r.Levels))
+		for _, s := range ch.Shown {
+			c.below("variable", int(s.Value), n)
+		}
+	}
+	for _, row := range r.Rows {
+		c.below("place", row.Place, len(r.Chains))
+	}
+	for _, s := range r.Sizes {
+		c.below("code of a place", int(s.Of), n)
+		c.below("code of a place", int(s.From), n)
+	}
+	for _, pair := range r.Registered {
+		c.objects("class", pair[:], n)
+	}
+	c.below("info", int(r.Info), n)
+	return c.err
+}
