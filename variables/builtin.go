@@ -335,8 +335,8 @@ func builtinIsSubclass(tx Translator, a []VariableTracker) (VariableTracker, err
 		tx.World().RestsOnBases(tx, c)
 	}
 	r, err := tx.Scope().IsSubclass(c, cls)
-	if err == nil && !r {
-		err = staysOutside(tx, c, cls, asked)
+	if err == nil {
+		err = registered(tx, c, cls, asked, r)
 	}
 	return BoolConst(r), observed(err)
 }

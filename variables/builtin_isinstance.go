@@ -37,8 +37,8 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	}
 	if !real.IsNull() {
 		r, err := s.IsInstance(real, cls)
-		if err == nil && !r {
-			err = staysOutside(tx, real.Type(), cls, asked)
+		if err == nil {
+			err = registered(tx, real.Type(), cls, asked, r)
 		}
 		return BoolConst(r), observed(err)
 	}
@@ -59,11 +59,11 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	}
 	tx.World().RestsOnBases(tx, t)
 	r, err := s.IsSubclass(t, cls)
-	if err != nil || r {
-		return BoolConst(r), observed(err)
+	if err != nil {
+		return nil, observed(err)
 	}
-	if err := staysOutside(tx, t, cls, asked); err != nil {
-		return nil, err
+	if err := registered(tx, t, cls, asked, r); err != nil || r {
+		return BoolConst(r), err
 	}
 	return saysItIs(tx, v, t, cls)
 }

@@ -120,6 +120,7 @@ func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return nil, unsupported(exc.CallUnsupported, "hash of %s", Describe(tx, o))
 		}
 	}
+	tx.World().Seeded = true
 	if o, ok := AsConstant(tx, v); ok {
 		switch o.Kind() {
 		case py.Int, py.BoolKind, py.Float, py.Complex, py.Str, py.Bytes, py.Tuple, py.FrozenSet, py.NoneKind:

@@ -264,11 +264,16 @@ func instanceChecks(tx Translator, cls py.Object) (classes []py.Object, ok bool)
 	return classes, true
 }
 
-// staysOutside guards that `class` is not a subclass of `cls`, if one of the classes in `asked` is abstract: a program
-// may register `class` with an abstract class later. A class that is a subclass needs no guard, since a registration is
-// never undone.
-func staysOutside(tx Translator, class, cls py.Object, asked []py.Object) error {
+// registered guards the result of issubclass(class, cls), if one of the classes in `asked` is abstract: a program may
+// register `class` with an abstract class later. A class that is a subclass needs no guard, since a registration is
+// never undone; in another process, the translation asks again.
+func registered(tx Translator, class, cls py.Object, asked []py.Object, result bool) error {
 	if !asksAbstract(tx, asked) {
+		return nil
+	}
+	if result {
+		w := tx.World()
+		w.Registered = append(w.Registered, [2]py.Object{class, cls})
 		return nil
 	}
 	holds, err := tx.Scope().Call(tx.World().staysOutside, class, cls)

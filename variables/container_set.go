@@ -58,7 +58,20 @@ func listOf(tx Translator, o py.Object) ([]py.Object, error) {
 	if err != nil {
 		return nil, observed(err)
 	}
-	return tx.Scope().Items(l), nil
+	items := tx.Scope().Items(l)
+	if len(items) > 1 && isSet(o) {
+		tx.World().ordered(items)
+	}
+	return items, nil
+}
+
+// isSet reports whether o is a set or a frozenset, whose order depends on hashes.
+func isSet(o py.Object) bool {
+	switch o.Kind() {
+	case py.SetKind, py.FrozenSet, py.Other:
+		return true
+	}
+	return false
 }
 
 // Kind implements VariableTracker.

@@ -13,6 +13,7 @@ import (
 func (t *TorchVariable) comptime(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	name := t.detail
 	s := tx.Scope()
+	tx.World().Local = "a function runs while translating (comptime)"
 	module, err := s.Import("godynamo._translator.comptime")
 	if err != nil {
 		return nil, err

@@ -86,8 +86,16 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 				kwargs)
 			return t.orInlined(tx, name, args, kwargs, r, err)
 		},
-		kindFold:     folded,
-		kindConstant: folded,
+		kindFold: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			tx.World().Local = "assume_constant_result: the function is called while translating"
+			return folded(tx, t, name, args, kwargs)
+		},
+		kindConstant: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			tx.World().Devices = true
+			return folded(tx, t, name, args, kwargs)
+		},
 		kindCheck: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.check(tx, name, args, kwargs)

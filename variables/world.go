@@ -42,10 +42,40 @@ type World struct {
 	sorted   py.Object                // the class of the items being sorted, see sortedClass
 	printing map[VariableTracker]bool // objects whose __repr__ is running, see TorchVariable.recursive
 	kinds    py.Object                // _translator/alike.Kinds, set at first use
+	OnlyHere
 	// Kept counts the functions being translated that an operation keeps and calls again later.
 	Kept int
 	// Attempts counts the attempts to translate the frame, this one included.
 	Attempts int64
+}
+
+// OnlyHere says what a translation relies on that may differ in other processes, apart from what guards check.
+type OnlyHere struct {
+	// Local is the reason why the translation is valid in this process only, or "".
+	Local string
+	// Seeded is set if the translation is valid only in processes with this one's hash seed.
+	Seeded bool
+	// Devices is set if the translation depends on which devices the machine has.
+	Devices bool
+	// Registered has pairs of a class and what it is a subclass of, perhaps because it was registered with an abstract
+	// class (abc.ABCMeta.register).
+	Registered [][2]py.Object
+}
+
+// ordered notes that a translation may depend on the order of a set's items. That order follows from their hashes.
+func (h *OnlyHere) ordered(items []py.Object) {
+	for _, it := range items[:min(len(items), 1000)] {
+		switch it.Kind() {
+		case py.Int, py.BoolKind, py.Float, py.Complex:
+		case py.Str, py.Bytes, py.Tuple:
+			h.Seeded = true
+		default:
+			h.Local = "the order of a set depends on addresses"
+		}
+	}
+	if len(items) > 1000 {
+		h.Local = "a long set"
+	}
 }
 
 // Settings are the user's options.

@@ -211,6 +211,7 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 		return nil, err
 	}
 	o.result.SizePlaces = o.places.list
+	o.result.OnlyHere = w.OnlyHere
 	if o.result.NeedsHook && o.result.Function.IsNull() {
 		tx.leaveAlone(o.result)
 	}

@@ -231,6 +231,8 @@ type Result struct {
 	Nothing     bool      // there is nothing to capture
 	Skipped     string    // reason why the whole frame is left to CPython
 	Account     *Account  // set with Options.Explain, unless nothing was captured
+	// OnlyHere says what the translation relies on that may differ in other processes, apart from what guards check.
+	OnlyHere variables.OnlyHere
 }
 
 // TracebackRow maps the code units from Start to End-1 to user frames.

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import abc
 import functools
+import os
 import sys
+import time
 import types
 import weakref
 from collections.abc import Callable
@@ -33,17 +35,21 @@ def dispatched(fn: Any, cls: type) -> tuple[Any, Callable[[Any], bool]]:
     return chosen, lambda other: other.dispatch(cls) is chosen
 
 
+#: in a predicate that another process has stored, the token is of another process
+_PROCESS = f"{os.getpid()} {time.time_ns()}"
+
+
 def stays_outside(_: type, cls: Any) -> Callable[[type], bool]:
     """Return a guard predicate: the class passed to it is still not a subclass of ``cls``.
 
     The predicate calls issubclass() only after ``register`` has been called on an abstract class.
     """
-    token = abc.get_cache_token()
+    token: Any = (_PROCESS, abc.get_cache_token())
     asked = _weakly(cls)
 
     def holds(other: type) -> bool:
         nonlocal token
-        now = abc.get_cache_token()
+        now = (_PROCESS, abc.get_cache_token())
         if now != token:
             if issubclass(other, _strongly(asked)):
                 return False
