@@ -78,14 +78,52 @@ func object(p *C.PyObject) py.Object { return py.At(unsafe.Pointer(p)) }
 // translateRequest handles one cache miss from end to end. It returns a GD_* status and, with GD_OK, the entry as
 // a new reference.
 func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
+	t, inst, err := newTranslation(s, req)
+	if err != nil {
+		report(s, err)
+		return C.GD_PASS, nil
+	}
+	t.beginTrace()
+	t.showSteps()
+	inst.trace = t.trace
+	stored := t.openStored()
+	defer stored.close()
+	if stored != nil {
+		if entry, ok := stored.load(t, inst); ok {
+			t.entry = entry
+			t.tell("loaded", nil)
+			return C.GD_OK, entry.Ptr()
+		}
+		if C.gdb_interrupted() != 0 {
+			return t.failed(errMissing), nil
+		}
+	}
+	g, err := t.translate(inst)
+	if err != nil {
+		stored.leave(err)
+		return t.failed(err), nil
+	}
+	if stored != nil {
+		stored.save(t, inst, g)
+	}
+	if t.settings.watched&watchedDebug != 0 {
+		logger(s).Debug("translated", zap.String("code", codeName(s, t.frame.Code)), zap.Int("ops", t.result.NumOps),
+			zap.Int("nodes", len(t.result.Program.Nodes)),
+			zap.Float64("us", float64(time.Since(t.started).Nanoseconds())/1e3))
+	}
+	t.tell("ok", nil)
+	return C.GD_OK, t.entry.Ptr()
+}
+
+// newTranslation reads a request.
+func newTranslation(s *py.Scope, req *C.gd_request) (*translation, *installer, error) {
 	function := object(req.function)
 	code, _ := s.FunctionField(function, py.FuncCode)
 	globals, _ := s.FunctionField(function, py.FuncGlobals)
 	f := &translate.Frame{Function: function, Code: code, Globals: globals, NumArgs: int(req.nargs)}
 	builtins, err := s.GetAttr(function, "__builtins__")
 	if err != nil {
-		report(s, err)
-		return C.GD_PASS, nil
+		return nil, nil, err
 	}
 	f.Builtins = builtins
 	f.Inner = req.kind == C.GD_FRAME_HOOK
@@ -97,40 +135,37 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	}
 	settings, err := readSettings(s, object(req.options))
 	if err != nil {
-		report(s, err)
-		return C.GD_PASS, nil
+		return nil, nil, err
 	}
 	if f.Varied, err = readVaried(s, req, f); err != nil {
-		report(s, err)
-		return C.GD_PASS, nil
+		return nil, nil, err
 	}
-	started := time.Now()
+	t := &translation{scope: s, settings: settings, frame: f, request: req, started: time.Now()}
 	inst := &installer{owner: object(req.owner), globals: globals, builtins: builtins}
-	if f.FromSizes, err = inst.readSizePlaces(s, f); err != nil {
-		report(s, err)
-		return C.GD_PASS, nil
-	}
-	t := &translation{scope: s, settings: settings, frame: f, request: req, started: started}
-	t.beginTrace()
-	t.showSteps()
-	inst.trace = t.trace
+	f.FromSizes, err = inst.readSizePlaces(s, f)
+	return t, inst, err
+}
+
+// translate translates the frame and makes the entry.
+func (t *translation) translate(inst *installer) (*cache.GuardedCode, error) {
+	s, f, settings := t.scope, t.frame, t.settings
 	convert := translate.ConvertFrame(settings.backend, &settings.Options, inst)
 	if settings.NoPython {
 		convert = translate.ConvertFrameAssert(settings.backend, true, &settings.Options, inst)
 	}
-	var result *translate.Result
+	var g *cache.GuardedCode
 	var entry py.Object
+	var err error
 	for attempt := 0; attempt < 2; attempt++ {
-		result, err = convert(s, f, int(req.nentries))
+		t.result, err = convert(s, f, int(t.request.nentries))
 		// No mode was active at the start. If one is active now, an exception from outside has interrupted
 		// torch's code inside the mode.
 		if err == nil && C.gdb_mode_active() != 0 {
 			err = &exc.SkipFrame{Reason: "a torch mode was left entered", Later: true}
 		}
 		if err == nil {
-			var g *cache.GuardedCode
 			settings.Clock.Begin(translate.Installing)
-			if g, err = guarded(s, f, result); err == nil {
+			if g, err = guarded(s, f, t.result); err == nil {
 				entry, err = g.Install(s, inst, f.Slots, f.Globals)
 			}
 			settings.Clock.End()
@@ -141,21 +176,13 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 			break
 		}
 	}
-	t.result = result
 	if err == nil {
-		err = inst.keepSizePlaces(s, result.SizePlaces)
+		err = inst.keepSizePlaces(s, t.result.SizePlaces)
 	}
 	if err == nil {
 		t.entry = entry
-		if settings.watched&watchedDebug != 0 {
-			logger(s).Debug("translated", zap.String("code", codeName(s, code)), zap.Int("ops", result.NumOps),
-				zap.Int("nodes", len(result.Program.Nodes)),
-				zap.Float64("us", float64(time.Since(started).Nanoseconds())/1e3))
-		}
-		t.tell("ok", nil)
-		return C.GD_OK, entry.Ptr()
 	}
-	return t.failed(err), nil
+	return g, err
 }
 
 // codeName returns a code object's qualified name, for logs.

@@ -11,6 +11,9 @@ type settings struct {
 	translate.Options
 	backend translate.Backend
 	watched int64 // which observers need records of the translation: the watched* bits
+	// cacheDir is the folder of stored translations, or "". It may have cacheMiB MiB.
+	cacheDir string
+	cacheMiB int
 }
 
 // The bits that godynamo._called.runtime.watched returns; Python has the same numbers.
@@ -69,16 +72,8 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	out.FixInts, out.FixFloats = flag(config, "specialize_int"), flag(config, "specialize_float")
 	out.BreakAtNumbers = !flag(config, "capture_scalar_outputs")
-	out.MaxSteps, out.InlineDepth = 200_000, 100
-	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,
-		"inline_depth_limit": &out.InlineDepth} {
-		v, e := s.GetAttr(config, name)
-		if e != nil {
-			return nil, e
-		}
-		if n, ok := py.AsInt(v); ok {
-			*at = int(n)
-		}
+	if err := readNumbers(s, config, out); err != nil {
+		return nil, err
 	}
 	if err != nil {
 		return nil, err
@@ -99,6 +94,24 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 	}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
+}
+
+// readNumbers reads the settings that are not flags.
+func readNumbers(s *py.Scope, config py.Object, out *settings) error {
+	out.MaxSteps, out.InlineDepth = 200_000, 100
+	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,
+		"inline_depth_limit": &out.InlineDepth, "cache_mib": &out.cacheMiB} {
+		v, err := s.GetAttr(config, name)
+		if err != nil {
+			return err
+		}
+		if n, ok := py.AsInt(v); ok {
+			*at = int(n)
+		}
+	}
+	dir, err := s.GetAttr(config, "cache_dir")
+	out.cacheDir = py.GoString(dir)
+	return err
 }
 
 // readSizes reads the settings that say whether sizes and ints are symbols. dynamic is the argument of optimize().

@@ -507,6 +507,8 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("inline_depth_limit", 100, "of nested inlined calls"),
                 ("translate_everything", False, "also frames without tensors; for tests"),
                 ("python_ops", False, "calls of unknown Python functions become graph nodes"),
+                ("cache_dir", "''", "folder of stored translations (GODYNAMO_CACHE_DIR)"),
+                ("cache_mib", 1024, "its largest size"),
                 ("trace_dir", "''", "where a trace is written (GODYNAMO_TRACE)"),
                 ("trace_file_mib", 64, "size of one trace file"),
                 ("trace_files", 8, "number of trace files kept by one process"),

@@ -88,8 +88,9 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindFold: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			tx.World().Local = "assume_constant_result: the function is called while translating"
-			return folded(tx, t, name, args, kwargs)
+			r, err := folded(tx, t, name, args, kwargs)
+			tx.World().folded(tx, t.Fn, args, kwargs, r)
+			return r, err
 		},
 		kindConstant: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

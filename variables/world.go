@@ -60,6 +60,20 @@ type OnlyHere struct {
 	// Registered has pairs of a class and what it is a subclass of, perhaps because it was registered with an abstract
 	// class (abc.ABCMeta.register).
 	Registered [][2]py.Object
+	// Folded has the functions that were called while translating (assume_constant_result): the function, a tuple of
+	// its arguments, and the result.
+	Folded [][3]py.Object
+}
+
+// folded notes the call of a function marked with assume_constant_result. Another process calls it again.
+func (h *OnlyHere) folded(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw, result VariableTracker) {
+	k, known := AsConstant(tx, result)
+	given, constant := constants(tx, args)
+	if !known || !constant || len(kwargs) > 0 {
+		h.Local = "assume_constant_result: the function is called while translating"
+		return
+	}
+	h.Folded = append(h.Folded, [3]py.Object{fn, tx.Scope().Tuple(given...), k})
 }
 
 // ordered notes that a translation may depend on the order of a set's items. That order follows from their hashes.

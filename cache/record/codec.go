@@ -113,6 +113,9 @@ func (r *Record) check() error {
 	for _, pair := range r.Registered {
 		c.objects("class", pair[:], n)
 	}
+	for _, call := range r.Folded {
+		c.objects("folded call", call[:], n)
+	}
 	c.below("info", int(r.Info), n)
 	return c.err
 }

@@ -57,6 +57,8 @@ type Record struct {
 	Devices string
 	// Registered has pairs of classes of which the first must be a subclass of the second, which may be a tuple.
 	Registered [][2]uint32
+	// Folded has calls that must have the same result again: function, tuple of arguments, result.
+	Folded [][3]uint32
 	// Sizes are the places that the translation has found to hold ints computed from sizes.
 	Sizes []SizePlace
 }

@@ -31,7 +31,8 @@ func sample() *Record {
 		Extra:    []uint32{3}, Rows: []Row{{Start: 0, End: 2}}, Levels: []Level{{Code: 1, Globals: 4, Line: 7}},
 		Chains:     []Chain{{Levels: []uint32{0}, Shown: []Shown{{Index: 1, Place: -1, Value: 2}}, Done: true}},
 		Operations: []Operation{{Name: "add"}}, Flags: Flags{Rerun: true}, Info: 4, State: "state", Seed: []byte("s"),
-		Devices: "cpu", Registered: [][2]uint32{{1, 2}}, Sizes: []SizePlace{{Of: 1, Names: []string{"x"}}},
+		Devices: "cpu", Registered: [][2]uint32{{1, 2}}, Folded: [][3]uint32{{1, 2, 0}},
+		Sizes: []SizePlace{{Of: 1, Names: []string{"x"}}},
 	}
 }
 
@@ -63,6 +64,7 @@ func TestNumbersOutOfRangeAreErrors(t *testing.T) {
 		"a shown variable":                func(r *Record) { r.Chains[0].Shown[0].Value = 5 },
 		"a place of a row":                func(r *Record) { r.Rows[0].Place = 1 },
 		"a class":                         func(r *Record) { r.Registered[0][1] = 5 },
+		"a folded call":                   func(r *Record) { r.Folded[0][2] = 5 },
 		"info":                            func(r *Record) { r.Info = 5 },
 		"the code of a place":             func(r *Record) { r.Sizes[0].From = 5 },
 	} {

@@ -62,6 +62,12 @@ func (s *Scope) Bytes(b []byte) Object {
 	return s.made(wrapC(C.PyBytes_FromStringAndSize(p, C.Py_ssize_t(len(b)))))
 }
 
+// BytesOf returns a copy of the contents of a bytes object.
+func BytesOf(o Object) []byte {
+	p := o.c()
+	return C.GoBytes(unsafe.Pointer(C.PyBytes_AsString(p)), C.int(C.PyBytes_Size(p)))
+}
+
 func cArray(items []Object) **C.PyObject {
 	if len(items) == 0 {
 		return nil

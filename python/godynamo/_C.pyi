@@ -26,6 +26,7 @@ held_calls: Any
 class Keywords:
     """The last item of ``quiet_calls[f, *args, Keywords(names)]``. The last arguments are passed by these names."""
 
+    names: tuple[str, ...]  # read-only
     def __new__(cls, names: tuple[str, ...]) -> Keywords: ...
 
 def let_signals_through(seconds: float, /) -> int: ...

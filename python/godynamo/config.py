@@ -94,6 +94,11 @@ translate_everything: bool
 python_ops: bool
 #: directory for a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
 trace_dir: str
+#: folder for translations that other processes load (docs/cache.md), "" for none; GODYNAMO_CACHE_DIR sets it from the
+#: start
+cache_dir: str
+#: size in MiB beyond which the least recently used files of cache_dir are removed
+cache_mib: int
 #: size in MiB at which a trace file is closed and the next one is started
 trace_file_mib: int
 #: maximum number of trace files per process; beyond it, the oldest is removed
@@ -157,6 +162,8 @@ _SETTINGS: dict[str, _Setting] = {
     "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
+    "cache_dir": _Setting(""),
+    "cache_mib": _Setting(1024, minimum=1),
     "trace_dir": _Setting(""),
     "trace_file_mib": _Setting(64, minimum=1),
     "trace_files": _Setting(8, minimum=1),

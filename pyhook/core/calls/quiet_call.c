@@ -2,6 +2,7 @@
 #include "calls/quiet_call.h"
 
 #include "interrupt.h"
+#include "structmember.h"
 
 /* The keyword names of a quiet call. */
 typedef struct {
@@ -30,12 +31,18 @@ keywords_dealloc(keywords *k)
     PyObject_Free(k);
 }
 
+static PyMemberDef keywords_members[] = {
+    {"names", T_OBJECT_EX, offsetof(keywords, names), READONLY, "the names"},
+    {NULL, 0, 0, 0, NULL},
+};
+
 static PyTypeObject keywords_type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.Keywords",
     .tp_doc = "Keywords(names): the names of a quiet call's last arguments, as its last item.",
     .tp_basicsize = sizeof(keywords),
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_new = keywords_new,
+    .tp_members = keywords_members,
     .tp_dealloc = (destructor)keywords_dealloc,
 };
 

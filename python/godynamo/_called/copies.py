@@ -11,6 +11,8 @@ import torch
 #: maximum number of elements of a tensor that is saved; a larger tensor breaks the graph instead
 _CHEAP = 1 << 14
 
+#: for each group of tensors, the function of torch that joins them and their numbers
+Groups = tuple[tuple[str, tuple[int, ...]], ...]
 _Read = tuple[tuple[torch.Tensor, ...], tuple[int, ...], list[torch.Tensor]]
 
 
@@ -62,13 +64,24 @@ class Copies:
         kinds: dict[object, list[int]] = {}
         for i, t in enumerate(examples):
             kinds.setdefault((t.dtype, t.device, t.dim()) if t.dim() < 2 else i, []).append(i)
-        self._joins: list[tuple[Any, Callable[[Sequence[Any]], Any]]] = []
+        names = []
         for group in kinds.values():
-            if len(group) == 1:
-                self._joins.append((torch.clone, operator.itemgetter(*group)))
-            else:
-                join = torch.stack if examples[group[0]].dim() == 0 else torch.cat
-                self._joins.append((join, operator.itemgetter(*group)))
+            name = "clone" if len(group) == 1 else "stack" if examples[group[0]].dim() == 0 else "cat"
+            names.append((name, tuple(group)))
+        self._join(tuple(names))
+
+    @classmethod
+    def joining(cls, groups: Groups) -> Copies:
+        """Return a Copies with these groups."""
+        made = cls.__new__(cls)
+        made._join(groups)
+        return made
+
+    def _join(self, groups: Groups) -> None:
+        self.groups = groups  # describes the object for other processes
+        self._joins: list[tuple[Any, Callable[[Sequence[Any]], Any]]] = [
+            (getattr(torch, name), operator.itemgetter(*group)) for name, group in groups
+        ]
 
     def read(self, *tensors: torch.Tensor) -> _Read:
         """Save the tensors' values and versions; return them for put_back()."""

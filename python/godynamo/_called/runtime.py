@@ -68,6 +68,11 @@ def translated(info: dict[str, Any]) -> None:
     entry = info.get("info") or {}
     code = users_code(info)
     stats = utils.counters["stats"]
+    if info["status"] == "loaded":
+        stats["translations_loaded"] += 1
+        if info["function"] is not None:
+            utils.orig_code_map[info["function"].__code__] = code
+        return
     utils.counters["frames"]["later" if info["status"] == "later" else "total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
     if info["status"] == "ok":

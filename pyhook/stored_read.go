@@ -1,0 +1,486 @@
+package pyhook
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/cache"
+	"github.com/godynamo/godynamo/cache/record"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// restorer turns a record.Record into an entry for a frame. Objects that have a name are found by Python
+// (godynamo._stored.objects.find), objects that have a place by reading that place of the frame. The guards then run on
+// the frame, so a record that does not fit is a miss.
+type restorer struct {
+	s       *py.Scope
+	inst    *installer
+	frame   *translate.Frame
+	rec     *record.Record
+	objects py.Object // godynamo._stored.objects
+	rows    py.Object // list, for Python
+	found   []py.Object
+	writers map[uint32]*record.Node
+	regs    map[uint32]py.Object // registers read so far; null while one is being read, or if it cannot be read
+}
+
+// restored returns the entry of a record as a new reference.
+func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte) (py.Object, error) {
+	rec, err := record.Decode(data)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if rec.State != "" && rec.State != torchState(s) {
+		return py.Object{}, missing("torch's global state is another")
+	}
+	if rec.Devices != "" && rec.Devices != askKeys(s, "devices") {
+		return py.Object{}, missing("the machine has other devices")
+	}
+	if len(rec.Seed) > 0 {
+		objects, err := s.Import("godynamo._stored.objects")
+		if err != nil {
+			return py.Object{}, err
+		}
+		if seed, err := hashSeed(s, objects); err != nil || !bytes.Equal(seed, rec.Seed) {
+			return py.Object{}, missing("the hash seed is another")
+		}
+	}
+	if rec.Program.NumSlots != len(f.Slots) {
+		return py.Object{}, missing("%d slots", len(f.Slots))
+	}
+	r := &restorer{s: s, inst: i, frame: f, rec: rec, found: make([]py.Object, len(rec.Objects)),
+		writers: map[uint32]*record.Node{}, regs: map[uint32]py.Object{}}
+	for k := range rec.Program.Nodes {
+		if n := &rec.Program.Nodes[k]; guards.Op(n.Op).IsAccess() {
+			r.writers[n.Dst] = n
+		}
+	}
+	if err := r.find(); err != nil {
+		return py.Object{}, err
+	}
+	r.makeAnnotations()
+	g, err := r.guarded()
+	if err != nil {
+		return py.Object{}, err
+	}
+	entry, err := g.Install(s, i, f.Slots, f.Globals)
+	if err != nil {
+		return py.Object{}, err
+	}
+	if err := r.keepSizes(); err != nil {
+		s.Adopt(entry)
+		return py.Object{}, err
+	}
+	return entry, nil
+}
+
+// find finds all objects: first those with a name, then those with a place, then what depends on these.
+func (r *restorer) find() error {
+	var err error
+	if r.objects, err = r.s.Import("godynamo._stored.objects"); err != nil {
+		return err
+	}
+	rows := make([]py.Object, len(r.rec.Objects))
+	for i, o := range r.rec.Objects {
+		items := make([]py.Object, len(o.Items))
+		for k, it := range o.Items {
+			items[k] = r.s.Int(int64(it))
+		}
+		rows[i] = r.s.Tuple(r.s.Int(int64(o.Kind)), r.s.Int(int64(o.Number)), r.s.Name(o.Text), r.s.Bytes(o.Data),
+			r.s.Tuple(items...), r.s.Bytes(o.Print), py.Bool(o.Own))
+	}
+	r.rows = r.s.List(rows...)
+	if err := r.ask(); err != nil {
+		return err
+	}
+	for i := range r.found {
+		r.object(uint32(i))
+	}
+	if err := r.resumes(); err != nil {
+		return err
+	}
+	if err := r.ask(); err != nil {
+		return err
+	}
+	list := make([]py.Object, len(r.found))
+	for i, o := range r.found {
+		if o.IsNull() {
+			return missing("object %d is not found", i)
+		}
+		list[i] = r.s.Tuple(o)
+	}
+	if _, err = r.s.CallMethod(r.objects, "check", r.rows, r.s.List(list...)); err != nil {
+		return err
+	}
+	for _, pair := range r.rec.Registered {
+		class, cls := r.found[pair[0]], r.found[pair[1]]
+		if is, ok := py.Answered(r.s.IsSubclass(class, cls)); !ok || !is {
+			return missing("%s is not registered", py.TypeName(class))
+		}
+	}
+	for _, call := range r.rec.Folded {
+		_, err := r.s.CallMethod(r.objects, "check_folded", r.found[call[0]], r.found[call[1]], r.found[call[2]])
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ask lets Python find what it can.
+func (r *restorer) ask() error {
+	list := make([]py.Object, len(r.found))
+	for i, o := range r.found {
+		if list[i] = py.None(); !o.IsNull() {
+			list[i] = r.s.Tuple(o)
+		}
+	}
+	found := r.s.List(list...)
+	if _, err := r.s.CallMethod(r.objects, "find", r.rows, r.frame.Function, found); err != nil {
+		return err
+	}
+	for i, t := range r.s.Items(found) {
+		if t.Kind() == py.Tuple {
+			r.found[i] = r.s.Items(t)[0]
+		}
+	}
+	return nil
+}
+
+// object returns an object, or a null one if it is not known yet.
+func (r *restorer) object(i uint32) py.Object {
+	o := &r.rec.Objects[i]
+	if r.found[i].IsNull() {
+		switch o.Kind {
+		case record.KindRegister:
+			r.found[i] = r.register(o.Number)
+		case record.KindType:
+			if v := r.register(o.Number); !v.IsNull() {
+				r.found[i] = v.Type()
+			}
+		}
+	}
+	return r.found[i]
+}
+
+// register returns the value that the guard program reads into a register, or a null object. It runs no code of the
+// program.
+func (r *restorer) register(reg uint32) py.Object {
+	n := r.rec.Program.NumSlots
+	switch {
+	case int(reg) < n:
+		return r.frame.Slots[reg]
+	case int(reg) == n:
+		return r.frame.Globals
+	case int(reg) == n+1:
+		return r.frame.Builtins
+	}
+	if v, known := r.regs[reg]; known {
+		return v
+	}
+	r.regs[reg] = py.Object{}
+	node := r.writers[reg]
+	if node == nil {
+		return py.Object{}
+	}
+	if guards.Op(node.Op) == guards.OpConst {
+		r.regs[reg] = r.constant(node.A)
+	} else if v := r.register(node.Src); !v.IsNull() {
+		if found, ok := r.access(node, v); ok {
+			r.regs[reg] = r.s.Hold(found)
+		}
+	}
+	return r.regs[reg]
+}
+
+// constant returns a constant of the guard program, or a null object if it is not known yet.
+func (r *restorer) constant(i uint32) py.Object {
+	if int(i) >= len(r.rec.Program.Consts) {
+		return py.Object{}
+	}
+	c := r.rec.Program.Consts[i]
+	if c.Object < 0 {
+		return r.s.Interned(c.Name)
+	}
+	return r.object(uint32(c.Object))
+}
+
+// access does what a node of the guard program does with v (pyhook/core/guards/eval.c).
+func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
+	s := r.s
+	name := func() string { return py.GoString(r.constant(n.A)) }
+	switch guards.Op(n.Op) {
+	case guards.OpMove:
+		return v, true
+	case guards.OpDictGet:
+		key := r.constant(n.A)
+		if key.IsNull() || v.Kind() != py.Dict && v.Kind() != py.DictSub {
+			return py.Object{}, false
+		}
+		return s.DictGet(v, key)
+	case guards.OpAttr:
+		return s.InstanceAttr(v, name())
+	case guards.OpModuleAttr:
+		if v.Kind() != py.Module {
+			return py.Object{}, false
+		}
+		d, ok := py.Answered(s.GetAttr(v, "__dict__"))
+		if !ok {
+			return py.Object{}, false
+		}
+		return s.DictGetName(d, name())
+	case guards.OpSlot:
+		descr, ok := s.TypeLookupQuietly(v.Type(), name())
+		if !ok || descr.Kind() != py.Member {
+			return py.Object{}, false
+		}
+		value, offset, ok := s.MemberValue(descr, v)
+		return value, ok && offset == int(n.B)
+	case guards.OpInstanceDict:
+		return s.MadeDict(v)
+	case guards.OpType:
+		return v.Type(), true
+	case guards.OpTypeAttr, guards.OpMroAttr, guards.OpMroClass:
+		return r.classAccess(n, v, name)
+	case guards.OpIndex:
+		return r.item(v, int(int32(n.A)))
+	case guards.OpDictKey:
+		if v.Kind() != py.Dict && v.Kind() != py.DictSub {
+			return py.Object{}, false
+		}
+		keys, _ := s.DictItems(v)
+		return at(keys, int(int32(n.A)))
+	case guards.OpFuncField:
+		return r.field(v, n.A)
+	case guards.OpCell:
+		if v.Kind() != py.Cell {
+			return py.Object{}, false
+		}
+		return s.CellContents(v)
+	}
+	return py.Object{}, false
+}
+
+func at(list []py.Object, i int) (py.Object, bool) {
+	if i < 0 {
+		i += len(list)
+	}
+	if i < 0 || i >= len(list) {
+		return py.Object{}, false
+	}
+	return list[i], true
+}
+
+func (r *restorer) item(v py.Object, i int) (py.Object, bool) {
+	switch v.Kind() {
+	case py.List, py.Tuple, py.ListSub, py.TupleSub:
+		return at(r.s.Items(v), i)
+	}
+	return py.Object{}, false
+}
+
+// classAccess reads a class along its MRO.
+func (r *restorer) classAccess(n *record.Node, v py.Object, name func() string) (py.Object, bool) {
+	if k := v.Kind(); k != py.TypeKind && k != py.TypeSub {
+		return py.Object{}, false
+	}
+	if guards.Op(n.Op) == guards.OpTypeAttr {
+		return r.s.TypeLookupQuietly(v, name())
+	}
+	index := n.A
+	if guards.Op(n.Op) == guards.OpMroAttr {
+		index = n.B
+	}
+	class, ok := at(r.s.Mro(v), int(index))
+	if !ok || guards.Op(n.Op) == guards.OpMroClass {
+		return class, ok
+	}
+	if r.s.MroIndex(class, name()) != 0 {
+		return py.Object{}, false
+	}
+	return r.s.TypeLookupQuietly(class, name())
+}
+
+// functionFields maps fields of guard programs to those that py.Scope reads.
+var functionFields = map[uint32]py.FunctionPart{
+	uint32(guards.FuncCode): py.FuncCode, uint32(guards.FuncClosure): py.FuncClosure,
+	uint32(guards.FuncDefaults): py.FuncDefaults, uint32(guards.FuncKwDefaults): py.FuncKwDefaults,
+	uint32(guards.FuncGlobals): py.FuncGlobals, uint32(guards.FuncName): py.FuncName,
+	uint32(guards.FuncQualName): py.FuncQualName, uint32(guards.FuncModule): py.FuncModule,
+}
+
+// makeAnnotations makes the dicts of annotations that the guards read. Before 3.14, CPython makes the dict of a
+// function when it is first read, and the translator has read it.
+func (r *restorer) makeAnnotations() {
+	for _, n := range r.rec.Program.Nodes {
+		if guards.Op(n.Op) == guards.OpFuncField && n.A == uint32(guards.FuncAnnotations) {
+			r.register(n.Dst)
+		}
+	}
+}
+
+func (r *restorer) field(v py.Object, field uint32) (py.Object, bool) {
+	part, known := functionFields[field]
+	switch {
+	case v.Kind() == py.Function && field == uint32(guards.FuncAnnotations) && py.Minor < 14:
+		return py.Answered(r.s.GetAttr(v, "__annotations__"))
+	case v.Kind() == py.Function && known:
+		return r.s.FunctionField(v, part)
+	case v.Kind() == py.Method && field == uint32(guards.MethodFunc):
+		fn, _ := r.s.MethodParts(v)
+		return fn, true
+	case v.Kind() == py.Method && field == uint32(guards.MethodSelf):
+		_, self := r.s.MethodParts(v)
+		return self, true
+	}
+	return py.Object{}, false
+}
+
+// guarded returns the translation. Its pool has the objects, then the examples of tensors.
+func (r *restorer) guarded() (*cache.GuardedCode, error) {
+	rec := r.rec
+	names := record.Names{IDs: make([]uint64, len(r.found))}
+	for i, o := range r.found {
+		names.IDs[i] = o.ID()
+	}
+	pool := append([]py.Object(nil), r.found...)
+	for i := range rec.Program.Tensors {
+		t := &rec.Program.Tensors[i]
+		example := r.register(t.Reg)
+		if example.IsNull() || example.Type() != r.found[t.Type] {
+			return nil, missing("tensor %d", i)
+		}
+		meta, ok := metaOf(example)
+		if !ok || !t.Fits(&meta) {
+			return nil, missing("tensor %d is another", i)
+		}
+		pool = append(pool, example)
+	}
+	program, err := rec.Program.Program(&names, func(tensor int) int { return len(r.found) + tensor })
+	if err != nil {
+		return nil, err
+	}
+	g := &cache.GuardedCode{OrigCode: r.frame.Code, Program: program, Pool: pool, Extra: rec.Extra,
+		NeedsHook: rec.Flags.NeedsHook, Rerun: rec.Flags.Rerun, HandsOver: rec.Flags.HandsOver,
+		Catches: rec.Flags.Catches, Watches: rec.Flags.Watches}
+	if rec.Function != nil {
+		if g.Function, err = r.function(rec.Function); err != nil {
+			return nil, err
+		}
+	}
+	r.tracebacks(g)
+	return g, r.info(g)
+}
+
+// function makes a function of the record. Its code is verified first.
+func (r *restorer) function(f *record.Function) (py.Object, error) {
+	file, err := r.s.GetAttr(r.frame.Code, "co_filename")
+	if err != nil {
+		return py.Object{}, err
+	}
+	raw := f.Code.Raw(py.GoString(file))
+	if err := verifyCode(raw); err != nil {
+		return py.Object{}, err
+	}
+	objects := func(numbers []uint32) []py.Object {
+		out := make([]py.Object, len(numbers))
+		for i, n := range numbers {
+			out[i] = r.found[n]
+		}
+		return out
+	}
+	code, err := r.inst.NewCode(r.s, raw, objects(f.Code.Consts))
+	if err != nil {
+		return py.Object{}, err
+	}
+	var closure py.Object
+	if len(f.Closure) > 0 {
+		cells := objects(f.Closure)
+		for i, v := range cells {
+			cells[i] = r.s.NewCell(v)
+		}
+		closure = r.s.Tuple(cells...)
+	}
+	return r.s.NewFunction(code, r.frame.Globals, r.frame.Builtins, closure, f.Name, f.QualName, py.Object{})
+}
+
+// resumes makes the callables for the rest of the frame.
+func (r *restorer) resumes() error {
+	for i, o := range r.rec.Objects {
+		if o.Kind != record.KindResume {
+			continue
+		}
+		row := &r.rec.Resumes[o.Number]
+		if r.found[row.Of].IsNull() {
+			return missing("the code of a resume function")
+		}
+		origin := &translate.Origin{Code: r.found[row.Of], Target: row.Target, Params: row.Params, Stack: row.Stack,
+			Computed: row.Computed, Sizes: row.Sizes}
+		for _, n := range row.Function.Code.Consts {
+			if r.found[n].IsNull() {
+				return missing("a constant of a resume function")
+			}
+		}
+		w, err := r.inst.Resume(r.s, origin, func() (py.Object, error) { return r.function(&row.Function) })
+		if err != nil {
+			return err
+		}
+		r.found[i] = w
+	}
+	return nil
+}
+
+// tracebacks fills in the rows and chains.
+func (r *restorer) tracebacks(g *cache.GuardedCode) {
+	for _, row := range r.rec.Rows {
+		g.Rows = append(g.Rows, cache.TracebackRow{Start: row.Start, End: row.End, Chain: row.Chain, Drop: row.Drop,
+			Graph: row.Graph, Protected: row.Protected, Place: row.Place})
+	}
+	for _, ch := range r.rec.Chains {
+		var levels []cache.Level
+		for _, n := range ch.Levels {
+			l := r.rec.Levels[n]
+			levels = append(levels, cache.Level{Code: r.found[l.Code], Globals: r.found[l.Globals], Lasti: l.Lasti,
+				Line: l.Line})
+		}
+		var shown []cache.ShownLocal
+		for _, l := range ch.Shown {
+			row := cache.ShownLocal{Index: l.Index, Place: l.Place}
+			if l.Place < 0 {
+				row.Value = r.found[l.Value]
+			}
+			shown = append(shown, row)
+		}
+		g.Chains, g.Shown = append(g.Chains, levels), append(g.Shown, shown)
+		g.Nth, g.Done = append(g.Nth, ch.Nth), append(g.Done, ch.Done)
+	}
+	for _, op := range r.rec.Operations {
+		g.Operations = append(g.Operations, cache.Operation{Name: op.Name, Chain: op.Chain, Outside: op.Outside})
+	}
+}
+
+// info fills in what explain() shows.
+func (r *restorer) info(g *cache.GuardedCode) error {
+	g.Info = r.found[r.rec.Info]
+	if g.Info.Kind() != py.Dict {
+		return missing("no record for explain()")
+	}
+	r.s.DictSet(g.Info, "guards", r.s.Str(strings.Join(g.Program.Parts, " and ")))
+	r.s.DictSet(g.Info, "guard_kinds", r.s.Str(g.Program.Kinds))
+	return nil
+}
+
+// keepSizes notes the places that hold ints computed from sizes.
+func (r *restorer) keepSizes() error {
+	var list []translate.SizePlaces
+	for _, p := range r.rec.Sizes {
+		row := translate.SizePlaces{Of: r.found[p.Of], Names: p.Names, Result: p.Result}
+		if p.Result != "" {
+			row.From = r.found[p.From]
+		}
+		list = append(list, row)
+	}
+	return r.inst.keepSizePlaces(r.s, list)
+}

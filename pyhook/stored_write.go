@@ -1,0 +1,376 @@
+package pyhook
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/translate"
+	"github.com/godynamo/godynamo/cache"
+	"github.com/godynamo/godynamo/cache/record"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// recorder converts a finished translation to a record.Record. Python describes the objects
+// (godynamo._stored.objects.Table).
+type recorder struct {
+	s       *py.Scope
+	objects py.Object // godynamo._stored.objects
+	table   py.Object
+	numbers map[py.Object]uint32
+	names   record.Names
+	levels  map[cache.Level]uint32
+	out     record.Record
+	err     error // the first object that cannot be described
+}
+
+// recorded returns the record of a translation of the frame f. The error says which object cannot be described.
+func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCode,
+	r *translate.Result) (*record.Record, error) {
+	objects, err := s.Import("godynamo._stored.objects")
+	if err != nil {
+		return nil, err
+	}
+	w := &recorder{s: s, objects: objects, numbers: map[py.Object]uint32{}, levels: map[cache.Level]uint32{},
+		names: record.Names{Numbers: map[uint64]uint32{}}}
+	if err := w.open(f, g); err != nil {
+		return nil, err
+	}
+	if r.OnlyHere.Local != "" {
+		return nil, notStored(r.OnlyHere.Local)
+	}
+	if r.OnlyHere.Seeded {
+		if w.out.Seed, err = hashSeed(s, objects); err != nil {
+			return nil, err
+		}
+	}
+	if r.OnlyHere.Devices {
+		w.out.Devices = askKeys(s, "devices")
+	}
+	for _, pair := range r.OnlyHere.Registered {
+		w.out.Registered = append(w.out.Registered, [2]uint32{w.object(pair[0]), w.object(pair[1])})
+	}
+	for _, call := range r.OnlyHere.Folded {
+		w.out.Folded = append(w.out.Folded, [3]uint32{w.object(call[0]), w.object(call[1]), w.object(call[2])})
+	}
+	w.function(i, g)
+	w.program(g)
+	w.tracebacks(g)
+	w.sizes(r.SizePlaces)
+	w.info(g)
+	if w.err == nil {
+		w.rows()
+	}
+	return &w.out, w.err
+}
+
+// open makes the table, which must know where objects can be found in a frame and which are resume callables.
+func (w *recorder) open(f *translate.Frame, g *cache.GuardedCode) error {
+	places, err := w.s.Dict()
+	if err != nil {
+		return err
+	}
+	writers := writersOf(g.Program)
+	for _, n := range g.Program.Nodes {
+		kind := 0
+		switch n.Op {
+		case guards.OpIDMatch:
+			kind = int(record.KindRegister)
+		case guards.OpTypeMatch:
+			kind = int(record.KindType)
+		default:
+			continue
+		}
+		c := g.Program.Consts[n.A]
+		if c.Index < 0 || readsConst(g.Program, writers, n.Src, n.A) {
+			continue
+		}
+		key := w.s.Int(int64(g.Pool[c.Index].ID()))
+		if _, known := w.s.DictGet(places, key); known {
+			continue
+		}
+		where := w.s.Tuple(w.s.Int(int64(kind)), w.s.Int(int64(n.Src)))
+		if _, err := w.s.CallMethod(places, "__setitem__", key, where); err != nil {
+			return err
+		}
+	}
+	resumes, err := w.s.Dict()
+	if err != nil {
+		return err
+	}
+	for k, o := range w.resumes(g) {
+		_, err := w.s.CallMethod(resumes, "__setitem__", w.s.Int(int64(o.ID())), w.s.Int(int64(k)))
+		if err != nil {
+			return err
+		}
+	}
+	w.table, err = w.s.CallMethod(w.objects, "Table", f.Function, places, resumes)
+	return err
+}
+
+// writersOf returns the node that writes each register, by register.
+func writersOf(p *guards.Program) map[uint32]*guards.Node {
+	writers := make(map[uint32]*guards.Node, p.NumRegs)
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Op.IsAccess() {
+			writers[n.Dst] = n
+		}
+	}
+	return writers
+}
+
+// readsConst reports whether a constant must be known to fetch the value of a register.
+func readsConst(p *guards.Program, writers map[uint32]*guards.Node, reg, constant uint32) bool {
+	for n := writers[reg]; n != nil; n = writers[n.Src] {
+		if n.Op == guards.OpConst {
+			return n.A == constant
+		}
+	}
+	return false
+}
+
+// resumes returns the resume callables among the function's constants.
+func (w *recorder) resumes(g *cache.GuardedCode) []py.Object {
+	var out []py.Object
+	for _, o := range closureOf(w.s, g.Function) {
+		if fn, ok := resumeFunction(w.s, o); ok && readOrigin(w.s, fn) != nil {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// resumeFunction returns the function that a Callable wraps.
+func resumeFunction(s *py.Scope, o py.Object) (py.Object, bool) {
+	if o.Kind() != py.Other || py.TypeName(o.Type()) != "godynamo._C.Callable" {
+		return py.Object{}, false
+	}
+	return py.Answered(s.GetAttr(o, "function"))
+}
+
+// closureOf returns the contents of a function's cells.
+func closureOf(s *py.Scope, fn py.Object) []py.Object {
+	if fn.IsNull() {
+		return nil
+	}
+	cells, ok := s.FunctionField(fn, py.FuncClosure)
+	if !ok {
+		return nil
+	}
+	var out []py.Object
+	for _, c := range s.Items(cells) {
+		v, _ := s.CellContents(c)
+		out = append(out, v)
+	}
+	return out
+}
+
+// object returns the number of an object.
+func (w *recorder) object(o py.Object) uint32 {
+	if n, ok := w.numbers[o]; ok || w.err != nil {
+		return n
+	}
+	v, err := w.s.CallMethod(w.table, "add", o)
+	if err != nil {
+		w.err = err
+		return 0
+	}
+	n, _ := py.AsInt(v)
+	w.numbers[o], w.names.Numbers[o.ID()] = uint32(n), uint32(n)
+	return uint32(n)
+}
+
+func (w *recorder) all(list []py.Object) []uint32 {
+	out := make([]uint32, len(list))
+	for i, o := range list {
+		out[i] = w.object(o)
+	}
+	return out
+}
+
+// function describes the transformed function and the resume functions that it calls.
+func (w *recorder) function(i *installer, g *cache.GuardedCode) {
+	if g.Function.IsNull() {
+		return
+	}
+	for _, o := range w.resumes(g) {
+		fn, _ := resumeFunction(w.s, o)
+		origin := readOrigin(w.s, fn)
+		w.out.Resumes = append(w.out.Resumes, record.Resume{Of: w.object(origin.Code), Target: origin.Target,
+			Params: origin.Params, Computed: origin.Computed, Sizes: origin.Sizes, Stack: origin.Stack,
+			Function: w.made(i, fn)})
+	}
+	f := w.made(i, g.Function)
+	w.out.Function = &f
+}
+
+// made describes a function that the translation has made.
+func (w *recorder) made(i *installer, fn py.Object) record.Function {
+	code, _ := w.s.FunctionField(fn, py.FuncCode)
+	raw, consts, err := i.Decode(w.s, code)
+	if err != nil {
+		w.err = err
+		return record.Function{}
+	}
+	name, _ := w.s.FunctionField(fn, py.FuncName)
+	return record.Function{Name: py.GoString(name), QualName: raw.QualName, Code: record.CodeOf(raw, w.all(consts)),
+		Closure: w.all(closureOf(w.s, fn))}
+}
+
+// program describes the guards.
+func (w *recorder) program(g *cache.GuardedCode) {
+	p := g.Program
+	for _, n := range p.Nodes {
+		switch {
+		case n.Op == guards.OpObjectMutation:
+			w.refuse("a guard compares an object with what it was in this process")
+		case n.Op == guards.OpTensors && n.Flags&guards.FlagState != 0:
+			w.out.State = torchState(w.s)
+		}
+	}
+	for _, c := range p.Consts {
+		if c.Index >= 0 {
+			w.object(g.Pool[c.Index])
+		}
+	}
+	types := make([]uint32, len(p.Tensors))
+	metas := make([]record.Meta, len(p.Tensors))
+	for i, t := range p.Tensors {
+		example := g.Pool[t.Example.Index]
+		types[i] = w.object(example.Type())
+		meta, ok := metaOf(example)
+		if !ok {
+			w.refuse("C cannot read the metadata of a tensor")
+		}
+		metas[i] = meta
+	}
+	w.out.Extra = g.Extra
+	w.out.Program = record.FromProgram(p, &w.names, func(pool int) uint32 { return w.object(g.Pool[pool]) })
+	for i := range w.out.Program.Tensors {
+		w.out.Program.Tensors[i].Type, w.out.Program.Tensors[i].Meta = types[i], metas[i]
+	}
+}
+
+// refuse records that the translation cannot be stored.
+func (w *recorder) refuse(why string) {
+	if w.err == nil {
+		w.err = notStored(why)
+	}
+}
+
+// tracebacks describes the rows and chains from which tracebacks are made.
+func (w *recorder) tracebacks(g *cache.GuardedCode) {
+	for _, r := range g.Rows {
+		w.out.Rows = append(w.out.Rows, record.Row{Start: r.Start, End: r.End, Chain: r.Chain, Drop: r.Drop,
+			Graph: r.Graph, Protected: r.Protected, Place: r.Place})
+	}
+	for k, ch := range g.Chains {
+		c := record.Chain{Nth: g.Nth[k], Done: g.Done[k]}
+		for _, l := range ch {
+			n, ok := w.levels[l]
+			if !ok {
+				n = uint32(len(w.out.Levels))
+				w.levels[l] = n
+				w.out.Levels = append(w.out.Levels, record.Level{Code: w.object(l.Code), Globals: w.object(l.Globals),
+					Lasti: l.Lasti, Line: l.Line})
+			}
+			c.Levels = append(c.Levels, n)
+		}
+		for _, l := range g.Shown[k] {
+			shown := record.Shown{Index: l.Index, Place: l.Place}
+			if l.Place < 0 {
+				shown.Value = w.object(l.Value)
+			}
+			c.Shown = append(c.Shown, shown)
+		}
+		w.out.Chains = append(w.out.Chains, c)
+	}
+	for _, op := range g.Operations {
+		w.out.Operations = append(w.out.Operations, record.Operation{Name: op.Name, Chain: op.Chain,
+			Outside: op.Outside})
+	}
+	w.out.Flags = record.Flags{NeedsHook: g.NeedsHook, Rerun: g.Rerun, HandsOver: g.HandsOver, Catches: g.Catches,
+		Watches: g.Watches}
+}
+
+// sizes describes the places that hold ints computed from sizes.
+func (w *recorder) sizes(places []translate.SizePlaces) {
+	for _, p := range places {
+		if _, known := w.numbers[p.Of]; p.Of.Kind() != py.Code && !known {
+			continue // the function does not call this resume callable
+		}
+		row := record.SizePlace{Of: w.object(p.Of), Names: p.Names, Result: p.Result}
+		if p.Result != "" {
+			row.From = w.object(p.From)
+		}
+		w.out.Sizes = append(w.out.Sizes, row)
+	}
+}
+
+// info describes what explain() shows, except the texts of guards, which the program has.
+func (w *recorder) info(g *cache.GuardedCode) {
+	info, err := w.s.CallMethod(g.Info, "copy")
+	if err == nil {
+		w.s.DictSet(info, "guards", w.s.Str(""))
+		w.s.DictSet(info, "guard_kinds", w.s.Str(""))
+		info, err = w.s.CallMethod(w.table, "add_plain", info)
+	}
+	if err != nil {
+		w.err = err
+		return
+	}
+	n, _ := py.AsInt(info)
+	w.out.Info = uint32(n)
+}
+
+// rows copies the table.
+func (w *recorder) rows() {
+	list, err := w.s.GetAttr(w.table, "rows")
+	if err != nil {
+		w.err = err
+		return
+	}
+	for _, row := range w.s.Items(list) {
+		f := w.s.Items(row)
+		kind, _ := py.AsInt(f[0])
+		number, _ := py.AsInt(f[1])
+		o := record.Object{Kind: record.Kind(kind), Number: uint32(number), Text: py.GoString(f[2]),
+			Data: py.BytesOf(f[3]), Print: py.BytesOf(f[5]), Own: f[6] == py.True()}
+		for _, it := range w.s.Items(f[4]) {
+			n, _ := py.AsInt(it)
+			o.Items = append(o.Items, uint32(n))
+		}
+		w.out.Objects = append(w.out.Objects, o)
+	}
+}
+
+// hashSeed returns bytes that distinguish hash seeds.
+func hashSeed(s *py.Scope, objects py.Object) ([]byte, error) {
+	v, err := s.CallMethod(objects, "seed")
+	if err != nil {
+		return nil, err
+	}
+	return py.BytesOf(v), nil
+}
+
+// notStored is the reason why a translation cannot be stored.
+type notStored string
+
+func (why notStored) Error() string { return string(why) }
+
+// verifyCode returns an error unless the code is well-formed: its operands are in range, its jumps lead to
+// instructions, and its stack is as deep as it says.
+func verifyCode(raw *bytecode.Raw) error {
+	code, err := bytecode.Decode(raw, translate.Version)
+	if err != nil {
+		return err
+	}
+	depths, err := bytecode.StackDepths(code)
+	if err != nil {
+		return err
+	}
+	for _, d := range depths {
+		if d > raw.StackSize {
+			return notStored("the code needs a deeper stack than it says")
+		}
+	}
+	return nil
+}

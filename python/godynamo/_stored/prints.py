@@ -1,0 +1,106 @@
+"""Fingerprints of what a translation relies on although no guard checks it.
+
+A guard compares a function's code by identity. In another process the code is another object, so its contents count.
+"""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import sys
+import types
+from typing import Any
+
+import torch
+
+from .quietly import is_a, module_of, mro_of, qualname_of
+
+#: code object's id -> (the code object, its fingerprint)
+_codes: dict[int, tuple[types.CodeType, bytes]] = {}
+
+
+def code_print(code: types.CodeType) -> bytes:
+    """Return 16 bytes that depend on all of a code object except the name of its file."""
+    known = _codes.get(id(code))
+    if known is not None and known[0] is code:
+        return known[1]
+    h = hashlib.blake2b(digest_size=16)
+    head = (
+        code.co_name, code.co_qualname, code.co_flags, code.co_firstlineno, code.co_argcount,
+        code.co_posonlyargcount, code.co_kwonlyargcount, code.co_names, code.co_varnames, code.co_freevars,
+        code.co_cellvars, len(code.co_code), len(code.co_linetable), len(code.co_exceptiontable),
+    )  # fmt: skip
+    h.update(repr(head).encode("utf-8", "surrogatepass"))
+    for part in (code.co_code, code.co_linetable, code.co_exceptiontable):
+        h.update(part)
+    for const in code.co_consts:
+        _constant(h, const)
+    _codes[id(code)] = (code, h.digest())
+    return _codes[id(code)][1]
+
+
+def _constant(h: Any, const: Any) -> None:
+    """Add a constant of a code object. Sets are added in sorted order, since theirs depends on the hash seed."""
+    kind = type(const)
+    if kind is types.CodeType:
+        h.update(b"code" + code_print(const))
+    elif kind is tuple:
+        h.update(b"tuple%d" % len(const))
+        for item in const:
+            _constant(h, item)
+    elif kind is frozenset:
+        h.update(repr(sorted(map(repr, const))).encode("utf-8", "surrogatepass"))
+    else:
+        h.update(f"{kind.__name__} {const!r}".encode("utf-8", "surrogatepass"))
+
+
+def print_of(obj: Any) -> bytes:
+    """Return the fingerprint of an object that is found by its name or place; b"" if guards check all that counts."""
+    kind = type(obj)
+    if kind is types.FunctionType:
+        return code_print(obj.__code__)
+    if kind is types.CodeType:
+        return code_print(obj)
+    if is_a(obj, type):
+        names = "\n".join(f"{module_of(c)}.{qualname_of(c)}" for c in mro_of(obj))
+        return _short(names + version_of(module_of(obj)))
+    if is_a(obj, enum.Enum):
+        value = obj.__dict__.get("_value_")
+        return _short(f"{obj.__dict__.get('_name_')} {plain_text(value) or qualname_of(type(value))}")
+    if kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:
+        every = [obj] if kind is torch._ops.OpOverload else [getattr(obj, name) for name in obj.overloads()]
+        library = str(obj).partition(".")[0]
+        return _short("\n".join(str(op._schema) for op in every) + version_of(library))
+    if kind in _PLAIN:
+        text = plain_text(obj)
+        return _short(text) if text is not None else b""
+    module = obj.__module__ if kind is types.BuiltinFunctionType else module_of(kind)
+    return _short(qualname_of(kind) + version_of(module))
+
+
+_PLAIN = (int, float, complex, str, bytes, bool, tuple, frozenset, range, type(None), type(...))
+
+
+def plain_text(obj: Any) -> str | None:
+    """Return a text that depends on the value of an immutable object, or None if it contains objects of the program."""
+    kind = type(obj)
+    if kind not in _PLAIN:
+        return None
+    if kind is not tuple and kind is not frozenset:
+        return f"{kind.__name__} {obj!r}"
+    texts = [plain_text(x) for x in obj]
+    if None in texts:
+        return None
+    order = "" if kind is tuple or all(type(x) is int for x in obj) else str(hash("godynamo"))
+    return f"{kind.__name__}({', '.join(map(str, texts))}){order}"
+
+
+def version_of(module: object) -> str:
+    """Return the version that a module's package states, or ""."""
+    package = sys.modules.get(module.partition(".")[0]) if type(module) is str else None
+    version = vars(package).get("__version__") if package is not None else None
+    return f" {version}" if type(version) is str else ""
+
+
+def _short(text: str) -> bytes:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()

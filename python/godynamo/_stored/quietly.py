@@ -1,0 +1,42 @@
+"""Reads objects without running code of the program: no property, metaclass or ``__getattr__`` of its classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_of_type = type.__dict__
+_HEAPTYPE = 1 << 9  # Py_TPFLAGS_HEAPTYPE
+
+
+def is_a(obj: object, cls: type | tuple[type, ...]) -> bool:
+    """Return isinstance(obj, cls), without looking at ``__class__``, which may be a property."""
+    return issubclass(type(obj), cls)
+
+
+def module_of(cls: type) -> str:
+    """Return the name of the module of a class, or "" if it is no str."""
+    name = _of_type["__module__"].__get__(cls)
+    return name if type(name) is str else ""
+
+
+def qualname_of(cls: type) -> str:
+    """Return a class's qualified name."""
+    return str(_of_type["__qualname__"].__get__(cls))
+
+
+def mro_of(cls: type) -> tuple[type, ...]:
+    """Return a class's MRO."""
+    mro: tuple[type, ...] = _of_type["__mro__"].__get__(cls)
+    return mro
+
+
+def space_of(cls: type) -> Mapping[str, Any]:
+    """Return a class's ``__dict__``."""
+    space: Mapping[str, Any] = _of_type["__dict__"].__get__(cls)
+    return space
+
+
+def made_in_python(cls: type) -> bool:
+    """Return whether a class statement, or a call of type(), has made the class."""
+    return bool(_of_type["__flags__"].__get__(cls) & _HEAPTYPE)

@@ -1,0 +1,411 @@
+"""Translations in files: another process loads them, and only where they fit."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+
+from stored_support import Programs
+
+MODEL = """
+import torch, godynamo
+import helper
+
+class Block(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.linear, self.norm, self.k = torch.nn.Linear(n, n), torch.nn.LayerNorm(n), 3
+
+    def forward(self, x, *, flag=True):
+        y = torch.nn.functional.relu(self.linear(x))
+        if flag:
+            y = helper.scaled(y, self.k)
+        return self.norm(y) + x
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(Block(4) for _ in range(2))
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        print(end="")
+        seen.append(float(x.sum()))
+        return {"x": x * 2}
+
+seen = []
+
+def main(size=2):
+    torch.manual_seed(0)
+    model, x = Net(), torch.ones(size, 4)
+    with godynamo.config.patch(disable=True):
+        want = model(x)["x"].tolist()
+    got = godynamo.optimize(model)(x)["x"].tolist()
+    return got == want and seen[0] == seen[1], got
+"""
+
+HELPER = """
+def scaled(y, k):
+    return y * k
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Programs:
+    return Programs(tmp_path)
+
+
+def model(programs: Programs) -> None:
+    programs.write("model", MODEL)
+    programs.write("helper", HELPER)
+
+
+def test_a_second_process_translates_nothing(programs: Programs) -> None:
+    model(programs)
+    first, second = programs.run("model"), programs.run("model")
+    assert first.translated > 0 and first.loaded == 0
+    assert second.translated == 0 and second.loaded == first.translated
+    assert second.result == first.result and first.result[0]
+
+
+def test_other_sizes_are_translated_once(programs: Programs) -> None:
+    model(programs)
+    programs.run("model", 2)
+    assert programs.run("model", 3).result[0]
+    third = programs.run("model", 3)
+    assert third.translated == 0 and third.result[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("helper", "y * k", "y * k * 2"),
+        ("helper", "y * k", "y + k"),
+        ("model", "flag=True", "flag=False"),
+        ("model", "x * 2", "x * 3"),
+        ("model", "self.norm(y) + x", "self.norm(y) - x"),
+        ("model", ", 3\n", ", 4\n"),
+    ],
+)
+def test_a_changed_line_is_seen(programs: Programs, name: str, old: str, new: str) -> None:
+    model(programs)
+    first = programs.run("model")
+    text = (MODEL if name == "model" else HELPER).replace(old, new)
+    assert text not in (MODEL, HELPER)
+    programs.write(name, text)
+    changed = programs.run("model")
+    assert changed.result[0] and changed.result != first.result
+    assert changed.translated > 0
+
+
+def test_moved_sources_are_the_same_program(programs: Programs, tmp_path: Path) -> None:
+    model(programs)
+    programs.run("model")
+    moved = Programs(tmp_path / "other" if (tmp_path / "other").mkdir() is None else tmp_path)
+    model(moved)
+    shutil.rmtree(moved.files, ignore_errors=True)
+    shutil.copytree(programs.files, moved.files)
+    ran = moved.run("model")
+    assert ran.translated == 0 and ran.loaded > 0 and ran.result[0]
+
+
+@pytest.mark.parametrize("settings", [{"guard_nn_modules": False}, {"tensor_guards": "full"}, {"reuse_layers": False}])
+def test_settings_belong_to_the_key(programs: Programs, settings: dict[str, object]) -> None:
+    model(programs)
+    programs.run("model")
+    ran = programs.run("model", **settings)
+    assert ran.translated > 0 and ran.result[0]
+
+
+def test_damaged_files_are_misses(programs: Programs) -> None:
+    model(programs)
+    first = programs.run("model")
+    rng, kept = random.Random(1), {path: path.read_bytes() for path in programs.stored()}
+    for trial in range(12):
+        for path, data in kept.items():
+            at = rng.randrange(len(data))
+            bad = data[:at] if trial % 2 else data[:at] + bytes([data[at] ^ (1 << rng.randrange(8))]) + data[at + 1 :]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(bad)
+        ran = programs.run("model")
+        assert ran.result == first.result and ran.loaded == 0
+
+
+def test_a_folder_that_cannot_be_written_is_no_error(programs: Programs) -> None:
+    model(programs)
+    programs.files.write_text("a file in place of the folder")
+    ran = programs.run("model")
+    assert ran.result[0] and ran.translated > 0
+
+
+def test_processes_that_start_at_once_translate_once(programs: Programs) -> None:
+    model(programs)
+    children = [programs.start("model") for _ in range(6)]
+    ran = [programs.ended(*child) for child in children]
+    assert all(r.result == ran[0].result and r.result[0] for r in ran)
+    alone = programs.run("model")
+    assert sum(r.translated for r in ran) == alone.loaded
+
+
+CLASSES = """
+import abc, torch, godynamo
+
+class Shape(abc.ABC):
+    pass
+
+class Square:
+    pass
+
+def f(x, obj):
+    return x + 1 if isinstance(obj, Shape) else x - 1
+
+def main(register):
+    if register:
+        Shape.register(Square)
+    g = godynamo.optimize(f)
+    return g(torch.zeros(2), Square()).tolist()
+"""
+
+
+def test_a_class_that_is_registered_elsewhere(programs: Programs) -> None:
+    programs.write("classes", CLASSES)
+    assert programs.run("classes", False).result == [-1.0, -1.0]
+    assert programs.run("classes", True).result == [1.0, 1.0]
+    assert programs.run("classes", False).result == [-1.0, -1.0]
+
+
+HIDDEN = """
+import functools, operator, torch, godynamo
+
+def add(x, y):
+    return x + y
+
+def main(n):
+    scale, part = operator.itemgetter(n), functools.partial(add, y=n)
+    table = [10.0, 20.0, 30.0]
+
+    @godynamo.optimize
+    def f(x):
+        return part(x) * scale(table)
+
+    return f(torch.ones(1)).tolist()
+"""
+
+
+def test_contents_that_no_guard_sees(programs: Programs) -> None:
+    programs.write("hidden", HIDDEN)
+    for n in (1, 2, 1):
+        assert programs.run("hidden", n).result == [(1 + n) * (10.0, 20.0, 30.0)[n]]
+
+
+SAME = """
+import torch, godynamo
+
+def one(x):
+    return x + 1
+
+def two(x):
+    return x + 1
+
+def f(x, a, b):
+    return a(x) if a is b else b(x) * 100
+
+def main(same):
+    return godynamo.optimize(f)(torch.ones(1), one, one if same else two).tolist()
+"""
+
+
+def test_two_objects_that_become_one(programs: Programs) -> None:
+    programs.write("same", SAME)
+    for same in (False, True, False, True):
+        assert programs.run("same", same).result == ([2.0] if same else [200.0])
+
+
+STATES = """
+import torch, godynamo
+
+def f(x):
+    return x * 2 if torch.is_grad_enabled() else x * 3
+
+def main(grad):
+    with torch.set_grad_enabled(grad):
+        return godynamo.optimize(f)(torch.ones(1)).tolist()
+"""
+
+
+def test_the_global_state_of_the_first_call_counts(programs: Programs) -> None:
+    programs.write("states", STATES)
+    for grad in (True, False, True, False):
+        assert programs.run("states", grad).result == ([2.0] if grad else [3.0])
+
+
+BREAKS = """
+import torch, godynamo
+
+def f(x, n):
+    y = x + n
+    print(end="")
+    try:
+        z = y * int(y.sum())
+        raise ValueError(n)
+    except ValueError as e:
+        z = z + e.args[0]
+    return [z[i] for i in range(n)]
+
+def main():
+    g = godynamo.optimize(f)
+    return [t.tolist() for t in g(torch.ones(3), 2)], [t.tolist() for t in g(torch.ones(4), 3)]
+"""
+
+
+def test_resume_functions_are_loaded(programs: Programs) -> None:
+    programs.write("breaks", BREAKS)
+    first, second = programs.run("breaks"), programs.run("breaks")
+    assert first.result == second.result and first.translated > 1
+    assert second.translated == 0
+
+
+TRACEBACK = """
+import traceback, torch, godynamo
+
+def inner(x):
+    return x @ x
+
+def f(x):
+    y = x + 1
+    return inner(y)
+
+def main():
+    g = godynamo.optimize(f)
+    g(torch.ones(2, 2))
+    try:
+        g(torch.ones(2, 3))
+    except RuntimeError as e:
+        return [(s.name, s.lineno) for s in traceback.extract_tb(e.__traceback__)], str(e)
+"""
+
+
+def test_tracebacks_name_the_users_lines(programs: Programs) -> None:
+    programs.write("raises", TRACEBACK)
+    first, second = programs.run("raises"), programs.run("raises")
+    assert first.result == second.result and [name for name, _ in first.result[0]] == ["main", "f", "inner"]
+    assert second.translated == 0
+
+
+COMPTIME = """
+import torch, godynamo
+from godynamo.comptime import comptime
+
+ran = []
+
+def f(x):
+    comptime(lambda ctx: ran.append(1))
+    return x + 1
+
+def main():
+    return godynamo.optimize(f)(torch.ones(1)).tolist(), len(ran)
+"""
+
+
+def test_code_that_runs_while_translating_runs_in_each_process(programs: Programs) -> None:
+    programs.write("at_compile_time", COMPTIME)
+    for _ in range(2):
+        ran = programs.run("at_compile_time")
+        assert ran.result == ([2.0], 1) and ran.loaded == 0
+
+
+FOLDED = """
+import os, torch, godynamo
+from godynamo import assume_constant_result
+
+@assume_constant_result
+def scale(n):
+    return n * int(os.environ.get("SCALE", "1"))
+
+def f(x):
+    return x * scale(2)
+
+def main(by):
+    os.environ["SCALE"] = by
+    return godynamo.optimize(f)(torch.ones(1)).tolist()
+"""
+
+
+def test_constant_results_are_computed_in_each_process(programs: Programs) -> None:
+    programs.write("folded", FOLDED)
+    made = []
+    for by in ("1", "3", "1", "3"):
+        ran = programs.run("folded", by)
+        assert ran.result == [2.0 * int(by)]
+        made.append(ran.translated)
+    assert made == [1, 1, 0, 0]
+
+
+FORKS = """
+import os, threading, torch, godynamo
+from godynamo import utils
+
+def f(x):
+    return x + 1
+
+def g(x):
+    return (x * 2).relu()
+
+def main():
+    first, second = godynamo.optimize(f), godynamo.optimize(g)
+    first(torch.ones(2))  # the child finds the translator loaded
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        right = second(torch.ones(2)).tolist() == [2.0, 2.0]
+        os.write(write, f"{right} {utils.counters['stats']['translations_loaded']}".encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    threads = [threading.Thread(target=second, args=(torch.ones(2),)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return os.read(read, 100).decode()
+"""
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_forked_children_and_threads_load(programs: Programs) -> None:
+    programs.write("forks", FORKS)
+    first = programs.run("forks")
+    assert first.result == "True 0"
+    assert first.loaded == 1, "the parent loads what its child has stored"
+    second = programs.run("forks")
+    assert second.result == "True 2" and second.translated == 0
+
+
+SETS = """
+import torch, godynamo
+
+def f(x):
+    out = ""
+    for name in {"a", "b", "c", "d", "e", "f", "g"}:
+        out += name
+    return x + len(out), out
+
+def main():
+    return godynamo.optimize(f)(torch.ones(1))[1] == f(torch.ones(1))[1]
+"""
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_the_order_of_a_set_is_that_of_the_process(programs: Programs, seed: str) -> None:
+    import subprocess
+    import sys
+
+    programs.write("sets", SETS)
+    code = "import sys; sys.path.insert(0, sys.argv[1]); import sets; assert sets.main()"
+    for hash_seed in ("1", "2", seed):
+        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "GODYNAMO_CACHE_DIR": str(programs.files)}
+        subprocess.run([sys.executable, "-c", code, str(programs.sources)], env=env, check=True)
