@@ -1,0 +1,164 @@
+"""`make warm`: runs each model of the zoo in one process, then in a second one that loads the first one's translations.
+
+    bench/models/warm.py [--only PATTERN] [--torch] [--timeout SECONDS] [--jobs N] [--json FILE]
+
+Both processes compare outputs with eager mode bit by bit. The table has, for each process, the number of translations
+and the CPU time of the first call in ms, of the process, beyond eager's call before it. The first call loads godynamo's
+library, which takes most of the second process's time. With --torch the same for torch.compile, whose caches on disk
+are in a folder of their own: minutes for a large model.
+
+Exits with 1 if a result is wrong, a process fails, or a second process translates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(ROOT / "python"))
+
+HEAD = f"{'model':34} {'result':8} {'1st: made':>9} {'ms':>7} {'2nd: made':>9} {'loaded':>6} {'ms':>7}"
+
+
+def child(name: str, engine: str) -> dict[str, Any]:
+    """Run a model once in eager mode and once under an engine; return what that took. Runs in a process of its own."""
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    import torch
+
+    from godynamo._tools.bench import zoo
+
+    torch.set_num_threads(1)
+    torch.manual_seed(0)
+    module, args, kwargs = zoo.MODELS[name]()
+    module.eval()
+
+    def call(run: Any) -> tuple[Any, float]:
+        torch.manual_seed(3)
+        begun = time.process_time()
+        result = run(*args, **kwargs)
+        return result, (time.process_time() - begun) * 1e3
+
+    call(module)
+    want, eager = call(module)
+    if engine == "torch":
+        got, first = call(torch.compile(module))
+        return {"right": True, "ms": first - eager}
+    import godynamo
+    from godynamo import utils
+
+    got, first = call(godynamo.optimize(module))
+    from models_child import differ, tensors
+
+    by = differ([*tensors(want)], [*tensors(got)])
+    return {
+        "right": by <= 1e-6,
+        "close": by > 0,
+        "ms": first - eager,
+        "made": utils.counters["frames"]["total"],
+        "loaded": utils.counters["stats"]["translations_loaded"],
+        "internal": dict(utils.counters["internal_errors"]),
+    }
+
+
+def run(name: str, engine: str, folder: str, timeout: float) -> dict[str, Any]:
+    """Run child() in a process; return its result, or the reason why there is none."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT / "python"),
+        "HF_HUB_OFFLINE": "1",
+        "TRANSFORMERS_VERBOSITY": "error",
+        "OMP_NUM_THREADS": "1",
+        "GODYNAMO_CACHE_DIR": folder,
+        "TORCHINDUCTOR_CACHE_DIR": folder + "-torch",
+    }
+    command = [sys.executable, __file__, "--child", name, engine]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, env=environment, check=False)
+    except subprocess.TimeoutExpired:
+        return {"error": f"longer than {timeout} s"}
+    lines = done.stdout.strip().splitlines()
+    if done.returncode or not lines:
+        return {"error": f"exit {done.returncode}: {done.stderr.strip()[-200:]}"}
+    result: dict[str, Any] = json.loads(lines[-1])
+    return result
+
+
+def one(name: str, options: argparse.Namespace, folder: str) -> dict[str, Any]:
+    """Run a model in its processes, one after the other."""
+    result: dict[str, Any] = {"name": name}
+    for engine in ("ours", "torch") if options.torch else ("ours",):
+        own = os.path.join(folder, name)
+        result[engine] = [run(name, engine, own, options.timeout) for _ in range(2)]
+    return result
+
+
+def verdict(r: dict[str, Any]) -> str:
+    """Return "right", "close" or what is wrong."""
+    first, second = r["ours"]
+    for part in (first, second):
+        if "error" in part:
+            return str(part["error"]).splitlines()[-1][:60]
+        if part["internal"]:
+            return "internal error"
+        if not part["right"]:
+            return "WRONG"
+    if second["made"]:
+        return "again"
+    return "close" if first["close"] or second["close"] else "right"
+
+
+def line(r: dict[str, Any]) -> str:
+    """Return a row of the table."""
+    first, second = r["ours"]
+    text = f"{r['name']:34} {verdict(r):8}"
+    if "error" in first or "error" in second:
+        return text
+    text += f" {first['made']:9} {first['ms']:7.1f} {second['made']:9} {second['loaded']:6} {second['ms']:7.1f}"
+    for part in r.get("torch", ()):
+        text += f" {part['ms']:9.0f}" if "ms" in part else f" {'failed':>9}"
+    return text
+
+
+def main() -> int:
+    """Run the command; see the module's docstring."""
+    if sys.argv[1:2] == ["--child"]:
+        print(json.dumps(child(*sys.argv[2:])))
+        return 0
+    from godynamo._tools.bench import zoo
+
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="*")
+    parser.add_argument("--torch", action="store_true")
+    parser.add_argument("--timeout", type=float, default=600)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    options = parser.parse_args()
+    names = [n for n in zoo.MODELS if any(fnmatch.fnmatch(n, p) for p in options.only.split())]
+    print(HEAD + (f" {'torch ms':>9} {'2nd':>9}" if options.torch else ""), flush=True)
+    with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
+        results = []
+        for r in pool.map(lambda name: one(name, options, folder), names):
+            results.append(r)
+            print(line(r), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    good = sum(verdict(r) in ("right", "close") for r in results)
+    print(f"{good} of {len(results)} models: right, and the second process translates nothing")
+    return int(good < len(results))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
