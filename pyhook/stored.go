@@ -172,7 +172,7 @@ func (f *stored) fitting(t *translation, inst *installer, tried map[string]bool)
 			f.why = err
 			continue
 		}
-		entry, err := inst.restored(t.scope, t.frame, data)
+		entry, err := inst.restored(t.scope, t.frame, data, t.settings.backend)
 		if err == nil {
 			return entry, true
 		}
@@ -212,7 +212,7 @@ func (f *stored) close() {
 
 // save stores a finished translation.
 func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
-	rec, err := inst.recorded(t.scope, t.frame, g, t.result)
+	rec, err := inst.recorded(t.scope, t.frame, g, t.result, t.settings.backend)
 	var data []byte
 	if err == nil {
 		data, err = rec.Encode()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 
+	"github.com/godynamo/godynamo/backends/fx"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/cache/record"
@@ -27,7 +28,8 @@ type restorer struct {
 }
 
 // restored returns the entry of a record as a new reference.
-func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte) (py.Object, error) {
+func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte,
+	backend translate.Backend) (py.Object, error) {
 	rec, err := record.Decode(data)
 	if err != nil {
 		return py.Object{}, err
@@ -62,6 +64,12 @@ func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte) (py.O
 	}
 	r.makeAnnotations()
 	g, err := r.guarded()
+	if err == nil && len(rec.Graphs) > 0 {
+		err = r.compile(g, backend)
+	}
+	if err == nil {
+		err = r.finish(g)
+	}
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -106,6 +114,10 @@ func (r *restorer) find() error {
 	}
 	list := make([]py.Object, len(r.found))
 	for i, o := range r.found {
+		if r.rec.Objects[i].Kind == record.KindGraph {
+			o = py.None() // it is compiled once the guards have held
+			r.found[i] = o
+		}
 		if o.IsNull() {
 			return missing("object %d is not found", i)
 		}
@@ -365,13 +377,55 @@ func (r *restorer) guarded() (*cache.GuardedCode, error) {
 	g := &cache.GuardedCode{OrigCode: r.frame.Code, Program: program, Pool: pool, Extra: rec.Extra,
 		NeedsHook: rec.Flags.NeedsHook, Rerun: rec.Flags.Rerun, HandsOver: rec.Flags.HandsOver,
 		Catches: rec.Flags.Catches, Watches: rec.Flags.Watches}
-	if rec.Function != nil {
-		if g.Function, err = r.function(rec.Function); err != nil {
-			return nil, err
+	return g, nil
+}
+
+// finish adds the function and what tracebacks and explain() show.
+func (r *restorer) finish(g *cache.GuardedCode) error {
+	if r.rec.Function != nil {
+		var err error
+		if g.Function, err = r.function(r.rec.Function); err != nil {
+			return err
 		}
 	}
 	r.tracebacks(g)
-	return g, r.info(g)
+	return r.info(g)
+}
+
+// compile compiles the graphs, if the guards hold.
+func (r *restorer) compile(g *cache.GuardedCode, backend translate.Backend) error {
+	compiler, ok := backend.(*fx.Backend)
+	if !ok {
+		return missing("the backend takes no graphs")
+	}
+	check, err := r.inst.NewCheck(r.s, g.Program, g.Pool)
+	if err != nil {
+		return err
+	}
+	if held, err := check.Holds(r.s, r.frame.Slots, r.frame.Globals); err != nil {
+		return err
+	} else if !held {
+		return missing("the guards do not hold")
+	}
+	for i, o := range r.rec.Objects {
+		if o.Kind != record.KindGraph {
+			continue
+		}
+		row := &r.rec.Graphs[o.Number]
+		m := fx.Made{Rows: r.found[row.Rows], Several: r.found[row.Several], Changed: r.found[row.Changed],
+			OfModules: r.found[row.OfModules], Whole: row.Whole}
+		for _, reg := range row.Inputs {
+			m.Examples = append(m.Examples, r.register(reg))
+		}
+		if r.found[i], err = compiler.Again(r.s, m); err != nil {
+			return err
+		}
+	}
+	facts, err := compiler.Facts(r.s)
+	if err == nil && facts != r.rec.Facts {
+		err = missing("the backend has turned out to be another")
+	}
+	return err
 }
 
 // function makes a function of the record. Its code is verified first.

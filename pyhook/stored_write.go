@@ -1,6 +1,7 @@
 package pyhook
 
 import (
+	"github.com/godynamo/godynamo/backends/fx"
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/cache"
@@ -18,19 +19,22 @@ type recorder struct {
 	numbers map[py.Object]uint32
 	names   record.Names
 	levels  map[cache.Level]uint32
-	out     record.Record
-	err     error // the first object that cannot be described
+	// compiled is the backend if it takes whole graphs, else nil.
+	compiled *fx.Backend
+	out      record.Record
+	err      error // the first object that cannot be described
 }
 
 // recorded returns the record of a translation of the frame f. The error says which object cannot be described.
-func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCode,
-	r *translate.Result) (*record.Record, error) {
+func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCode, r *translate.Result,
+	backend translate.Backend) (*record.Record, error) {
 	objects, err := s.Import("godynamo._stored.objects")
 	if err != nil {
 		return nil, err
 	}
 	w := &recorder{s: s, objects: objects, numbers: map[py.Object]uint32{}, levels: map[cache.Level]uint32{},
 		names: record.Names{Numbers: map[uint64]uint32{}}}
+	w.compiled, _ = backend.(*fx.Backend)
 	if err := w.open(f, g); err != nil {
 		return nil, err
 	}
@@ -51,6 +55,7 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	for _, call := range r.OnlyHere.Folded {
 		w.out.Folded = append(w.out.Folded, [3]uint32{w.object(call[0]), w.object(call[1]), w.object(call[2])})
 	}
+	w.compiledGraphs(g)
 	w.function(i, g)
 	w.program(g)
 	w.tracebacks(g)
@@ -92,18 +97,89 @@ func (w *recorder) open(f *translate.Frame, g *cache.GuardedCode) error {
 			return err
 		}
 	}
-	resumes, err := w.s.Dict()
+	made, err := w.s.Dict()
 	if err != nil {
 		return err
 	}
+	add := func(o py.Object, kind record.Kind, number int) error {
+		row := w.s.Tuple(w.s.Int(int64(kind)), w.s.Int(int64(number)))
+		_, err := w.s.CallMethod(made, "__setitem__", w.s.Int(int64(o.ID())), row)
+		return err
+	}
 	for k, o := range w.resumes(g) {
-		_, err := w.s.CallMethod(resumes, "__setitem__", w.s.Int(int64(o.ID())), w.s.Int(int64(k)))
-		if err != nil {
+		if err := add(o, record.KindResume, k); err != nil {
 			return err
 		}
 	}
-	w.table, err = w.s.CallMethod(w.objects, "Table", f.Function, places, resumes)
+	for k, m := range w.graphs(g) {
+		if err := add(m.Callable, record.KindGraph, k); err != nil {
+			return err
+		}
+	}
+	w.table, err = w.s.CallMethod(w.objects, "Table", f.Function, places, made)
 	return err
+}
+
+// graphs returns the compiled graphs among the function's constants.
+func (w *recorder) graphs(g *cache.GuardedCode) []fx.Made {
+	if w.compiled == nil {
+		return nil
+	}
+	var out []fx.Made
+	for _, o := range closureOf(w.s, g.Function) {
+		for _, m := range w.compiled.Made() {
+			if m.Callable == o {
+				out = append(out, m)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// compiledGraphs describes the compiled graphs, so that another process compiles them again.
+func (w *recorder) compiledGraphs(g *cache.GuardedCode) {
+	if w.compiled == nil {
+		return
+	}
+	if made := w.compiled.Made(); len(made) > 0 && made[len(made)-1].Symbolic {
+		w.refuse("the sizes of the graph's inputs are symbols for the compiler")
+		return
+	}
+	inputs := map[py.Object]uint32{}
+	for _, t := range g.Program.Tensors {
+		inputs[g.Pool[t.Example.Index]] = t.Reg
+	}
+	for _, m := range w.graphs(g) {
+		row := record.Graph{Rows: w.plain(m.Rows), Several: w.plain(m.Several), Changed: w.object(m.Changed),
+			OfModules: w.object(m.OfModules), Whole: m.Whole}
+		for _, example := range m.Examples {
+			reg, known := inputs[example]
+			if !known {
+				w.refuse("an input of the graph is no tensor of the frame")
+				return
+			}
+			row.Inputs = append(row.Inputs, reg)
+		}
+		w.out.Graphs = append(w.out.Graphs, row)
+	}
+	if w.err == nil {
+		w.out.Facts, w.err = w.compiled.Facts(w.s)
+	}
+}
+
+// plain returns the number of data that godynamo has made.
+func (w *recorder) plain(o py.Object) uint32 {
+	if w.err != nil {
+		return 0
+	}
+	v, err := w.s.CallMethod(w.table, "add_plain", o, py.True())
+	if err != nil {
+		w.err = err
+		return 0
+	}
+	n, _ := py.AsInt(v)
+	return uint32(n)
 }
 
 // writersOf returns the node that writes each register, by register.

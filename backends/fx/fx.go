@@ -14,7 +14,41 @@ import (
 type Backend struct {
 	options py.Object
 	name    string
+	made    []Made
 }
+
+// Made is a graph that has been compiled, with what compiles it again in another process. The translation's scope owns
+// the objects.
+type Made struct {
+	Callable           py.Object
+	Rows, Several      py.Object   // list of rows; list of ints
+	Changed, OfModules py.Object   // tuples of ints
+	Examples           []py.Object // the inputs in the call that was translated
+	Whole              bool
+	// Symbolic is set if the sizes of the inputs were symbols; such a graph cannot be compiled again from these parts.
+	Symbolic bool
+}
+
+// Made returns the graphs that this translation has compiled, the latest last.
+func (b *Backend) Made() []Made { return b.made }
+
+// Facts returns what is known about the backend and decides how graphs are translated for it.
+func (b *Backend) Facts(s *py.Scope) (string, error) {
+	facts := ""
+	for _, name := range [...]string{"takes_apart", "takes_symbols", "fixes_sizes", "any_size"} {
+		v, err := s.GetAttr(b.options, name)
+		if err != nil {
+			return "", err
+		}
+		if v == py.True() {
+			facts += name + " "
+		}
+	}
+	return facts, nil
+}
+
+// Again compiles a graph of another process. m.Callable is not used.
+func (b *Backend) Again(s *py.Scope, m Made) (py.Object, error) { return b.compile(s, m, py.None()) }
 
 // New returns the backend that is named by an Options object.
 func New(s *py.Scope, options py.Object) (*Backend, error) {
@@ -50,10 +84,6 @@ func (b *Backend) FixesSizes(s *py.Scope) (bool, error) {
 
 // Compile implements translate.Backend.
 func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, in translate.Inputs) (py.Object, error) {
-	compiling, err := s.Import("godynamo._backends.compiling")
-	if err != nil {
-		return py.Object{}, err
-	}
 	ref, err := translate.RefClass(s)
 	if err != nil {
 		return py.Object{}, err
@@ -74,12 +104,25 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, in tr
 	if sizes.IsNull() {
 		sizes = py.None()
 	}
+	m := Made{Rows: s.List(rows...), Several: s.List(several...), Changed: ints(s, in.Changed),
+		OfModules: ints(s, in.OfModules), Examples: in.Examples, Whole: in.Whole, Symbolic: sizes != py.None()}
+	if m.Callable, err = b.compile(s, m, sizes); err == nil {
+		b.made = append(b.made, m)
+	}
+	return m.Callable, err
+}
+
+func (b *Backend) compile(s *py.Scope, m Made, sizes py.Object) (py.Object, error) {
+	compiling, err := s.Import("godynamo._backends.compiling")
+	if err != nil {
+		return py.Object{}, err
+	}
 	backend, err := s.GetAttr(b.options, "backend")
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(compiling, "compile_fx", s.List(rows...), backend, s.Str(b.name), s.List(in.Examples...),
-		b.options, s.List(several...), py.Bool(in.Whole), sizes, ints(s, in.Changed), ints(s, in.OfModules))
+	return s.CallMethod(compiling, "compile_fx", m.Rows, backend, s.Str(b.name), s.List(m.Examples...), b.options,
+		m.Several, py.Bool(m.Whole), sizes, m.Changed, m.OfModules)
 }
 
 // ints returns a tuple of Python ints.

@@ -74,6 +74,8 @@ func (r *Record) check() error {
 			c.below("register", int(o.Number), r.Program.NumRegs)
 		case KindResume:
 			c.below("resume function", int(o.Number), len(r.Resumes))
+		case KindGraph:
+			c.below("graph", int(o.Number), len(r.Graphs))
 		case KindPython:
 		default:
 			c.below("kind", int(o.Kind), 0)
@@ -82,6 +84,10 @@ func (r *Record) check() error {
 	for i := range r.Resumes {
 		c.below("code", int(r.Resumes[i].Of), n)
 		c.function(&r.Resumes[i].Function, n)
+	}
+	for _, g := range r.Graphs {
+		c.objects("part of a graph", []uint32{g.Rows, g.Several, g.Changed, g.OfModules}, n)
+		c.objects("register of an input", g.Inputs, r.Program.NumRegs)
 	}
 	if r.Function != nil {
 		c.function(r.Function, n)

@@ -16,6 +16,8 @@ const (
 	KindType
 	// KindResume is the callable for the rest of a frame, Record.Resumes[Number].
 	KindResume
+	// KindGraph is a compiled graph, Record.Graphs[Number].
+	KindGraph
 	// KindPython is found by Python: godynamo._stored.objects.find has the ways, which Text names.
 	KindPython
 )
@@ -37,9 +39,12 @@ type Object struct {
 
 // Record is a translation. Numbers of objects are indexes of Objects.
 type Record struct {
-	_          struct{} `cbor:",toarray"`
-	Objects    []Object
-	Resumes    []Resume
+	_       struct{} `cbor:",toarray"`
+	Objects []Object
+	Resumes []Resume
+	Graphs  []Graph
+	// Facts is what was known about the backend if there are graphs.
+	Facts      string
 	Program    Program
 	Function   *Function // nil if the user's code runs
 	Extra      []uint32
@@ -97,6 +102,15 @@ type Resume struct {
 	Params, Computed, Sizes []int
 	Stack                   string
 	Function                Function
+}
+
+// Graph is a graph that the backend compiles again: fx.Made. Inputs are the registers of the examples, all of which are
+// tensors.
+type Graph struct {
+	_                                 struct{} `cbor:",toarray"`
+	Rows, Several, Changed, OfModules uint32
+	Inputs                            []uint32
+	Whole                             bool
 }
 
 // Row is a cache.TracebackRow.

@@ -58,8 +58,6 @@ def parts(
 
     Raises NotStored if the translation depends on something that other processes do not have.
     """
-    if not options.inline:
-        raise NotStored(f"the backend {options.backend_name} takes whole graphs")
     if options.exporting or options.shapes is not None or config.traceable_tensor_subclasses:
         raise NotStored("the options name objects of this process")
     code = origin[0] if origin is not None else function.__code__
@@ -70,6 +68,7 @@ def parts(
         ("kind", str(kind)),
         ("first argument", _class_text(first) if first is not None else ""),
         *_process_parts(),
+        ("backend", options.backend_name),
         ("options", f"{options.nopython} {options.dynamic} {options.python_calls} {options.python_ops == 'checked'} "
                     f"{options.transparent}"),
         ("settings", _settings()),

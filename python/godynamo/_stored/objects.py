@@ -19,13 +19,14 @@ from typing import Any
 import torch
 
 from .. import _C
+from .._backends.rows import Ref
 from .._called.copies import Copies
 from .._translator import callable_names
 from .prints import plain_text, print_of, version_of
 from .quietly import is_a, made_in_python, module_of, mro_of, qualname_of, space_of
 
 #: kinds of rows; cache/record has the same numbers
-REGISTER, TYPE, RESUME, PYTHON = 1, 2, 3, 4
+REGISTER, TYPE, RESUME, GRAPH, PYTHON = 1, 2, 3, 4, 5
 
 #: (kind, number, way, data, items, fingerprint, whether the object is found by what it is)
 Row = tuple[int, int, str, bytes, tuple[int, ...], bytes, bool]
@@ -61,12 +62,14 @@ def _bytes(text: str) -> bytes:
 class Table:
     """Rows that describe objects. An object has one row, and its items have rows before it."""
 
-    def __init__(self, function: types.FunctionType, places: dict[int, tuple[int, int]], resumes: dict[int, int]):
-        """``places`` maps id(object) to (REGISTER or TYPE, register), ``resumes`` maps it to a number."""
+    def __init__(
+        self, function: types.FunctionType, places: dict[int, tuple[int, int]], made: dict[int, tuple[int, int]]
+    ) -> None:
+        """``places`` maps id(object) to (REGISTER or TYPE, register), ``made`` to (RESUME or GRAPH, number)."""
         self.rows: list[Row] = []
         self.function = function
         self._places = places
-        self._resumes = resumes
+        self._objects_made = made
         self._numbers: dict[int, int] = {}
         self._kept: list[Any] = []
 
@@ -75,16 +78,25 @@ class Table:
         number = self._numbers.get(id(obj))
         return self._append(obj, self._row(obj)) if number is None else number
 
-    def add_plain(self, obj: Any) -> int:
-        """Return the number of a row for data that the translation has made: lists and dicts are copied."""
+    def add_plain(self, obj: Any, strict: bool = False) -> int:
+        """Return the number of a row for data that the translation has made: lists and dicts are copied.
+
+        What is no data is left out. If ``strict``, it is described like any object, as in the rows of graphs.
+        """
         kind = type(obj)
+
+        def add(item: Any) -> int:
+            return self.add_plain(item, strict)
+
         if kind is list:
-            row = self._python("list", b"", tuple(map(self.add_plain, obj)))
+            row = self._python("list", b"", tuple(map(add, obj)))
         elif kind is dict:
-            row = self._python("dict", b"", tuple(self.add_plain(x) for pair in obj.items() for x in pair))
+            row = self._python("dict", b"", tuple(add(x) for pair in obj.items() for x in pair))
         elif kind is tuple:
-            row = self._python("tuple", b"", tuple(map(self.add_plain, obj)))
-        elif kind in (str, int, float, bool):
+            row = self._python("tuple", b"", tuple(map(add, obj)))
+        elif kind is Ref:
+            row = self._python("ref", b"%d" % obj.index)
+        elif kind in (str, int, float, bool) or strict:
             return self.add(obj)
         else:
             row = self._python("None")
@@ -105,8 +117,8 @@ class Table:
         return (PYTHON, 0, way, data, items, print_of(obj), True)
 
     def _row(self, obj: Any) -> Row:
-        if id(obj) in self._resumes:
-            return (RESUME, self._resumes[id(obj)], "", b"", (), b"", True)
+        if id(obj) in self._objects_made:
+            return (*self._objects_made[id(obj)], "", b"", (), b"", True)
         place = self._places.get(id(obj))
         row = self._value(obj) if place is None or not _has_identity(obj) else None
         if row is None:
@@ -537,5 +549,6 @@ _FIND: dict[str, _Way] = {
     "weakref": lambda data, items, function: weakref.ref(items[0]),
     "method": lambda data, items, function: types.MethodType(*items),
     "copies": lambda data, items, function: Copies.joining(items[0]),
+    "ref": lambda data, items, function: Ref(int(data)),
     "keywords": lambda data, items, function: _C.Keywords(items[0]),
 }

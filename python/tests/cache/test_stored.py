@@ -346,6 +346,54 @@ def test_constant_results_are_computed_in_each_process(programs: Programs) -> No
     assert made == [1, 1, 0, 0]
 
 
+GRAPHS = """
+import torch, godynamo
+
+calls = []
+
+def main(backend, sizes=(3,)):
+    def unchanged(gm, inputs):
+        calls.append(len(inputs))
+        return gm.forward
+
+    def fixed(gm, inputs):  # what compilers do: the code is right for the sizes of the examples only
+        calls.append(len(inputs))
+        shapes = [tuple(t.shape) for t in inputs]
+
+        def run(*args):
+            assert [tuple(t.shape) for t in args] == shapes
+            return gm.forward(*args)
+
+        return run
+
+    def compiler(gm, inputs):
+        return (unchanged if backend == "unchanged" else fixed)(gm, inputs)
+
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.BatchNorm1d(4))
+    f = godynamo.optimize(backend if backend.startswith("aot") else compiler)(model)
+    results = [f(torch.ones(n, 4) * n).sum().item() for n in sizes]
+    return results, calls
+"""
+
+
+def test_graphs_of_backends_are_compiled_again(programs: Programs) -> None:
+    programs.write("graphs", GRAPHS)
+    for backend in ("unchanged", "fixed", "aot_eager"):
+        first, second = programs.run("graphs", backend), programs.run("graphs", backend)
+        assert first.result[0] == second.result[0]
+        assert second.translated == 0 and second.loaded == 1
+
+
+def test_a_backend_that_has_become_another_one(programs: Programs) -> None:
+    programs.write("graphs", GRAPHS)
+    sizes = (3, 5, 4)
+    want = programs.run("graphs", "unchanged", sizes).result[0]
+    for backend in ("fixed", "unchanged", "fixed"):
+        ran = programs.run("graphs", backend, sizes)
+        assert ran.result[0] == want
+
+
 FORKS = """
 import os, threading, torch, godynamo
 from godynamo import utils
