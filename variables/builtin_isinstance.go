@@ -72,6 +72,22 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 // determine it. `real` is a real tensor on which CPython can compute the result, or zero.
 func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known VariableTracker, real py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
+	if t.computedForeign() {
+		if w.truth(s, w.decidesItself, cls) {
+			return nil, real, t.unknownForeign("class")
+		}
+		among, err := w.foreignTypes(s)
+		if err != nil {
+			return nil, real, err
+		}
+		is := w.TensorTypeIs(s, w.TensorType, cls)
+		for _, c := range among {
+			if w.TensorTypeIs(s, c, cls) != is {
+				return nil, real, t.unknownForeign("class")
+			}
+		}
+		return BoolConst(is), real, nil
+	}
 	if t.Class.IsNull() || t.Class == w.ParameterType {
 		real = t.Example
 		if !real.IsNull() && asksForDtype(tx, cls) {

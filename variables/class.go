@@ -92,6 +92,9 @@ func (c *ClassVariable) lookup(tx Translator, name string) (VariableTracker, err
 	if name == "__class__" {
 		return NewClass(meta, nil), nil
 	}
+	if v, ok := c.foreignConstant(tx, name); ok {
+		return v, nil
+	}
 	own, _ := s.TypeLookup(w.TypeType, "__getattribute__")
 	if g, ok := s.TypeLookup(meta, "__getattribute__"); !ok || g != own {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s: its metaclass reads attributes", name,
@@ -263,6 +266,9 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 	}
 	if m.Kind() != py.Property && m.Kind() != py.Other {
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
+	}
+	if v, err := c.foreignProperty(tx, name, m); v != nil || err != nil {
+		return v, err
 	}
 	return bindClassAttr(tx, c, meta, name, m, guards.NewTypeAttrSource(classSource(tx, meta), name))
 }

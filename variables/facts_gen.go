@@ -44,6 +44,12 @@ type factObjects struct {
 	Missing             py.Object
 	operators           py.Object
 	builtins            py.Object
+	foreignClass        py.Object
+	foreignConstant     py.Object
+	foreignMember       py.Object
+	foreignOperand      py.Object
+	foreignTensors      py.Object
+	factOf              py.Object
 	torchConstants      py.Object
 	singletons          py.Object
 	methodKind          py.Object
@@ -202,6 +208,12 @@ func (f *factObjects) table() map[string]*py.Object {
 		"Missing":               &f.Missing,
 		"operators":             &f.operators,
 		"builtins":              &f.builtins,
+		"foreign_class":         &f.foreignClass,
+		"foreign_constant":      &f.foreignConstant,
+		"foreign_member":        &f.foreignMember,
+		"foreign_operand":       &f.foreignOperand,
+		"foreign_tensors":       &f.foreignTensors,
+		"fact_of":               &f.factOf,
 		"torch_constants":       &f.torchConstants,
 		"singletons":            &f.singletons,
 		"method_kind":           &f.methodKind,

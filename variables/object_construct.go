@@ -72,7 +72,8 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 			return member, true, err
 		}
 	}
-	if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) {
+	if pure, err := w.IsPure(s, c.Class); err != nil || !pure && !w.IsEnumClass(s, c.Class) &&
+		!w.foreignConstantType(c.Class) {
 		return nil, true, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
 	}
 	r, err := foldCall(tx, c.Class, args, kwargs)

@@ -15,6 +15,8 @@ type OpaqueVariable struct {
 	Base
 	Node *fxgraph.Node
 	name string // the attribute that was read, for reports: ".read"
+	// foreign marks the result or operand of a foreign operation (fxgraph.Node.Foreign), which needs no `python_ops`.
+	foreign bool
 }
 
 // NewOpaque returns the tracker of an object that a node of the graph computes or represents.
@@ -40,6 +42,9 @@ func (o *OpaqueVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 
 // GetAttr implements AttrGetter.
 func (o *OpaqueVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if o.foreign && foreignObjectMethods[name] {
+		return &BoundBuiltin{obj: o, name: name}, nil
+	}
 	return PythonAttr(tx, o, name)
 }
 

@@ -72,6 +72,9 @@ func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors",
 			t.describe())
 	}
+	if t.computedForeign() {
+		return py.Object{}, t.unknownForeign("type")
+	}
 	if len(t.classes(tx)) > 1 {
 		return py.Object{}, unsupported(exc.TensorSubclass, "type of %s, which may be an operand", t.describe())
 	}
@@ -108,6 +111,9 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	}
 	if !t.exemplified() {
 		tx.World().Asked.Meta++
+	}
+	if t.computedForeign() {
+		return nil, t.unknownForeign("metadata")
 	}
 	if t.meta == nil {
 		m, err := tx.Output().Meta(tx, t)
@@ -404,6 +410,9 @@ func (t *TensorVariable) GetAttr(tx Translator, name string) (VariableTracker, e
 	if name == "__class__" {
 		c, err := t.exactType(tx)
 		return NewClass(c, nil), err
+	}
+	if v, ok, err := t.foreignAttr(tx, name); ok || err != nil {
+		return v, err
 	}
 	if v, ok, err := t.ownAttr(tx, name); ok || err != nil {
 		return v, err

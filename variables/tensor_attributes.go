@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -227,7 +228,7 @@ func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 // isNew reports whether an operation has created the tensor, so that it has no Python attributes yet.
 func (t *TensorVariable) isNew(tx Translator) bool {
 	tx.World().Asked.Origin++
-	if t.Src != nil || t.Node.Inplace {
+	if t.Src != nil || t.Node.Inplace || t.Node.Foreign {
 		return false
 	}
 	if t.made != nil {
@@ -299,6 +300,9 @@ var changesItself = map[string]bool{
 // mayChange breaks the graph at an in-place change that a compiled graph would not make as eager mode does. For
 // example, a graph of plain tensors would change an alias instead of the tensor itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
+	if t.foreign() && !isDunder(name) && !shapes.KeepsSizes(name) {
+		return unsupported(exc.TensorSubclass, "%s of a tensor whose class computes it", name)
+	}
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {
 		return cmp.Or(err, unsupported(exc.CallUnsupported,
 			"%s of a leaf that requires gradients, in a graph that is compiled", name))

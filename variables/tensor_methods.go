@@ -24,6 +24,9 @@ var foreseen = map[string]string{"item": "item", "__bool__": "bool", "__int__": 
 // CallMethod implements MethodCaller.
 func (t *TensorVariable) CallMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
+	if r, ok, err := t.foreignMethod(tx, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if fn, ok := tx.Scope().TypeLookup(tx.World().TensorType, name); !t.Class.IsNull() &&
 		t.Class != tx.World().ParameterType {
 		if own, has := tx.Scope().TypeLookup(t.Class, name); !has || !ok || own != fn {

@@ -86,6 +86,14 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 				kwargs)
 			return t.orInlined(tx, name, args, kwargs, r, err)
 		},
+		kindForeign: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.callForeign(tx, name, args, kwargs)
+		},
+		kindFact: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.factOf(tx, name, args, kwargs)
+		},
 		kindFold: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			r, err := folded(tx, t, name, args, kwargs)

@@ -19,8 +19,10 @@ const (
 	kindExcInfo             callableKind = "exc_info"              // sys.exc_info
 	kindFalse               callableKind = "false"                 // returns False while translating
 	kindFirst               callableKind = "first"                 // returns its last argument: NewType, torch.jit.annotate
+	kindFact                callableKind = "fact"                  // a function of a process group or None that returns a fact, which a guard checks again
 	kindFold                callableKind = "fold"                  // assume_constant_result: called while translating
 	kindForbidden           callableKind = "forbidden"             // forbid_in_graph
+	kindForeign             callableKind = "foreign"               // torch.distributed: one node, which runs as in eager mode; detail: its result, see _translator/foreign
 	kindFromNumpy           callableKind = "from_numpy"            // torch.from_numpy
 	kindGraphBreak          callableKind = "graph_break"           // godynamo.graph_break
 	kindHandleTorchFunction callableKind = "handle_torch_function" // torch.overrides.handle_torch_function
@@ -69,8 +71,10 @@ var callableKinds = []callableKind{
 	kindExcInfo,
 	kindFalse,
 	kindFirst,
+	kindFact,
 	kindFold,
 	kindForbidden,
+	kindForeign,
 	kindFromNumpy,
 	kindGraphBreak,
 	kindHandleTorchFunction,

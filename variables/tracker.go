@@ -424,6 +424,8 @@ type Output interface {
 	// ObjectNode returns the node that represents a real object, or an object that the program made, in a graph with
 	// Python operations.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
+	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
+	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor, it adds the
 	// fields on which the tensor depends to the guards on all inputs.
 	NeedField(v *TensorVariable, field uint16)

@@ -20,6 +20,8 @@ type facts struct {
 	found       map[namedIn]py.Object // cached results of named
 	methodKinds map[methodCall]result // cached results of methodResult
 	fresh       map[resultOf]bool     // cached results of makes
+	// foreignConstants has the classes that foreignConstantType has found.
+	foreignConstants map[uint64]bool
 }
 
 var known *facts // one per process; guarded by the GIL
@@ -264,7 +266,9 @@ func (w *World) Tracked(f func(obj py.Object, v VariableTracker)) {
 
 // IsTorchConstant reports whether typ is a type of torch's immutable values: dtype, device, layout, memory_format,
 // Size.
-func (w *World) IsTorchConstant(typ py.Object) bool { return dictHasType(w.torchConstants, typ) }
+func (w *World) IsTorchConstant(typ py.Object) bool {
+	return dictHasType(w.torchConstants, typ) || typ.Type() != w.TypeType && w.foreignConstantType(typ)
+}
 
 // IsStateContext reports whether class is one of torch's context managers that only switch modes.
 func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stateContexts, class) }

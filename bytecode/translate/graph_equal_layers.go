@@ -498,6 +498,9 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 		return false
 	}
 	for _, e := range o.events[l.from:l.to] {
+		if e.node != nil && e.node.Foreign {
+			return false
+		}
 		if e.node != nil {
 			p.Nodes[e.node] = e.node
 		}

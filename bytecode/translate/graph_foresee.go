@@ -41,7 +41,7 @@ func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariab
 // foresee computes the value that n has right after the operation `at`, or n's present value if `at` is nil.
 func (o *OutputGraph) foresee(tx variables.Translator, n, at *fxgraph.Node,
 	ask string) (value py.Object, ok bool, err error) {
-	if o.hasLoops() || o.bodies > 0 || o.world.Calls > 0 || o.opts.Exporting || !o.libraryCode(tx) {
+	if n.Foreign || o.hasLoops() || o.bodies > 0 || o.world.Calls > 0 || o.opts.Exporting || !o.libraryCode(tx) {
 		return value, false, nil // an exported program has no guards on data
 	}
 	o.world.Asked.Origin++

@@ -47,6 +47,9 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 
 // RequiresGrad implements variables.Output.
 func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
+	if t.Node.Foreign {
+		return false, foreignMetadata(t.Node)
+	}
 	needed := o.needed(t.Node)
 	o.needOf(needed, fieldsOfGrad)
 	err := o.runWithHints(needed)
@@ -185,6 +188,9 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 
 // NodeResult implements variables.Output.
 func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies bool) (py.Object, error) {
+	if n.Foreign {
+		return py.Object{}, exc.Break(exc.UnknownResult, "%s of a tensor whose class computes it", n.Target.Text)
+	}
 	o.world.Asked.Origin++
 	fields, run := uint16(fieldAll), o.runFakes
 	if bodies {
@@ -209,6 +215,9 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies
 // fake returns the fake value of a node, which depends on all fields of the inputs from which it is computed. It first
 // runs the nodes that are needed and have not run yet.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
+	if n.Foreign {
+		return py.Object{}, foreignMetadata(n)
+	}
 	needed := o.needed(n)
 	o.needOf(needed, fieldAll)
 	if err := o.runFakes(needed); err != nil {
@@ -306,6 +315,12 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 			_, err = s.CallMethod(session, "input", index, example)
 		}
 		if err != nil {
+			return exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil
+	}
+	if n.Foreign { // nothing that is needed depends on it
+		if _, err := s.CallMethod(session, "unknown", index); err != nil {
 			return exc.Break(exc.TensorMetadata, "%v", err)
 		}
 		return nil

@@ -102,12 +102,13 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if x := o.computed.numbers[n]; x != nil {
 		return numberValue(o.world, x)
 	}
-	if n.State && !gradModes[n.Target.Text] || n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
+	if n.State && !gradModes[n.Target.Text] ||
+		n.Inplace && !n.State && !n.Foreign && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
 		clear(s.numbers)
 	}
-	if s.off || n.State || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
+	if s.off || n.State || n.Foreign || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
 	}
 	if t := s.given[n]; t != nil {

@@ -75,6 +75,7 @@ type OutputGraph struct {
 	asked
 
 	python   pythonNodes
+	foreign  bool // whether a node is foreign, see graph_foreign.go
 	places   passedPlaces
 	holders  holders
 	meta     *metaSession
@@ -254,6 +255,11 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	if t := obj.Type(); py.IsSubtype(t, o.world.Uninitialized) {
 		return nil, exc.Postpone(exc.Uninitialized, "%s is a %s", src.Name(), py.TypeName(t))
 	}
+	foreign := false
+	if example.IsNull() && o.backend.Inline() && o.bodies == 0 && o.world.ForeignClass(o.scope, obj.Type()) {
+		o.foreign, foreign, example = true, true, obj
+		o.AddGuards(guards.GlobalState())
+	}
 	if t := obj.Type(); example.IsNull() {
 		return nil, exc.Break(exc.TensorSubclass, "%s is a %s", src.Name(), py.TypeName(t))
 	}
@@ -261,6 +267,9 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	t := variables.NewTensorInput(node, example, src)
 	if obj.Type() != o.world.TensorType {
 		t.Class = obj.Type()
+	}
+	if foreign {
+		t.Real, node.Foreign = obj, true
 	}
 	if example != obj {
 		t.Real = obj
@@ -404,6 +413,9 @@ func (o *OutputGraph) operands(tx variables.Translator, operation string, args [
 	}
 	a, k, err := o.proxies(tx, operation, args, kwargs)
 	if err == nil {
+		err = o.foreignOperands(tx, operation, a, k)
+	}
+	if err == nil {
 		err = o.raisesAfterWriting(operation, a, k)
 	}
 	return a, k, err
@@ -524,6 +536,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	o.sawTensor = o.sawTensor || !isPythonNode(n)
 	o.numOps++
+	o.spreadForeign(n)
 	o.stepsAtOp = o.steps
 	o.letGoOfTensors()
 	if (!o.backend.Inline() || o.bodies > 0) && ch != nil {

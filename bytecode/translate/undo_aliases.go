@@ -17,7 +17,7 @@ import (
 // changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
 	for _, e := range o.events[from:] {
-		if n := e.node; n != nil && n.Inplace && !n.State && !shapes.KeepsSizes(n.Target.Text) {
+		if n := e.node; n != nil && n.Inplace && !n.State && !n.Foreign && !shapes.KeepsSizes(n.Target.Text) {
 			return true
 		}
 	}
@@ -28,7 +28,7 @@ func (o *OutputGraph) changesMetadata(from int) bool {
 func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bool) (bool, error) {
 	for _, e := range o.events {
 		n := e.node
-		if n == nil || n.State || !n.Inplace || o.changesOwn(n) {
+		if n == nil || n.State || n.Foreign || !n.Inplace || o.changesOwn(n) {
 			continue
 		}
 		changed, known := changedBy(n)

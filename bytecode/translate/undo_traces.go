@@ -26,6 +26,9 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.State {
 		return noTrace // the modes are restored before the piece runs again
 	}
+	if n.Foreign {
+		return lasts
+	}
 	t := noTrace
 	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) || observers[shortName(n)] {
 		t = lasts

@@ -22,6 +22,25 @@ def asked(fn: Callable[[], Any]) -> tuple[Any, Callable[[Any], bool]]:
     return answer, lambda fn: bool(fn() == answer)
 
 
+def fact_of(fn: Callable[[Any], Any], group: Any) -> tuple[Any, Callable[[Any], bool]] | None:
+    """Return (what torch.distributed reports about a process group, a guard predicate that it reports the same).
+
+    ``group`` is None for the default group. Returns None if the call raises: the program raises then too.
+    """
+    try:
+        answer = fn(group)
+    except Exception:
+        return None
+
+    def holds(other: Any) -> bool:
+        try:
+            return bool(fn(other) == answer)
+        except Exception:
+            return False  # the group has been destroyed
+
+    return answer, holds
+
+
 def recursive_repr(fn: types.FunctionType) -> tuple[Any, str, Callable[[Any], bool]]:
     """Return (the wrapped __repr__, the text for a recursive call, a guard predicate that no such call is running)."""
     cells = {name: cell.cell_contents for name, cell in zip(fn.__code__.co_freevars, fn.__closure__ or (), strict=True)}

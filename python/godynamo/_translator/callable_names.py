@@ -22,6 +22,8 @@ def callable_name(fn: Any) -> str:
         return f"torch.ops.{fn}"
     name = ops().get(fn) or getattr(fn, "__name__", None) or type(fn).__name__
     module = getattr(fn, "__module__", None) or ""
+    if module.startswith("torch.distributed."):
+        return "torch.distributed." + name
     if fn in ops() or module.startswith("torch"):
         return "torch." + name
     return str(name)

@@ -20,7 +20,7 @@ import torch.overrides
 from .._called import effects, runtime, torch_state
 from .._user import break_errors
 from .._user.callable_kinds import OWN, CallableKind, Classified, classified
-from . import higher, pure, torch_function
+from . import foreign, higher, pure, torch_function
 from .callable_names import callable_name, ops
 from .identity_map import IdentityMap
 
@@ -101,6 +101,7 @@ def _special() -> dict[Any, Classified]:
         "backends.mps.is_built",
     )
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
+    put_objects("fact", *foreign.rank_facts())
     put("modes", "_C._push_on_torch_function_stack", detail="push")
     put("modes", "_C._pop_torch_function_stack", detail="pop")
     put("modes", "_C._len_torch_function_stack", detail="number")
@@ -242,6 +243,10 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("op")
         if obj.__code__ is _SCRIPT_IF_TRACING:
             return OWN
+        if module.startswith("torch.distributed."):
+            gives = foreign.returns(obj)
+            if gives:
+                return OWN if gives == "inline" else classified("foreign", gives)
         if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
             return classified("opaque")
     return OWN

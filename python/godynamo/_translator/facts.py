@@ -27,7 +27,20 @@ import torch.overrides
 
 from .. import _C
 from .._called import runtime, torch_state
-from . import alike, answers, caches, classes, hints, pure, shadows, tensor_types, torch_function, warned, words
+from . import (
+    alike,
+    answers,
+    caches,
+    classes,
+    foreign,
+    hints,
+    pure,
+    shadows,
+    tensor_types,
+    torch_function,
+    warned,
+    words,
+)
 from . import numpy as _numpy
 from .answers import default_device, handles_nothing, is_default_device, mode_active
 from .binding import binding_error
@@ -132,6 +145,12 @@ def facts() -> dict[str, Any]:
         "Missing": MISSING,
         "operators": {n: getattr(operator, n) for n in dir(operator) if not n.startswith("__")},
         "builtins": dict(vars(builtins)),
+        "foreign_class": foreign.is_foreign,
+        "foreign_constant": foreign.is_constant,
+        "foreign_member": foreign.member,
+        "foreign_operand": foreign.is_operand,
+        "foreign_tensors": foreign.tensors,
+        "fact_of": answers.fact_of,
         "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS + _numpy.SCALARS),
         "singletons": dict.fromkeys(_SINGLETONS),
         "method_kind": method_kind,

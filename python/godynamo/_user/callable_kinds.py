@@ -22,8 +22,10 @@ CallableKind = Literal[
     "exc_info",  # sys.exc_info
     "false",  # returns False while translating
     "first",  # returns its last argument: NewType, torch.jit.annotate
+    "fact",  # a function of a process group or None that returns a fact, which a guard checks again
     "fold",  # assume_constant_result: called while translating
     "forbidden",  # forbid_in_graph
+    "foreign",  # torch.distributed: one node, which runs as in eager mode; detail: its result, see _translator/foreign
     "from_numpy",  # torch.from_numpy
     "graph_break",  # godynamo.graph_break
     "handle_torch_function",  # torch.overrides.handle_torch_function

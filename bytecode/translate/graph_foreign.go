@@ -1,0 +1,103 @@
+package translate
+
+import (
+	"slices"
+
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// An operation is foreign (fxgraph.Node.Foreign) if it communicates with other ranks, or if one of its tensors may be
+// of a class that dispatches operators in Python (DTensor, AsyncCollectiveTensor). The inline backend runs it as eager
+// mode does. It never runs a second time, since the other ranks would not take part: no exception handler of the frame
+// may see it, and no guard and no FakeTensor computes it. Whole-graph backends get no foreign operation.
+
+// CallForeign implements variables.Output.
+func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*fxgraph.Node, error) {
+	if err := o.mayBeForeign(tx, name); err != nil {
+		return nil, err
+	}
+	args, kwargs = slices.Clone(args), slices.Clone(kwargs)
+	var err error
+	for i := range args {
+		if args[i], err = o.foreignOperand(tx, args[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range kwargs {
+		if kwargs[i].Value, err = o.foreignOperand(tx, kwargs[i].Value); err != nil {
+			return nil, err
+		}
+	}
+	var node *fxgraph.Node
+	if fn.IsNull() {
+		node, err = o.CallMethod(tx, name, args, kwargs)
+	} else {
+		node, err = o.CallFunction(tx, fn, name, args, kwargs)
+	}
+	if err == nil {
+		o.foreign, node.Foreign = true, true
+	}
+	return node, err
+}
+
+// foreignOperand returns a tracker that can be an operand. A process group, a mesh or a module becomes an input of the
+// graph without a guard on its contents, since only the operation reads it.
+func (o *OutputGraph) foreignOperand(tx variables.Translator,
+	v variables.VariableTracker) (variables.VariableTracker, error) {
+	if obj := o.realObject(v); v.Source() != nil && !obj.IsNull() && o.world.ForeignOperand(o.scope, obj) {
+		n, err := o.ObjectNode(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		return variables.NewForeign(n.Node, ""), nil
+	}
+	return v, nil
+}
+
+// mayBeForeign returns a graph break if an operation that is foreign cannot be part of the graph here.
+func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
+	if !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+		return exc.Break(exc.CallUnsupported, "%s, in a graph that is given to a backend or to an operation", name)
+	}
+	if handled, _ := tx.(*InstructionTranslator).protection(); handled {
+		return exc.Break(exc.InsideBlock, "%s, which must not run twice, inside try or with", name)
+	}
+	return nil
+}
+
+// foreignOperands returns a graph break if one of the operands is foreign, but the operation cannot be part of the
+// graph here.
+func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args []fxgraph.Arg,
+	kwargs []fxgraph.Kwarg) error {
+	if !o.foreign {
+		return nil
+	}
+	found := false
+	look := func(n *fxgraph.Node) { found = found || n.Foreign }
+	for _, a := range args {
+		fxgraph.EachNode(a, look)
+	}
+	for _, kw := range kwargs {
+		fxgraph.EachNode(kw.Value, look)
+	}
+	if !found {
+		return nil
+	}
+	return o.mayBeForeign(tx, name)
+}
+
+// spreadForeign marks an operation that has a foreign operand.
+func (o *OutputGraph) spreadForeign(n *fxgraph.Node) {
+	if o.foreign && !n.Foreign {
+		n.EachInput(func(in *fxgraph.Node) { n.Foreign = n.Foreign || in.Foreign })
+	}
+}
+
+// foreignMetadata returns the graph break for metadata of a foreign operation's result.
+func foreignMetadata(n *fxgraph.Node) error {
+	return exc.Break(exc.TensorMetadata, "%s, a result whose class computes it", n.Name)
+}

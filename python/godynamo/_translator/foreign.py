@@ -1,0 +1,155 @@
+"""Lists the functions and tensor classes of torch.distributed whose calls run in the graph as in eager mode.
+
+These functions communicate with other ranks, or handle tensors whose class dispatches operators in Python. The
+translator never runs them: not while translating and not in a guard. Nothing here imports a module of torch, since
+``torch.distributed.tensor`` takes 200 ms.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from typing import Any
+
+import torch
+
+_COLLECTIVES = "torch.distributed.distributed_c10d"
+_FUNCTIONAL = "torch.distributed._functional_collectives"
+_TENSOR = "torch.distributed.tensor._api"
+_PARALLEL = "torch.distributed.tensor.parallel.style"
+
+#: what a call returns, the module, the functions' qualified names. A call returns "tensor" (of a class that is not
+#: known), "none", "object", or "work", which is None unless the argument async_op is true. Functions with "inline" are
+#: inlined like the user's.
+_LISTS = (
+    (
+        "work",
+        _COLLECTIVES,
+        "all_reduce broadcast reduce all_gather all_gather_single all_gather_into_tensor gather scatter reduce_scatter "
+        "reduce_scatter_single reduce_scatter_tensor all_to_all_single all_to_all barrier",
+    ),
+    ("none", _COLLECTIVES, "send"),
+    ("object", _COLLECTIVES, "recv isend irecv _WorldMeta.WORLD"),
+    (
+        "tensor",
+        _FUNCTIONAL,
+        "wait_tensor broadcast all_reduce all_gather_single all_gather_single_autograd reduce_scatter_single "
+        "reduce_scatter_single_autograd all_gather_tensor all_gather_tensor_autograd reduce_scatter_tensor "
+        "reduce_scatter_tensor_autograd all_to_all_single all_to_all_single_autograd permute_tensor "
+        "AsyncCollectiveTensor.wait AsyncCollectiveTensor.trigger_wait",
+    ),
+    (
+        "tensor",
+        _TENSOR,
+        "distribute_tensor DTensor.from_local DTensor.to_local DTensor.redistribute DTensor.full_tensor",
+    ),
+    (
+        "tensor",
+        _PARALLEL,
+        "ColwiseParallel._prepare_input_fn ColwiseParallel._prepare_output_fn RowwiseParallel._prepare_input_fn "
+        "RowwiseParallel._prepare_output_fn SequenceParallel._prepare_input_fn SequenceParallel._prepare_output_fn",
+    ),
+    ("inline", _TENSOR, "distribute_module.<locals>.<lambda>"),
+    (
+        "inline",
+        _PARALLEL,
+        "PrepareModuleInput._prepare_input_arg PrepareModuleInput._prepare_input_fn "
+        "PrepareModuleInput._prepare_input_kwarg_fn PrepareModuleInput._apply.<locals>.<lambda> "
+        "PrepareModuleOutput._prepare_out_fn PrepareModuleOutput._apply.<locals>.<lambda>",
+    ),
+)
+
+#: (module, qualified name) -> what a call returns
+_RETURNS = {(module, name): gives for gives, module, names in _LISTS for name in names.split()}
+
+#: methods and attributes that the classes of CLASSES add to torch.Tensor -> what they return, see _RETURNS
+_MEMBERS = {
+    "to_local": "tensor",
+    "redistribute": "tensor",
+    "full_tensor": "tensor",
+    "wait": "tensor",
+    "trigger_wait": "tensor",
+    "device_mesh": "object",
+    "placements": "object",
+}
+
+#: the classes, as (module, name)
+CLASSES = ((_TENSOR, "DTensor"), (_FUNCTIONAL, "AsyncCollectiveTensor"))
+
+#: classes of immutable values that the functions take, as (module, name)
+_CONSTANTS = tuple(("torch.distributed.tensor.placement_types", name) for name in "Shard Replicate Partial".split())
+
+
+def returns(fn: types.FunctionType) -> str:
+    """Return the detail of a function of kind "foreign" (see _RETURNS), or "".
+
+    For "work", the position of the parameter async_op follows, as in "work:3".
+    """
+    name = fn.__qualname__
+    # a wrapper has the globals of the decorator's module, and torch assigns some functions the package's __module__
+    for module in (fn.__module__, fn.__globals__["__name__"]):
+        found = _RETURNS.get((module, name), "")
+        if found and ("<" in name or _named(module, name) is fn):  # else the user has wrapped torch's function
+            if found == "work":
+                return f"work:{list(inspect.signature(fn).parameters).index('async_op')}"
+            return found
+    return ""
+
+
+def _named(module: str, name: str) -> Any:
+    found: Any = sys.modules.get(module)
+    for part in name.split("."):
+        found = inspect.getattr_static(found, part, None)
+    return getattr(found, "fget", None) or getattr(found, "__func__", found)
+
+
+def member(name: str) -> str:
+    """Return what a method or attribute of a foreign tensor returns, see _MEMBERS, or "" for a name of torch.Tensor."""
+    known = _MEMBERS.get(name)
+    if known is not None:
+        return known
+    return "unknown" if any(name in vars(cls) for cls in _loaded(CLASSES)) else ""
+
+
+def is_foreign(cls: type) -> bool:
+    """Return whether tensors of this class are foreign: operations on them run in the graph as in eager mode."""
+    return cls in _loaded(CLASSES)
+
+
+def tensors() -> tuple[type, ...]:
+    """Return the classes, besides torch.Tensor, that a foreign tensor may have."""
+    return _loaded(CLASSES)
+
+
+def is_constant(cls: type) -> bool:
+    """Return whether objects of this class, which has a metaclass of its own, are constants compared by ``==``."""
+    return cls in _loaded(_CONSTANTS) or cls is _REDUCE
+
+
+def is_operand(obj: Any) -> bool:
+    """Return whether an object may be an operand of a foreign function without being known: a group or a mesh."""
+    return isinstance(obj, _operands()) and type(obj).__module__.partition(".")[0] == "torch"
+
+
+def _operands() -> tuple[type, ...]:
+    return (*_GROUPS, *_loaded((("torch.distributed.device_mesh", "DeviceMesh"),)), torch.nn.Module)
+
+
+def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type, ...]:
+    found = (getattr(sys.modules.get(module), name, None) for module, name in names)
+    return tuple(cls for cls in found if isinstance(cls, type))
+
+
+_GROUPS: tuple[Any, ...] = ()
+_REDUCE: Any = None
+if torch.distributed.is_available():
+    _GROUPS = (torch.distributed.ProcessGroup, torch.distributed.Work)
+    _REDUCE = torch.distributed.ReduceOp.RedOpType
+
+
+def rank_facts() -> list[Any]:
+    """Return functions of a group that ask about this process; guards repeat the calls."""
+    if not torch.distributed.is_available():
+        return []
+    return [torch.distributed.get_rank, torch.distributed.get_world_size]
