@@ -94,12 +94,14 @@ func (t *TorchVariable) factOf(tx Translator, name string, args []VariableTracke
 		v := given[0]
 		if l, ok := v.(*LazyVariable); ok && tx.World().ForeignOperand(tx.Scope(), l.obj) {
 			group, src = l.obj, l.Src
-		} else if c, ok := AsConstant(tx, MustRealize(tx, v)); !ok || c != pyNone {
+		} else if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && (c == pyNone || c.Kind() == py.Int) {
+			group = c // GroupMember.NON_GROUP_MEMBER is an int
+		} else {
 			return nil, nil
 		}
 	}
 	if src == nil {
-		src = guards.NewConstSource(tx.Output().Const(pyNone), "___default_group")
+		src = guards.NewConstSource(tx.Output().Const(group), "___group")
 	}
 	r, err := tx.Scope().Call(tx.World().factOf, t.Fn, group)
 	if err != nil || r == pyNone {

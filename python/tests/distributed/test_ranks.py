@@ -1,0 +1,106 @@
+"""Functions of torch.distributed, DTensors and tensor parallel modules in optimized functions: results, gradients,
+effects, warnings and exceptions against eager mode on two ranks, and how much is captured."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+
+#: case -> (graphs, codes of the breaks) of its first call on rank 0
+CAPTURED = {
+    "plain": (1, []),
+    "functional": (1, []),
+    "functional_gradients": (1, []),
+    "work": (1, []),
+    "work_is_returned": (1, []),
+    "point_to_point": (1, []),
+    "single_tensors": (1, []),
+    "lists_of_the_caller": (1, []),
+    "subgroup": (1, []),
+    "facts_of_groups": (1, []),
+    "changed_memory": (1, []),
+    "effects_in_order": (1, []),
+    "in_blocks": (2, ["GD0304"]),
+    "in_a_function_of_an_operation": (1, ["GD0201"]),
+    "loop": (1, []),
+    "equal_layers": (1, []),
+    "uneven": (1, []),
+    "other_branches": (1, []),
+    "arithmetic": (1, []),
+    "dtensor_methods": (1, []),
+    "dtensor_gradients": (1, []),
+    "dtensor_in_place": (1, []),
+    "dtensor_data": (2, ["GD0101"]),
+    "dtensor_or_tensor": (1, []),
+    "partial_sums": (1, []),
+    "tensor_parallel": (1, []),
+}
+
+#: cases that raise, break the graph, or read metadata: only their outcome is compared
+OTHERS = (
+    "dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes wrong_group "
+    "wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
+).split()
+
+
+def start(program, *arguments):
+    """Run a program as two ranks; return the exit statuses and outputs by rank."""
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    children = [
+        subprocess.Popen(
+            [sys.executable, str(HERE / program), *arguments],
+            env={**env, "OMP_NUM_THREADS": "1", "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    out = [child.communicate(timeout=240) for child in children]
+    return [child.returncode for child in children], out
+
+
+@functools.cache
+def ran(backend):
+    """Return the records of all cases by rank."""
+    codes, out = start("rank_cases.py", backend)
+    assert codes == [0, 0], out
+    lines = [[json.loads(line) for line in stdout.splitlines() if line.startswith("{")] for stdout, _ in out]
+    return [{record["case"]: record for record in rank} for rank in lines]
+
+
+def test_every_case_is_listed():
+    assert sorted(ran("inline")[0]) == sorted([*CAPTURED, *OTHERS])
+
+
+@pytest.mark.parametrize("name", [*CAPTURED, *OTHERS])
+@pytest.mark.parametrize("backend", ["inline", "aot_eager"])
+def test_outcomes_are_eagers(backend, name):
+    for rank in ran(backend):
+        assert rank[name]["differs"] == []
+
+
+@pytest.mark.parametrize("name", CAPTURED)
+def test_first_call(name):
+    record = ran("inline")[0][name]
+    assert (record["graphs"], record["breaks"]) == CAPTURED[name]
+
+
+def test_a_rank_dies():
+    """The rank that stays gets the same exception, at the same line, as in eager mode."""
+    for how in ("eager", "optimized"):
+        codes, out = start("dying_rank.py", how)
+        assert codes == [0, 3], out
+        assert out[0][0] == "RuntimeError at line 22\n", out
