@@ -17,6 +17,8 @@ type OpaqueVariable struct {
 	name string // the attribute that was read, for reports: ".read"
 	// foreign marks the result or operand of a foreign operation (fxgraph.Node.Foreign), which needs no `python_ops`.
 	foreign bool
+	// sizes marks the sizes of a foreign tensor, a torch.Size whose length is unknown.
+	sizes bool
 }
 
 // NewOpaque returns the tracker of an object that a node of the graph computes or represents.
@@ -58,6 +60,9 @@ func (o *OpaqueVariable) SetAttr(tx Translator, name string, value VariableTrack
 
 // GetItem implements ItemGetter.
 func (o *OpaqueVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	if v, err := o.foreignSize(tx, key); v != nil || err != nil {
+		return v, err
+	}
 	return tx.Output().PythonOp(tx, "getitem", []VariableTracker{o, key}, nil)
 }
 

@@ -268,6 +268,9 @@ func numel(tx Translator, sizes []sym.Size) (VariableTracker, error) {
 
 // metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
+	if t.computedForeign() {
+		return t.foreignMeta(tx, name)
+	}
 	switch name {
 	case "shape", "ndim", "dtype", "device", "layout":
 	case "requires_grad":

@@ -280,6 +280,12 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	default:
 		return nil, false, nil
 	}
+	if t.computedForeign() && name == "size" && len(args) == 0 {
+		return t.foreignMeta(tx, "shape")
+	} else if t.computedForeign() && name == "size" && len(args) == 1 {
+		v, err := t.foreignSize(tx, args[0])
+		return v, true, err
+	}
 	ask := t.Sizes
 	if name == "stride" {
 		sizes, strides, ok, err := tx.Output().Layout(t)

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"math"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -178,6 +179,91 @@ func (t *TensorVariable) foreignAttr(tx Translator, name string) (v VariableTrac
 		return &BoundBuiltin{obj: t, name: name}, true, nil
 	}
 	return nil, true, unsupported(exc.AttrUnsupported, "%s of the %s, whose class computes it", name, t.describe())
+}
+
+// foreignMeta reads metadata of a tensor that a foreign operation has computed. The graph reads them at run time: sizes
+// are ints without a hint, and a dtype or device can only be passed on.
+func (t *TensorVariable) foreignMeta(tx Translator, name string) (VariableTracker, bool, error) {
+	switch name {
+	case "shape", "dtype", "device":
+	case "ndim", "layout", "requires_grad":
+		return nil, true, t.unknownForeign(name)
+	default:
+		return nil, false, nil
+	}
+	if !captures(tx, intNumber) {
+		return nil, true, t.unknownForeign(name)
+	}
+	node, err := tx.Output().CallForeign(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
+		[]VariableTracker{t, StrConst(tx, name)}, nil)
+	if err != nil {
+		return nil, true, err
+	}
+	v := NewForeign(node, "."+name)
+	v.sizes = name == "shape"
+	return v, true, nil
+}
+
+// foreignSize returns one of a foreign tensor's sizes: t.size(dim).
+func (t *TensorVariable) foreignSize(tx Translator, dim VariableTracker) (VariableTracker, error) {
+	if _, ok := ConstInt(tx, dim); !ok || !captures(tx, intNumber) {
+		return nil, t.unknownForeign("size")
+	}
+	node, err := tx.Output().CallForeign(tx, py.Object{}, "size", []VariableTracker{t, dim}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return sizeAtRunTime(tx, node), nil
+}
+
+// foreignSize returns the size at a known index, or nil if o is not a foreign tensor's sizes.
+func (o *OpaqueVariable) foreignSize(tx Translator, index VariableTracker) (VariableTracker, error) {
+	if _, ok := ConstInt(tx, index); !ok || !o.sizes {
+		return nil, nil
+	}
+	node, err := tx.Output().CallForeign(tx, tx.World().Operator("getitem"), "operator.getitem",
+		[]VariableTracker{o, index}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return sizeAtRunTime(tx, node), nil
+}
+
+// sizeAtRunTime returns the tracker of a foreign tensor's size. The number itself is not foreign: what is computed from
+// it has metadata.
+func sizeAtRunTime(tx Translator, node *fxgraph.Node) VariableTracker {
+	node.Foreign = false
+	return tx.Output().AtRunTime(node, nil, 0, math.MaxInt64)
+}
+
+// UnpackForeignSizes returns n sizes of a foreign tensor, or nil if v is something else. The graph raises CPython's
+// exception if the tensor has another number of dimensions.
+func UnpackForeignSizes(tx Translator, v VariableTracker, n int) ([]VariableTracker, error) {
+	o, ok := v.(*OpaqueVariable)
+	if !ok || !o.sizes {
+		return nil, nil
+	}
+	m, err := tx.Scope().Import("godynamo._backends.python_ops")
+	if err != nil {
+		return nil, err
+	}
+	unpack, err := tx.Scope().GetAttr(m, "unpack")
+	if err != nil {
+		return nil, err
+	}
+	node, err := tx.Output().CallForeign(tx, unpack, "godynamo.unpack", []VariableTracker{o, IntConst(tx, n)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	all := NewForeign(node, "")
+	all.sizes = true
+	items := make([]VariableTracker, n)
+	for i := range items {
+		if items[i], err = all.foreignSize(tx, IntConst(tx, i)); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
 }
 
 // foreignMethod calls a method that the classes of foreign tensors define.

@@ -450,7 +450,10 @@ func (tx *InstructionTranslator) dictMerge(inst *bytecode.Instruction) error {
 //	breaks: GD0210
 func (tx *InstructionTranslator) unpackSequence(inst *bytecode.Instruction) error {
 	v := tx.pop()
-	items, err := variables.UnpackSome(tx, v, inst.Arg+1)
+	items, err := variables.UnpackForeignSizes(tx, v, inst.Arg)
+	if items == nil && err == nil {
+		items, err = variables.UnpackSome(tx, v, inst.Arg+1)
+	}
 	if err != nil {
 		return err
 	}

@@ -155,6 +155,28 @@ def single_tensors():
 
 
 @case
+def sizes_of_results():
+    def f(x):
+        y = fc.all_gather_single(x + 1, 0, BOTH)
+        n, m = y.shape
+        z = fc.all_reduce(y.view(n // 2, 2 * m), "sum", BOTH)
+        zeros = torch.zeros(y.size(0), m, dtype=y.dtype, device=y.device)
+        return z.reshape(z.size(-1), -1) * n, zeros + z.shape[0] + m, torch.ones(n).shape[0]
+
+    return f, [(numbers(2, 3),), (numbers(4, 3),), (numbers(2, 5),)]
+
+
+@case
+def wrong_number_of_sizes():
+    def f(x):
+        y = fc.all_reduce(x + 1, "sum", BOTH)
+        n, m = y.shape
+        return y * n * m
+
+    return f, [(numbers(2, 3),), (numbers(4),), (numbers(2, 3, 4),)]
+
+
+@case
 def lists_of_the_caller():
     def f(x, parts):
         dist.all_gather(parts, x)

@@ -24,6 +24,8 @@ CAPTURED = {
     "work_is_returned": (1, []),
     "point_to_point": (1, []),
     "single_tensors": (1, []),
+    "sizes_of_results": (1, []),
+    "wrong_number_of_sizes": (1, []),
     "lists_of_the_caller": (1, []),
     "subgroup": (1, []),
     "facts_of_groups": (1, []),
