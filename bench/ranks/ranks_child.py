@@ -34,7 +34,8 @@ class Block(torch.nn.Module):
         self.first, self.second = torch.nn.Linear(width, 2 * width), torch.nn.Linear(2 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + self.second(torch.nn.functional.gelu(self.first(self.norm(x))))
+        y: torch.Tensor = self.second(torch.nn.functional.gelu(self.first(self.norm(x))))
+        return x + y
 
 
 def batch(step: int, shared: bool = False) -> torch.Tensor:
@@ -46,7 +47,7 @@ def blocks() -> torch.nn.Sequential:
     return torch.nn.Sequential(*(Block() for _ in range(4)))
 
 
-def module(model: torch.nn.Module, shared: bool = False) -> Made:
+def module(model: Any, shared: bool = False) -> Made:
     def losses(call: Any) -> Loss:
         return lambda step: call(batch(step, shared)).pow(2).mean()
 
@@ -86,7 +87,7 @@ def dtensor() -> Made:
     mesh = init_device_mesh("cpu", (dist.get_world_size(),))
     weight = distribute_tensor(torch.randn(64, 64) / 8, mesh, [Shard(1)]).requires_grad_()
 
-    def function(a: DTensor, b: DTensor) -> DTensor:
+    def function(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return (a @ b).relu() + 1
 
     def losses(call: Any) -> Loss:
@@ -96,9 +97,10 @@ def dtensor() -> Made:
 
 
 def functional() -> Made:
-    weight, group = (torch.randn(64, 64) / 8).requires_grad_(), dist.group.WORLD
+    weight = (torch.randn(64, 64) / 8).requires_grad_()
+    group: Any = dist.group.WORLD
 
-    def function(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    def function(x: torch.Tensor, w: torch.Tensor) -> Any:
         y = fc.all_gather_single_autograd((x @ w).tanh(), 0, group)
         return fc.reduce_scatter_single_autograd(y * y, "sum", 0, group).mean()
 
@@ -121,9 +123,10 @@ def plain() -> Made:
 
 def pipeline() -> Made:
     """Pass activations from rank to rank and gradients back, in the function that each rank calls."""
-    rank, size, model = dist.get_rank(), dist.get_world_size(), Block()
+    rank, size = dist.get_rank(), dist.get_world_size()
+    model: Any = Block()
 
-    def forward(x: torch.Tensor) -> torch.Tensor:
+    def forward(x: torch.Tensor) -> Any:
         if dist.get_rank() > 0:
             x = x.detach()
             dist.recv(x, dist.get_rank() - 1)
@@ -133,7 +136,7 @@ def pipeline() -> Made:
         return y
 
     def losses(call: Any) -> Loss:
-        def loss(step: int) -> torch.Tensor:
+        def loss(step: int) -> Any:
             y = call(batch(step, shared=True))
             if rank + 1 == size:
                 total = y.pow(2).mean()
@@ -199,7 +202,7 @@ def main(case: str, engine: str, steps: int) -> None:
     for step in range(steps):
         dist.barrier()
         start = time.perf_counter()
-        total = loss(step)
+        total: Any = loss(step)
         total.backward()
         optimizer.step()
         optimizer.zero_grad()

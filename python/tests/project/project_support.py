@@ -5,6 +5,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
 
-for _name in ("scripts", "build_backend", "bench", "bench/models", "bench/sizes"):
+for _name in ("scripts", "build_backend", "bench", "bench/models", "bench/sizes", "bench/ranks"):
     if str(ROOT / _name) not in sys.path:
         sys.path.append(str(ROOT / _name))
