@@ -101,3 +101,17 @@ func (o *OutputGraph) spreadForeign(n *fxgraph.Node) {
 func foreignMetadata(n *fxgraph.Node) error {
 	return exc.Break(exc.TensorMetadata, "%s, a result whose class computes it", n.Name)
 }
+
+// runForeign tells the session of fake tensors that a foreign operation runs. No metadata that is needed depends on its
+// result. An operation in place keeps its operands' metadata, but changes their data.
+func (o *OutputGraph) runForeign(n *fxgraph.Node) error {
+	s := o.scope
+	var changed []py.Object
+	if n.Inplace {
+		n.EachInput(func(in *fxgraph.Node) { changed = append(changed, s.Int(int64(in.Index))) })
+	}
+	if _, err := s.CallMethod(o.meta.object, "foreign", s.Int(int64(n.Index)), s.Tuple(changed...)); err != nil {
+		return exc.Break(exc.TensorMetadata, "%v", err)
+	}
+	return nil
+}

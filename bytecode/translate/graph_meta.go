@@ -319,11 +319,8 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 		}
 		return nil
 	}
-	if n.Foreign { // nothing that is needed depends on it
-		if _, err := s.CallMethod(session, "unknown", index); err != nil {
-			return exc.Break(exc.TensorMetadata, "%v", err)
-		}
-		return nil
+	if n.Foreign {
+		return o.runForeign(n)
 	}
 	if in, ok := o.inputOf[n]; ok {
 		return known(in.Example, nil)

@@ -35,7 +35,7 @@ func (o *OutputGraph) needed(n *fxgraph.Node) []*fxgraph.Node {
 	}
 	add(n)
 	for i := len(nodes) - 1; i >= 0; i-- {
-		if m := nodes[i]; m.State || m.Inplace && !m.Foreign && (set[m] || o.mayChange(m, set)) {
+		if m := nodes[i]; m.State || m.Inplace && (set[m] || o.mayChange(m, set)) {
 			for _, earlier := range nodes[:i+1] {
 				set[earlier] = true
 			}

@@ -108,6 +108,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		clear(s.values) // the values known so far may have changed
 		clear(s.numbers)
 	}
+	if n.Foreign && n.Inplace {
+		clear(s.numbers) // it may have received other data
+	}
 	if s.off || n.State || n.Foreign || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
 	}

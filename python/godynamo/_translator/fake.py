@@ -132,6 +132,15 @@ class Session:
         """Add a graph input of unknown metadata."""
         self._values[index] = _Unknown(index, vague.VagueMetadata("a row of a tensor, or a list of tensors"))
 
+    def foreign(self, index: int, changed: tuple[int, ...]) -> None:
+        """Add an operation that does not run here. It gives the nodes in ``changed`` data that are not known."""
+        self._values[index] = _Unknown(index, vague.VagueMetadata("what an operation of torch.distributed returns"))
+        for i in changed:
+            for t in torch.utils._pytree.tree_leaves(self._values.get(i)):
+                constant = getattr(t, "constant", None)
+                if constant is not None:
+                    self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
+
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> Any:
         """Run one node row (see _backends/rows.py) and keep its fake result.
 

@@ -128,12 +128,10 @@ def is_constant(cls: type) -> bool:
 
 
 def is_operand(obj: Any) -> bool:
-    """Return whether an object may be an operand of a foreign function without being known: a group or a mesh."""
-    return isinstance(obj, _operands()) and type(obj).__module__.partition(".")[0] == "torch"
-
-
-def _operands() -> tuple[type, ...]:
-    return (*_GROUPS, *_loaded((("torch.distributed.device_mesh", "DeviceMesh"),)), torch.nn.Module)
+    """Return whether an object may be an operand of a foreign function without being known: a group, a mesh or a
+    module."""
+    meshes = _loaded((("torch.distributed.device_mesh", "DeviceMesh"),))
+    return issubclass(type(obj), (*_GROUPS, *meshes, torch.nn.Module))  # isinstance would read obj.__class__
 
 
 def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type, ...]:

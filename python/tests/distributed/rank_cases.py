@@ -177,6 +177,19 @@ def wrong_number_of_sizes():
 
 
 @case
+def numbers_that_change():
+    def f(x):
+        n = torch.tensor(x.shape[0])
+        k = torch.tensor(3)
+        dist.all_reduce(n)
+        dist.all_reduce(k.view(1))
+        zeros, ones = torch.zeros(n.item()), torch.ones(int(k))
+        return zeros, zeros.shape, ones, ones.shape[0], ones.stride(), x * n
+
+    return f, [(numbers(2),), (numbers(3),)]
+
+
+@case
 def lists_of_the_caller():
     def f(x, parts):
         dist.all_gather(parts, x)
@@ -454,6 +467,29 @@ def tensor_parallel():
     for i in "01":
         parallelize_module(model, MESH, {f"{i}.first": ColwiseParallel(), f"{i}.second": RowwiseParallel()})
     return model, [(same(4, 8, seed=i),) for i in range(2)]
+
+
+class Norm(torch.nn.Module):
+    def forward(self, x):
+        n, m = x.shape
+        return (x / x.pow(2).mean(-1, keepdim=True).sqrt()).view(n, m)
+
+
+@case
+def parallel_norm_and_checkpoint():
+    class Block(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm, self.mlp = Norm(), Mlp()
+
+        def forward(self, x):
+            n, m = x.shape
+            y = self.norm(x).full_tensor()
+            return checkpoint(self.mlp, y, use_reentrant=False).view(2 * n, m) + 1
+
+    block = Block()
+    plan = {"norm": SequenceParallel(sequence_dim=0), "mlp.first": ColwiseParallel(), "mlp.second": RowwiseParallel()}
+    return parallelize_module(block, MESH, plan), [(same(4, 8, seed=i),) for i in range(2)]
 
 
 @case

@@ -26,6 +26,7 @@ CAPTURED = {
     "single_tensors": (1, []),
     "sizes_of_results": (1, []),
     "wrong_number_of_sizes": (1, []),
+    "numbers_that_change": (1, []),
     "lists_of_the_caller": (1, []),
     "subgroup": (1, []),
     "facts_of_groups": (1, []),
@@ -49,8 +50,8 @@ CAPTURED = {
 
 #: cases that raise, break the graph, or read metadata: only their outcome is compared
 OTHERS = (
-    "dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes wrong_group "
-    "wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
+    "parallel_norm_and_checkpoint dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes "
+    "wrong_group wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
 ).split()
 
 
