@@ -102,6 +102,17 @@ type Raw struct {
 	LocalsPlusKinds                 []byte // opcode.CO_FAST_*
 }
 
+// NumFree returns the number of free variables. A function of the code needs a cell for each.
+func (r *Raw) NumFree() int {
+	n := 0
+	for _, kind := range r.LocalsPlusKinds {
+		if kind&opcode.CO_FAST_FREE != 0 {
+			n++
+		}
+	}
+	return n
+}
+
 // Instruction is one instruction of the dialect. Instructions refer to each other by pointer. An instruction belongs
 // to one Code and occurs once in its list.
 type Instruction struct {

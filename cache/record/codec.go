@@ -2,6 +2,7 @@ package record
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/fxamacker/cbor/v2"
 )
@@ -44,7 +45,7 @@ func Decode(data []byte) (*Record, error) {
 	return r, nil
 }
 
-// checker notes the first number that is out of range.
+// checker notes the first number that is out of range or does not fit another one.
 type checker struct{ err error }
 
 func (c *checker) below(what string, n, limit int) {
@@ -62,6 +63,30 @@ func (c *checker) objects(what string, list []uint32, limit int) {
 func (c *checker) function(f *Function, limit int) {
 	c.objects("cell", f.Closure, limit)
 	c.objects("constant", f.Code.Consts, limit)
+	c.equal("cells", len(f.Closure), f.Code.Raw("").NumFree()) // COPY_FREE_VARS copies as many without a check
+}
+
+// resume checks that the callable has a parameter for each value that it is passed.
+func (c *checker) resume(r *Resume) {
+	values := len(r.Params)
+	for _, kind := range r.Stack {
+		c.below("kind of a stack item", strings.IndexRune("NLvXR", kind), 5)
+		if strings.ContainsRune("vXR", kind) {
+			values++
+		}
+	}
+	c.equal("parameters of a resume function", r.Function.Code.ArgCount, values)
+	for _, list := range [][]int{r.Computed, r.Sizes} {
+		for _, n := range list {
+			c.below("parameter", n, values)
+		}
+	}
+}
+
+func (c *checker) equal(what string, n, wanted int) {
+	if c.err == nil && n != wanted {
+		c.err = fmt.Errorf("record: %d %s, not %d", n, what, wanted)
+	}
 }
 
 // check returns an error if a number in the record is out of range.
@@ -84,6 +109,7 @@ func (r *Record) check() error {
 	for i := range r.Resumes {
 		c.below("code", int(r.Resumes[i].Of), n)
 		c.function(&r.Resumes[i].Function, n)
+		c.resume(&r.Resumes[i])
 	}
 	for _, g := range r.Graphs {
 		c.objects("part of a graph", []uint32{g.Rows, g.Several, g.Changed, g.OfModules}, n)

@@ -7,12 +7,15 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 )
 
 // sample returns a record that has something of everything.
 func sample() *Record {
-	code := Code{Name: "f", QualName: "A.f", Code: []byte{1, 2}, Names: []string{"x"}, Consts: []uint32{0}}
+	code := Code{Name: "f", QualName: "A.f", Code: []byte{1, 2}, Names: []string{"x"}, Consts: []uint32{0},
+		LocalsPlusNames: []string{"c"}, LocalsPlusKinds: []byte{opcode.CO_FAST_FREE}}
+	rest := Code{Name: "r", Code: []byte{1, 2}, ArgCount: 3}
 	return &Record{
 		Objects: []Object{
 			{Kind: KindPython, Text: "int", Data: []byte("3")},
@@ -22,7 +25,7 @@ func sample() *Record {
 			{Kind: KindPython, Text: "dict"},
 		},
 		Resumes: []Resume{{Of: 1, Target: 3, Params: []int{0, ^1}, Stack: "vN",
-			Function: Function{Name: "r", Code: code}}},
+			Function: Function{Name: "r", Code: rest}}},
 		Program: Program{NumSlots: 1, NumRegs: 4, Nodes: []Node{{Op: 0}, {Op: 1, Dst: 3, A: 1}},
 			Consts:  []Const{{Object: 2}, {Object: -1, Name: "name"}},
 			Tensors: []Tensor{{Reg: 0, Fields: 3, Type: 1, Meta: Meta{Sizes: []int64{2}, Strides: []int64{1}}}},
@@ -55,6 +58,13 @@ func TestNumbersOutOfRangeAreErrors(t *testing.T) {
 		"a register":                      func(r *Record) { r.Objects[1].Number = 4 },
 		"a resume function":               func(r *Record) { r.Objects[3].Number = 1 },
 		"the code of a resume function":   func(r *Record) { r.Resumes[0].Of = 5 },
+		"a parameter that is missing":     func(r *Record) { r.Resumes[0].Params = []int{0} },
+		"a value that is missing":         func(r *Record) { r.Resumes[0].Stack = "NN" },
+		"an unknown kind of a value":      func(r *Record) { r.Resumes[0].Stack = "vx" },
+		"a computed parameter":            func(r *Record) { r.Resumes[0].Computed = []int{3} },
+		"the size of a parameter":         func(r *Record) { r.Resumes[0].Sizes = []int{-1} },
+		"a cell that is missing":          func(r *Record) { r.Function.Closure = nil },
+		"a free variable that is missing": func(r *Record) { r.Function.Code.LocalsPlusKinds = nil },
 		"a constant of code":              func(r *Record) { r.Function.Code.Consts[0] = 5 },
 		"a cell":                          func(r *Record) { r.Function.Closure[0] = 1 << 31 },
 		"a constant of the guards":        func(r *Record) { r.Program.Consts[0].Object = 5 },
