@@ -25,7 +25,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-sample wheels bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation roundtrip identity cpython opinfo modules paritybench models warm first-calls pgo sizes old-torch gpu conformance check clean
+	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls pgo sizes old-torch gpu conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -131,6 +131,9 @@ fuzz-signals-sanitized: venv ## run fuzz-signals with AddressSanitizer in both l
 
 fuzz-mutation: build ## compare random classes and containers, changed between two calls, with CPython: SEED=first N=how many
 	@PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz/mutation/mutation_run.py --seed $(SEED) --count $(or $(N),50000)
+
+fuzz-cache: build ## damage stored translations, and edit the programs that they are made from: SEED=first N=how many ARGS="--only damage | edits"
+	@PYTHONHASHSEED=0 PYTHONPATH=$(CURDIR)/python $(PY) -W ignore python/tests/fuzz/cache/cache_run.py --seed $(SEED) --count $(or $(N),10000) $(ARGS)
 
 roundtrip: venv ## check lower(decode(f)) == f for every function of the standard library, torch and 2,000 random programs
 	@scripts/roundtrip.sh
