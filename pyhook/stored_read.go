@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/backends/fx"
+	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/cache/record"
@@ -477,11 +478,41 @@ func (r *restorer) resumes() error {
 				return missing("a constant of a resume function")
 			}
 		}
+		if err := r.checkPlace(origin); err != nil {
+			return err
+		}
 		w, err := r.inst.Resume(r.s, origin, func() (py.Object, error) { return r.function(&row.Function) })
 		if err != nil {
 			return err
 		}
 		r.found[i] = w
+	}
+	return nil
+}
+
+// checkPlace returns an error unless a frame can continue at a place: the user's code has the instruction, the stack is
+// as high there, and the parameters are variables of the code. The translator relies on this.
+func (r *restorer) checkPlace(o *translate.Origin) error {
+	raw, _, err := r.inst.Decode(r.s, o.Code)
+	if err != nil {
+		return err
+	}
+	code, err := bytecode.Decode(raw, translate.Version)
+	if err != nil {
+		return err
+	}
+	depths, err := bytecode.StackDepths(code)
+	if err != nil {
+		return err
+	}
+	height := len(o.Stack) - strings.Count(o.Stack, "R") // this item is not on the user's stack
+	if o.Target < 0 || o.Target >= len(depths) || depths[o.Target] != height {
+		return missing("no frame continues at instruction %d", o.Target)
+	}
+	for _, slot := range o.Params {
+		if max(slot, ^slot) >= len(code.Locals) {
+			return missing("variable %d of %d", max(slot, ^slot), len(code.Locals))
+		}
 	}
 	return nil
 }
