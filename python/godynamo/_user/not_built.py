@@ -5,7 +5,7 @@ Of torch's settings (``config.name``), only those about sizes are listed.
 
 from __future__ import annotations
 
-_DISK = "set config.cache_dir; `godynamo cache export` and `import` move stored translations"
+_DISK = "config.cache_dir stores translations (docs/cache.md)"
 _ALL_GUARDS = "every guard is kept: leaving some out may give wrong results, and a hit costs less than a microsecond"
 
 #: name -> reason
