@@ -147,8 +147,8 @@ func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
 	return entry, ok
 }
 
-// longestWait bounds the wait for another process's translation. The translation of a model of 24 layers takes a
-// quarter of a second.
+// longestWait bounds the wait for another process's translation. A compiler may take minutes; waiting for it would be
+// slower than running the translator.
 const longestWait = 10 * time.Second
 
 // pause lets other threads run for some milliseconds. It returns false if the call has been interrupted.

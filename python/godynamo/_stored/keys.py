@@ -54,7 +54,7 @@ def parts(
     function: types.FunctionType, origin: tuple[Any, ...] | None, options: Any, kind: int, first: type | None
 ) -> list[tuple[str, str]]:
     """Return the key's parts, each with its name. ``origin`` describes a resume function (translate.Origin).
-    ``first`` is the type of the frame's first variable: all models share torch's wrapper around ``forward``.
+    ``first`` is the type of the frame's first variable. It distinguishes models, which share torch's wrapper.
 
     Raises NotStored if the translation depends on something that other processes do not have.
     """
@@ -127,7 +127,7 @@ def _process_parts() -> Sequence[tuple[str, str]]:
 def build_print(package: Path, memo: Path | None = None) -> str:
     """Return a fingerprint of godynamo's files: equal builds have equal ones, on any machine.
 
-    Reading all files takes 40 ms. ``memo`` is a folder that keeps the fingerprint under the files' sizes and times.
+    ``memo`` is a folder that keeps the fingerprint under the files' sizes and times, so that they are read only once.
     """
     files = _files(package)
     known = None if memo is None else memo / f"build-{_short_hash(repr(files))}"

@@ -351,7 +351,7 @@ _OF_NO_INTEREST = (type, types.FunctionType, types.ModuleType, str, int, float, 
 
 
 def _library_constants() -> dict[int, tuple[str, str]]:
-    """Return {id: (module, name)} of objects of torch's and godynamo's modules that have no name of their own."""
+    """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name."""
     if not _constants:
         for module in list(sys.modules.values()):
             name = getattr(module, "__name__", "")

@@ -15,7 +15,7 @@ context.set_forkserver_preload(["godynamo", "godynamo._stored.objects", "numpy"]
 
 
 class Ran(NamedTuple):
-    """What a process did: the result of the program's main(), and its numbers of translations and of loads."""
+    """The result of the program's main(), and how many translations its process made and loaded."""
 
     result: Any
     translated: int

@@ -67,7 +67,7 @@ def compiled(sources: dict[str, str]) -> dict[str, bytes]:
 
 @contextlib.contextmanager
 def imported(codes: dict[str, bytes]) -> Iterator[dict[str, Any]]:
-    """Make the modules anew, the last one last, and return its names."""
+    """Make the modules again, the last one last, and return its names."""
     names: dict[str, Any] = {}
     try:
         for name, code in codes.items():
