@@ -22,7 +22,7 @@ from .. import _C
 from .._backends.rows import Ref
 from .._called.copies import Copies
 from .._translator import callable_names
-from .prints import plain_text, print_of, version_of
+from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import is_a, made_in_python, module_of, mro_of, qualname_of, space_of
 
 #: kinds of rows; cache/record has the same numbers
@@ -315,7 +315,7 @@ def _guarded(obj: Any) -> bool:
     if is_a(obj, (type, types.FunctionType, types.CodeType, types.ModuleType, torch.nn.Module)):
         return True
     cls = type(obj)
-    if plain_text(obj) is not None:
+    if plain_text(obj) is not None or cls is TupleGetter:  # print_of has their contents
         return True
     return not module_of(cls).startswith("torch") and all(map(made_in_python, mro_of(cls)[:-1]))
 

@@ -5,6 +5,7 @@ A guard compares a function's code by identity. In another process the code is a
 
 from __future__ import annotations
 
+import collections
 import enum
 import hashlib
 import sys
@@ -15,6 +16,8 @@ import torch
 
 from .quietly import is_a, module_of, mro_of, qualname_of
 
+#: the type of the fields of namedtuples
+TupleGetter = type(vars(collections.namedtuple("_", "field"))["field"])
 #: code object's id -> (the code object, its fingerprint)
 _codes: dict[int, tuple[types.CodeType, bytes]] = {}
 
@@ -71,6 +74,8 @@ def print_of(obj: Any) -> bytes:
         every = [obj] if kind is torch._ops.OpOverload else [getattr(obj, name) for name in obj.overloads()]
         library = str(obj).partition(".")[0]
         return _short("\n".join(str(op._schema) for op in every) + version_of(library))
+    if kind is TupleGetter:
+        return _short(repr(obj.__reduce__()[1]))
     if kind in _PLAIN:
         text = plain_text(obj)
         return _short(text) if text is not None else b""

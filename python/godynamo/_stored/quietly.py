@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,5 +39,26 @@ def space_of(cls: type) -> Mapping[str, Any]:
 
 
 def made_in_python(cls: type) -> bool:
-    """Return whether a class statement, or a call of type(), has made the class."""
-    return bool(_of_type["__flags__"].__get__(cls) & _HEAPTYPE)
+    """Return whether a class statement, or a call of type(), has made the class.
+
+    Since 3.12 most types of C extensions are heap types too; they differ in what C code has put into their namespace.
+    """
+    if not _of_type["__flags__"].__get__(cls) & _HEAPTYPE:
+        return False
+    space = space_of(cls)
+    return not any(_from_c(cls, name, value, "__slots__" in space) for name, value in space.items())
+
+
+def _from_c(cls: type, name: str, value: Any, slots: bool) -> bool:
+    """Return whether a class made by a class statement cannot have this value of its own."""
+    kind = type(value)
+    if kind is types.GetSetDescriptorType:
+        return value.__objclass__ is cls and name not in ("__dict__", "__weakref__")
+    if kind is types.MemberDescriptorType:
+        return value.__objclass__ is cls and not slots
+    if kind is types.BuiltinFunctionType:
+        return name == "__new__" and value.__self__ is cls
+    return kind in _OF_C and value.__objclass__ is cls
+
+
+_OF_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.ClassMethodDescriptorType)

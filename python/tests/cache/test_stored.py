@@ -203,6 +203,33 @@ def test_contents_that_no_guard_sees(programs: Programs) -> None:
         assert programs.run("hidden", n).result == [(1 + n) * (10.0, 20.0, 30.0)[n]]
 
 
+OF_C = """
+import collections, operator, re, struct, torch, godynamo
+
+def main(n):
+    pattern, size = re.compile("ab" if n == 1 else "b"), struct.Struct("i" if n == 1 else "d")
+    changed, last = operator.methodcaller("replace", "a", "c" * n), operator.attrgetter("real" if n == 1 else "imag")
+    Pair = collections.namedtuple("Pair", "left right" if n == 1 else "right left")
+
+    def f(x, pair, word):
+        return x + pair.left, pattern.search(word), size.size, changed(word), last(2 + 3j), pair.right
+
+    def text(found):
+        return [x.tolist() if isinstance(x, torch.Tensor) else str(x) for x in found]
+
+    arguments = torch.ones(1), Pair(1, 2), "ab"
+    want, got = text(f(*arguments)), text(godynamo.optimize(f)(*arguments))
+    return got == want, got
+"""
+
+
+def test_contents_of_objects_of_c(programs: Programs) -> None:
+    programs.write("of_c", OF_C)
+    first, second, third = (programs.run("of_c", n).result for n in (1, 2, 1))
+    assert first[0] and second[0] and third == first
+    assert first != second
+
+
 SAME = """
 import torch, godynamo
 
