@@ -1,6 +1,7 @@
 """godynamo's IPython magics, in a new shell."""
 
 import atexit
+import sys
 
 import pytest
 import torch
@@ -16,6 +17,8 @@ from traitlets.config import Config
 @pytest.fixture
 def shell(tmp_path, monkeypatch):
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    # the shell replaces __main__ with its own module, of which multiprocessing can make no process
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
     config = Config()
     config.HistoryManager.enabled = False
     config.InteractiveShell.colors = "nocolor"

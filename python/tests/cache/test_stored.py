@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from stored_support import Programs
+
+PYTHON = Path(__file__).resolve().parents[2]
 
 MODEL = """
 import torch, godynamo
@@ -476,11 +480,13 @@ def main():
 
 @pytest.mark.parametrize("seed", ["1", "2"])
 def test_the_order_of_a_set_is_that_of_the_process(programs: Programs, seed: str) -> None:
-    import subprocess
-    import sys
-
     programs.write("sets", SETS)
-    code = "import sys; sys.path.insert(0, sys.argv[1]); import sets; assert sets.main()"
+    path = f"{PYTHON}{os.pathsep}{programs.sources}"
     for hash_seed in ("1", "2", seed):
-        env = {**os.environ, "PYTHONHASHSEED": hash_seed, "GODYNAMO_CACHE_DIR": str(programs.files)}
-        subprocess.run([sys.executable, "-c", code, str(programs.sources)], env=env, check=True)
+        env = {
+            **os.environ,
+            "PYTHONPATH": path,
+            "PYTHONHASHSEED": hash_seed,
+            "GODYNAMO_CACHE_DIR": str(programs.files),
+        }
+        subprocess.run([sys.executable, "-c", "import sets; assert sets.main()"], env=env, check=True)
