@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import traceback
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +14,20 @@ from typing import Any, NamedTuple
 #: children are forked from a server that has imported godynamo and torch, and has translated nothing
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["godynamo", "godynamo._stored.objects", "numpy"])
+PYTHON = str(Path(__file__).resolve().parents[2])
+
+
+def _start_server() -> None:
+    """Start the server with a path that has godynamo. 3.11's server does not get its parent's sys.path."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = PYTHON if before is None else f"{PYTHON}{os.pathsep}{before}"
+    try:
+        forkserver.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 class Ran(NamedTuple):
@@ -57,6 +73,7 @@ class Programs:
 
     def start(self, name: str, *arguments: Any, **settings: Any) -> tuple[Any, Connection]:
         """Start a process that calls main() of the program ``name``."""
+        _start_server()
         receive, send = context.Pipe(duplex=False)
         program = str(self.sources / f"{name}.py")
         child = context.Process(target=_child, args=(send, program, str(self.files), settings, arguments))
