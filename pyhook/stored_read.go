@@ -436,7 +436,7 @@ func (r *restorer) function(f *record.Function) (py.Object, error) {
 		return py.Object{}, err
 	}
 	raw := f.Code.Raw(py.GoString(file))
-	if err := verifyCode(raw); err != nil {
+	if err := verifyCode(raw, len(f.Closure) > 0); err != nil {
 		return py.Object{}, err
 	}
 	objects := func(numbers []uint32) []py.Object {

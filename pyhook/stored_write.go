@@ -3,6 +3,7 @@ package pyhook
 import (
 	"github.com/godynamo/godynamo/backends/fx"
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/cache/record"
@@ -116,7 +117,7 @@ func (w *recorder) open(f *translate.Frame, g *cache.GuardedCode) error {
 			return err
 		}
 	}
-	w.table, err = w.s.CallMethod(w.objects, "Table", f.Function, places, made)
+	w.table, err = w.s.CallMethod(w.objects, "Table", f.Function, places, made, w.s.Tuple(g.Pool...))
 	return err
 }
 
@@ -433,11 +434,16 @@ type notStored string
 func (why notStored) Error() string { return string(why) }
 
 // verifyCode returns an error unless the code is well-formed: its operands are in range, its jumps lead to
-// instructions, and its stack is as deep as it says.
-func verifyCode(raw *bytecode.Raw) error {
+// instructions, its stack is as deep as it says, and it copies cells only if its function has them.
+func verifyCode(raw *bytecode.Raw, cells bool) error {
 	code, err := bytecode.Decode(raw, translate.Version)
 	if err != nil {
 		return err
+	}
+	for _, in := range code.Instructions {
+		if in.Op == opcode.COPY_FREE_VARS && !cells {
+			return notStored("the code copies cells that its function does not have")
+		}
 	}
 	depths, err := bytecode.StackDepths(code)
 	if err != nil {

@@ -161,32 +161,3 @@ func (tx *InstructionTranslator) splitsOwnFrame(inst *bytecode.Instruction, u *e
 	u.Before = true
 	return ""
 }
-
-// emptyCells returns a SkipFrame error if the rest of the frame may read a free variable that has no value. In a
-// resume function that variable is a local, and CPython would raise a different error.
-func (tx *InstructionTranslator) emptyCells(live map[int]bool) error {
-	for i, l := range tx.d.code.Locals {
-		if !live[i] || l.Kind&opcode.CO_FAST_FREE == 0 || tx.locals[i] == nil {
-			continue
-		}
-		v := tx.locals[i]
-		if lazy, ok := v.(*variables.LazyVariable); ok && !lazy.Realized() {
-			if _, full := tx.Scope().CellContents(lazy.Peek()); full {
-				continue
-			}
-		}
-		v, err := variables.Realize(tx, v)
-		if err != nil {
-			return err
-		}
-		c, ok := v.(*variables.CellVariable)
-		if !ok || !c.Empty(tx) {
-			continue
-		}
-		if _, err := c.Get(tx); err != nil { // this guards that the cell is empty
-			return err
-		}
-		return &exc.SkipFrame{Reason: "the rest of the frame reads " + l.Name + ", which has no value yet"}
-	}
-	return nil
-}

@@ -75,9 +75,6 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return tx.unbreakable(u, "super() looks at the frame that calls it")
 	}
 	live := tx.liveAfter(inst)
-	if err := tx.emptyCells(live); err != nil {
-		return err
-	}
 	if err := tx.freezeLive(operands, live); err != nil {
 		return err
 	}
@@ -132,9 +129,6 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	}
 	tx.unbindMethods()
 	live := tx.liveAt(target)
-	if err := tx.emptyCells(live); err != nil {
-		return err
-	}
 	if err := tx.freezeLive(nil, live); err != nil {
 		return err
 	}
@@ -586,8 +580,9 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 
 // resumeFunction makes the callable for the rest of the frame from target on. Its code is a prologue, which pushes
 // the stack and jumps to target, and a copy of the user's whole code. Live locals keep their names. Cells are passed
-// as plain parameters, since LOAD_DEREF and STORE_DEREF work on any slot that holds a cell. So the resume function
-// and inner functions made before the break share the cells.
+// as parameters, since LOAD_DEREF and STORE_DEREF work on any slot that holds a cell. So the resume function and inner
+// functions made before the break share the cells. Those of free variables are moved to slots of free variables:
+// CPython raises NameError for an empty cell there, and UnboundLocalError elsewhere.
 func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instruction, stack []item,
 	live map[int]bool) (py.Object, []int, error) {
 	src := tx.d.code
@@ -597,9 +592,9 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	}
 	own := usesFrame(src)
 	params := tx.places(target, live)
-	locals, place := resumeLocals(src, params, stack)
+	locals, place, moves := resumeLocals(src, params, stack)
 	first := len(params)
-	prologue, consts := tx.resumePrologue(code.Instructions[tx.d.index[target]], params, stack)
+	prologue, consts := tx.resumePrologue(code.Instructions[tx.d.index[target]], params, moves, stack)
 	code.NumConsts = len(consts)
 	body := resumeBody(code, code.Instructions, place)
 	if len(stack) > 0 && stack[0].rest != nil {
@@ -647,9 +642,14 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	return fn, params, err
 }
 
+// cellMove moves the cell of a free variable from a parameter to the variable's slot.
+type cellMove struct{ from, to int }
+
 // resumeLocals returns the variables of a resume function. These are its parameters, one parameter for each value of
-// the stack, and the user's other variables. place maps the user's slots to the new slots.
-func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int) {
+// the stack, the user's other variables, and the free variables that are passed. place maps the user's slots to the new
+// slots.
+func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []bytecode.Local, place []int,
+	moves []cellMove) {
 	place = make([]int, len(src.Locals))
 	used := map[string]bool{}
 	for i, l := range src.Locals {
@@ -657,21 +657,28 @@ func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []byte
 		used[l.Name] = true
 	}
 	add := func(name string) { locals = append(locals, bytecode.Local{Name: name, Kind: opcode.CO_FAST_LOCAL}) }
+	hidden := func(name string) {
+		unique := name
+		for k := 1; used[unique]; k++ {
+			unique = name + "_" + itoa(k)
+		}
+		used[unique] = true
+		add(unique)
+	}
 	for p, i := range params {
 		i = max(i, ^i)
 		place[i] = p
-		add(src.Locals[i].Name)
+		if l := src.Locals[i]; l.Kind&opcode.CO_FAST_FREE != 0 {
+			moves = append(moves, cellMove{from: p, to: i})
+			hidden("___cell_" + l.Name)
+		} else {
+			add(l.Name)
+		}
 	}
 	for i, it := range stack {
-		if !it.isParam() {
-			continue
+		if it.isParam() {
+			hidden("___stack" + itoa(i))
 		}
-		name := "___stack" + itoa(i)
-		for k := 1; used[name]; k++ {
-			name = "___stack" + itoa(i) + "_" + itoa(k)
-		}
-		used[name] = true
-		add(name)
 	}
 	for i, l := range src.Locals {
 		if place[i] < 0 {
@@ -679,19 +686,30 @@ func resumeLocals(src *bytecode.Code, params []int, stack []item) (locals []byte
 			add(l.Name)
 		}
 	}
-	return locals, place
+	for k, m := range moves {
+		l := src.Locals[m.to]
+		place[m.to] = len(locals)
+		moves[k].to = len(locals)
+		locals = append(locals, bytecode.Local{Name: l.Name, Kind: opcode.CO_FAST_FREE})
+	}
+	return locals, place, moves
 }
 
 // isParam reports whether a stack value is passed as a parameter. The prologue recreates all other values.
 func (it item) isParam() bool { return it.kind() != 'N' && it.kind() != 'L' }
 
-// resumePrologue returns the instructions that delete unbound variables, fill the stack, and jump to goal. It may add
-// a constant.
-func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int,
+// resumePrologue returns the instructions that move cells, delete unbound variables, fill the stack, and jump to goal.
+// It may add a constant.
+func (tx *InstructionTranslator) resumePrologue(goal *bytecode.Instruction, params []int, moves []cellMove,
 	stack []item) (prologue []*bytecode.Instruction, consts []py.Object) {
-	prologue = []*bytecode.Instruction{bytecode.New(opcode.RESUME, resumeInBlock).At(goal.Pos)}
 	consts = tx.d.consts
 	push := func(op opcode.Op, arg int) { prologue = append(prologue, bytecode.New(op, arg).At(goal.Pos)) }
+	for _, m := range moves { // before RESUME, where nobody can look at the frame: CPython reads each free slot's cell
+		push(opcode.LOAD_FAST, m.from)
+		push(opcode.DELETE_FAST, m.from)
+		push(opcode.STORE_FAST, m.to)
+	}
+	push(opcode.RESUME, resumeInBlock)
 	for p, slot := range params {
 		if slot < 0 {
 			push(opcode.DELETE_FAST, p)

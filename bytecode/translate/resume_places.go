@@ -59,7 +59,7 @@ func (tx *InstructionTranslator) placesOfResume(fn py.Object, params []int, stac
 	if !o.findsPlaces() {
 		return
 	}
-	locals, _ := resumeLocals(tx.d.code, params, stack)
+	locals, _, _ := resumeLocals(tx.d.code, params, stack)
 	found, next := &variables.SizePlaces{Known: o.frame.FromSizes}, 0
 	param := func() guards.Source {
 		next++

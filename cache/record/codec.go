@@ -63,7 +63,12 @@ func (c *checker) objects(what string, list []uint32, limit int) {
 func (c *checker) function(f *Function, limit int) {
 	c.objects("cell", f.Closure, limit)
 	c.objects("constant", f.Code.Consts, limit)
-	c.equal("cells", len(f.Closure), f.Code.Raw("").NumFree()) // COPY_FREE_VARS copies as many without a check
+}
+
+// cells checks that a function has a cell for each free variable: COPY_FREE_VARS copies as many without a check. A
+// resume function has none: it gets them as arguments, and its code has no such instruction.
+func (c *checker) cells(f *Function) {
+	c.equal("cells", len(f.Closure), f.Code.Raw("").NumFree())
 }
 
 // resume checks that the callable has a parameter for each value that it is passed.
@@ -109,6 +114,7 @@ func (r *Record) check() error {
 	for i := range r.Resumes {
 		c.below("code", int(r.Resumes[i].Of), n)
 		c.function(&r.Resumes[i].Function, n)
+		c.equal("cells of a resume function", len(r.Resumes[i].Function.Closure), 0)
 		c.resume(&r.Resumes[i])
 	}
 	for _, g := range r.Graphs {
@@ -117,6 +123,7 @@ func (r *Record) check() error {
 	}
 	if r.Function != nil {
 		c.function(r.Function, n)
+		c.cells(r.Function)
 	}
 	for _, k := range r.Program.Consts {
 		c.below("constant of the guards", k.Object+1, n+1)

@@ -12,7 +12,7 @@ static gd_FrameCache *all_caches; /* every live FrameCache */
 /* ---- FrameCache ---- */
 
 gd_FrameCache *
-gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
+gd_frame_cache_new(PyCodeObject *code, Py_ssize_t ncells, PyObject *globals, void *owner)
 {
     gd_FrameCache *c = PyObject_GC_New(gd_FrameCache, &gd_FrameCache_Type);
     if (c == NULL) {
@@ -24,7 +24,7 @@ gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
     c->owner = owner;
     int rest = code->co_kwonlyargcount + !!(code->co_flags & CO_VARARGS) + !!(code->co_flags & CO_VARKEYWORDS);
     c->nargs = (uint32_t)(code->co_argcount + rest);
-    c->nslots = c->nargs + (uint32_t)code->co_nfreevars;
+    c->nslots = c->nargs + (uint32_t)ncells;
     c->positional = rest == 0 ? code->co_argcount : -1;
     c->star_positional = rest > 0 && code->co_kwonlyargcount == 0 ? code->co_argcount : -1;
     c->max_regs = c->nslots + 2;
@@ -43,6 +43,13 @@ gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner)
     all_caches = c;
     PyObject_GC_Track(c);
     return c;
+}
+
+gd_FrameCache *
+gd_frame_cache_of(PyFunctionObject *function)
+{
+    Py_ssize_t ncells = function->func_closure != NULL ? PyTuple_GET_SIZE(function->func_closure) : 0;
+    return gd_frame_cache_new((PyCodeObject *)function->func_code, ncells, function->func_globals, NULL);
 }
 
 /* Drops all entries. The list is emptied before the first entry is released, since a destructor may call
@@ -367,7 +374,7 @@ gd_root_inner(gd_Root *root, gd_ExtraState *extra, PyCodeObject *code, PyObject 
     if (root->inner == NULL || !PyDict_CheckExact(globals) || PyList_GET_SIZE(root->inner) >= gd_runtime.inner_limit) {
         return NULL;
     }
-    gd_FrameCache *c = gd_frame_cache_new(code, globals, root);
+    gd_FrameCache *c = gd_frame_cache_new(code, code->co_nfreevars, globals, root);
     if (c == NULL) {
         return NULL;
     }

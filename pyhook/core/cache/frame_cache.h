@@ -64,8 +64,9 @@ typedef struct gd_FrameCache {
 extern PyTypeObject gd_FrameCache_Type, gd_Root_Type;
 
 /* Return new objects, or NULL with an exception set; they borrow their arguments. A new cache is linked to
- * the code's ExtraState. */
-gd_FrameCache *gd_frame_cache_new(PyCodeObject *code, PyObject *globals, void *owner);
+ * the code's ExtraState. ncells: cells of the function's closure; a resume function has none for its free variables. */
+gd_FrameCache *gd_frame_cache_new(PyCodeObject *code, Py_ssize_t ncells, PyObject *globals, void *owner);
+gd_FrameCache *gd_frame_cache_of(PyFunctionObject *function);
 gd_Root *gd_root_new(PyObject *options);
 
 /* Returns the family's cache of this code and globals, borrowed, and creates it if absent. Returns NULL

@@ -153,7 +153,7 @@ finish(PyThreadState *tstate, gd_Callable *w, int how, PyObject *result, PyObjec
 static int
 renew_cache(gd_Callable *w)
 {
-    gd_FrameCache *fresh = gd_frame_cache_new((PyCodeObject *)w->function->func_code, w->function->func_globals, NULL);
+    gd_FrameCache *fresh = gd_frame_cache_of(w->function);
     if (fresh == NULL) {
         return -1;
     }

@@ -12,7 +12,7 @@ static PyObject *
 make(PyFunctionObject *function, PyObject *self, gd_Root *root, PyObject *wrapped, int kind)
 {
     PyTypeObject *type = self != NULL ? &gd_BoundCallable_Type : &gd_Callable_Type;
-    gd_FrameCache *cache = gd_frame_cache_new((PyCodeObject *)function->func_code, function->func_globals, NULL);
+    gd_FrameCache *cache = gd_frame_cache_of(function);
     if (cache == NULL) {
         return NULL;
     }
