@@ -91,7 +91,7 @@ func translateRequest(s *py.Scope, req *C.gd_request) (int, unsafe.Pointer) {
 	if stored != nil {
 		if entry, ok := stored.load(t, inst); ok {
 			t.entry = entry
-			t.tell("loaded", nil)
+			t.tell(statusLoaded, nil)
 			return C.GD_OK, entry.Ptr()
 		}
 		if C.gdb_interrupted() != 0 {

@@ -127,6 +127,9 @@ func positionsTuple(s *py.Scope, breaks []*exc.Unsupported) py.Object {
 	return s.Tuple(out...)
 }
 
+// statusLoaded is the status of a translation that was read from a file.
+const statusLoaded = "loaded"
+
 // tell reports a finished translation to godynamo._called.runtime.translated (counters, logs, explain) and to the
 // trace.
 func (t *translation) tell(status string, why error) {
@@ -190,9 +193,20 @@ func (t *translation) ended(status string, why error) (py.Object, error) {
 	if t.result != nil && !t.result.Function.IsNull() {
 		fn = t.result.Function
 	}
+	loaded := status == statusLoaded
+	if loaded { // programs that read counters see no difference from a translation
+		status = "ok"
+		if info, _ = py.Answered(s.GetAttr(t.entry, "info")); info.IsNull() {
+			info = py.None()
+		}
+		if fn, _ = py.Answered(s.GetAttr(t.entry, "function")); fn.IsNull() {
+			fn = py.None()
+		}
+	}
 	return s.Dict(
 		[2]py.Object{s.Name("status"), s.Name(status)},
 		[2]py.Object{s.Name("reason"), s.Str(reason)},
+		[2]py.Object{s.Name("loaded"), py.Bool(loaded)},
 		[2]py.Object{s.Name("left"), s.Name(left.Entry().ID)},
 		[2]py.Object{s.Name("code"), t.frame.Code},
 		[2]py.Object{s.Name("function"), fn},

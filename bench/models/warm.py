@@ -1,4 +1,5 @@
 """`make warm`: runs each model of the zoo in one process, then in a second one that loads the first one's translations.
+A process before them, without a folder, shows what storing costs.
 
     bench/models/warm.py [--only PATTERN] [--torch] [--timeout SECONDS] [--jobs N] [--json FILE]
 
@@ -16,6 +17,7 @@ import argparse
 import fnmatch
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
-HEAD = f"{'model':34} {'result':8} {'1st: made':>9} {'ms':>7} {'2nd: made':>9} {'loaded':>6} {'ms':>7}"
+HEAD = f"{'model':34} {'result':8} {'plain ms':>8} {'1st: made':>9} {'ms':>7} {'2nd: made':>9} {'loaded':>6} {'ms':>7}"
 
 
 def child(name: str, engine: str) -> dict[str, Any]:
@@ -63,13 +65,15 @@ def child(name: str, engine: str) -> dict[str, Any]:
     from models_child import differ, tensors
 
     by = differ([*tensors(want)], [*tensors(got)])
+    loaded = utils.counters["stats"]["translations_loaded"]
     return {
         "right": by <= 1e-6,
         "close": by > 0,
         "ms": first - eager,
-        "made": utils.counters["frames"]["total"],
-        "loaded": utils.counters["stats"]["translations_loaded"],
+        "made": utils.counters["frames"]["total"] - loaded,
+        "loaded": loaded,
         "internal": dict(utils.counters["internal_errors"]),
+        "process": time.process_time() * 1e3,
     }
 
 
@@ -102,13 +106,14 @@ def one(name: str, options: argparse.Namespace, folder: str) -> dict[str, Any]:
     for engine in ("ours", "torch") if options.torch else ("ours",):
         own = os.path.join(folder, name)
         result[engine] = [run(name, engine, own, options.timeout) for _ in range(2)]
+    result["plain"] = run(name, "ours", "", options.timeout)
     return result
 
 
 def verdict(r: dict[str, Any]) -> str:
     """Return "right", "close" or what is wrong."""
     first, second = r["ours"]
-    for part in (first, second):
+    for part in (first, second, r["plain"]):
         if "error" in part:
             return str(part["error"]).splitlines()[-1][:60]
         if part["internal"]:
@@ -124,9 +129,10 @@ def line(r: dict[str, Any]) -> str:
     """Return a row of the table."""
     first, second = r["ours"]
     text = f"{r['name']:34} {verdict(r):8}"
-    if "error" in first or "error" in second:
+    if any("error" in part for part in (first, second, r["plain"])):
         return text
-    text += f" {first['made']:9} {first['ms']:7.1f} {second['made']:9} {second['loaded']:6} {second['ms']:7.1f}"
+    text += f" {r['plain']['ms']:8.1f} {first['made']:9} {first['ms']:7.1f}"
+    text += f" {second['made']:9} {second['loaded']:6} {second['ms']:7.1f}"
     for part in r.get("torch", ()):
         text += f" {part['ms']:9.0f}" if "ms" in part else f" {'failed':>9}"
     return text
@@ -155,6 +161,15 @@ def main() -> int:
             print(line(r), flush=True)
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
+    ratios = [
+        r["ours"][0]["process"] / r["plain"]["process"]
+        for r in results
+        if "process" in r["plain"] and "process" in r["ours"][0]
+    ]
+    if ratios:
+        print(
+            f"CPU time of the first process: {statistics.median(ratios):.3f} of a process that stores nothing (median)"
+        )
     good = sum(verdict(r) in ("right", "close") for r in results)
     print(f"{good} of {len(results)} models: right, and the second process translates nothing")
     return int(good < len(results))

@@ -59,20 +59,18 @@ def translated(info: dict[str, Any]) -> None:
     """Record a finished translation.
 
     ``info`` is the record, with these keys: status ("ok", "skipped", or "later" if only the next call can be
-    translated), reason, code (the code object of the frame), function (the transformed one, or None), owner (whose
-    entries these are), kind (an index of _KINDS in _observe/trace.py), entries (the number of earlier ones), failures
-    (why the earlier entries did not serve the call, or None), seconds, breaks, info (a dict about the entry, or None),
-    fixed (values that differed between calls, but which the code object's last entry compares with constants). A break
-    is (code, reason, hint, ((function, file, line), ...)), innermost frame first.
+    translated), loaded (whether a file had the translation), reason, code (the code object of the frame), function (the
+    transformed one, or None), owner (whose entries these are), kind (an index of _KINDS in _observe/trace.py), entries
+    (the number of earlier ones), failures (why the earlier entries did not serve the call, or None), seconds, breaks,
+    info (a dict about the entry, or None), fixed (values that differed between calls, but which the code object's last
+    entry compares with constants). A break is (code, reason, hint, ((function, file, line), ...)), innermost frame
+    first.
     """
     entry = info.get("info") or {}
     code = users_code(info)
     stats = utils.counters["stats"]
-    if info["status"] == "loaded":
+    if info["loaded"]:
         stats["translations_loaded"] += 1
-        if info["function"] is not None:
-            utils.orig_code_map[info["function"].__code__] = code
-        return
     utils.counters["frames"]["later" if info["status"] == "later" else "total"] += 1
     breaks = tuple(entry.get("breaks", ())) + tuple(info["breaks"])
     if info["status"] == "ok":

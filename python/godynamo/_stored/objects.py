@@ -13,7 +13,7 @@ import struct
 import sys
 import types
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -63,11 +63,18 @@ class Table:
     """Rows that describe objects. An object has one row, and its items have rows before it."""
 
     def __init__(
-        self, function: types.FunctionType, places: dict[int, tuple[int, int]], made: dict[int, tuple[int, int]]
+        self,
+        function: types.FunctionType,
+        places: dict[int, tuple[int, int]],
+        made: dict[int, tuple[int, int]],
+        pool: Sequence[Any] = (),
     ) -> None:
-        """``places`` maps id(object) to (REGISTER or TYPE, register), ``made`` to (RESUME or GRAPH, number)."""
+        """``places`` maps id(object) to (REGISTER or TYPE, register), ``made`` to (RESUME or GRAPH, number). ``pool``
+        has the objects of the guards, among them the functions or code objects that were inlined.
+        """
         self.rows: list[Row] = []
         self.function = function
+        self._pool = pool
         self._places = places
         self._objects_made = made
         self._numbers: dict[int, int] = {}
@@ -120,7 +127,11 @@ class Table:
         if id(obj) in self._objects_made:
             return (*self._objects_made[id(obj)], "", b"", (), b"", True)
         place = self._places.get(id(obj))
-        row = self._value(obj) if place is None or not _has_identity(obj) else None
+        row = None
+        if not _has_identity(obj):
+            row = self._value(obj)
+        elif place is None:
+            row = self._constant(obj) or self._value(obj)
         if row is None:
             row = self._named(obj)
         if row is None and place is not None and (place[0] == TYPE or _guarded(obj)):
@@ -135,8 +146,40 @@ class Table:
 
     def _of_library(self, obj: Any) -> Row | None:
         """Return the row of an object that a module of torch or godynamo has, if the object itself has no name."""
-        module, name = _library_constants().get(id(obj), ("", ""))
+        module, name = _constant_of(module_of(type(obj)), obj)
+        if not module:
+            module, name = _library_constants().get(id(obj), ("", ""))
         return self._own(obj, "global", _bytes(f"{module}:{name}")) if _look(module, name) is obj else None
+
+    def _constant(self, obj: Any) -> Row | None:
+        """Return the row of a constant of the code that was translated: programs compare constants by identity."""
+        code, path = self._constants.get(id(obj), (None, b""))
+        return None if code is None else self._own(obj, "const", path, (self.add(code),))
+
+    @functools.cached_property
+    def _constants(self) -> dict[int, tuple[types.CodeType, bytes]]:
+        """{id: (code object, indices)} of the constants that have an identity."""
+        found: dict[int, tuple[types.CodeType, bytes]] = {}
+        codes = [users_code(self.function)]
+        for obj in self._pool:
+            if type(obj) is types.FunctionType:
+                codes.append(obj.__code__)
+            elif type(obj) is types.CodeType:
+                codes.append(obj)
+
+        def note(items: Sequence[Any], code: types.CodeType, path: bytes) -> None:
+            for i, item in enumerate(items):
+                kind = type(item)
+                if kind in _CONSTANTS and id(item) not in found and _has_identity(item):
+                    found[id(item)] = (code, at := path + b".%d" % i)
+                    if kind is tuple:
+                        note(item, code, at)
+
+        for code in codes:
+            note(code.co_consts, code, b"")
+            for _, inner in _inner(code):
+                note(inner.co_consts, inner, b"")
+        return found
 
     def _value(self, obj: Any) -> Row | None:
         """Return the row of an object that is nothing but its value."""
@@ -151,7 +194,7 @@ class Table:
         if kind is complex:
             return self._python("complex", struct.pack("<dd", obj.real, obj.imag))
         if kind is str:
-            return self._python("name" if sys.intern(obj) is obj else "str", _bytes(obj))
+            return self._python("name" if _interned(obj) else "str", _bytes(obj))
         if kind is bytes:
             return self._python("bytes", obj)
         if kind is tuple or kind is torch.Size:
@@ -293,7 +336,26 @@ def _name(obj: Any) -> str:
 
 def _has_identity(obj: Any) -> bool:
     """Return whether there may be another object that equals this one."""
-    return not (id(obj) in _BY_ID or (type(obj) is int and obj in _small_ints))
+    kind = type(obj)
+    if kind is str:
+        return not (_interned(obj) or not obj or (len(obj) == 1 and ord(obj) < 256))
+    if kind is tuple or kind is bytes:
+        return len(obj) > (kind is bytes)
+    if kind in _TORCH_CONSTANTS:
+        return False
+    return not (id(obj) in _BY_ID or (kind is int and obj in _small_ints))
+
+
+def _interned(text: str) -> bool:
+    """Return whether equal strings are this object. Before 3.13 nothing tells, but sys.intern, which interns it."""
+    known = getattr(sys, "_is_interned", None)
+    if known is not None:
+        return bool(known(text))
+    return text.isascii() and text.replace("_", "a").isalnum() and sys.intern(text) is text
+
+
+#: the types of constants in code objects, apart from code objects and singletons
+_CONSTANTS = {int, float, complex, str, bytes, tuple, frozenset}
 
 
 def _seeded(items: frozenset[Any]) -> bool:
@@ -350,8 +412,20 @@ _constants: dict[int, tuple[str, str]] = {}
 _OF_NO_INTEREST = (type, types.FunctionType, types.ModuleType, str, int, float, bool)
 
 
+def _constant_of(module: str, obj: Any) -> tuple[str, str]:
+    """Return (module, name) if godynamo's module of this name has the object, else ("", "")."""
+    if module.partition(".")[0] == "godynamo" and module in sys.modules:
+        for key, value in list(vars(sys.modules[module]).items()):
+            if value is obj:
+                return module, key
+    return "", ""
+
+
 def _library_constants() -> dict[int, tuple[str, str]]:
-    """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name."""
+    """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name.
+
+    The first call takes 30 ms.
+    """
     if not _constants:
         for module in list(sys.modules.values()):
             name = getattr(module, "__name__", "")
@@ -496,6 +570,15 @@ def _found_code(data: bytes, items: list[Any], function: types.FunctionType) -> 
     return _by_path(fn.__code__, data)
 
 
+def _found_constant(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    found, within = None, items[0].co_consts
+    for part in data.split(b".")[1:]:
+        if type(within) is not tuple or int(part) >= len(within):
+            raise Missing("a constant has changed")
+        found = within = within[int(part)]
+    return found
+
+
 def _function(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     code, defaults, *cells = items
     made = types.FunctionType(
@@ -545,6 +628,7 @@ _FIND: dict[str, _Way] = {
     "frame globals": lambda data, items, function: function.__globals__,
     "frame code": lambda data, items, function: _by_path(users_code(function), data),
     "code": _found_code,
+    "const": _found_constant,
     "closure": _function,
     "weakref": lambda data, items, function: weakref.ref(items[0]),
     "method": lambda data, items, function: types.MethodType(*items),

@@ -53,9 +53,9 @@ def _child(send: Connection, program: str, folder: str, settings: dict[str, Any]
         with godynamo.config.patch(cache_dir=folder, **settings):
             module = __import__(path.stem)
             result = module.main(*arguments)
-        frames, stats = utils.counters["frames"], utils.counters["stats"]
+        loaded = utils.counters["stats"]["translations_loaded"]
         internal = sum(utils.counters["internal_errors"].values())
-        send.send(Ran(result, frames["total"], stats["translations_loaded"], internal))
+        send.send(Ran(result, utils.counters["frames"]["total"] - loaded, loaded, internal))
     except BaseException:
         send.send(traceback.format_exc())
 

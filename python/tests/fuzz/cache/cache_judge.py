@@ -103,7 +103,8 @@ def run_with(folder: Path, codes: dict[str, bytes], *arguments: Any) -> Ran:
         with godynamo.config.patch(cache_dir=str(folder)):
             calls = run(codes, godynamo.optimize(backend="eager"), *arguments)
         frames, stats = utils.counters["frames"], utils.counters["stats"]
-        return Ran(calls, frames["total"] - was[0], stats["translations_loaded"] - was[1], errors)
+        loaded = stats["translations_loaded"] - was[1]
+        return Ran(calls, frames["total"] - was[0] - loaded, loaded, errors)
     finally:
         _C.set_callback("internal_error", before)
         godynamo.reset()
