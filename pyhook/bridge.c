@@ -65,10 +65,17 @@ translate(const gd_request *request, gd_reply *reply)
     return 0;
 }
 
+static int64_t
+archive(const char *folder, int64_t limit, const char *file, int store, char *error, size_t size)
+{
+    return gdArchive((char *)folder, limit, (char *)file, store, error, size);
+}
+
 void
 gdb_fill_golib(gd_golib_api *out)
 {
     out->abi = GD_ABI_VERSION;
     out->size = sizeof(*out);
     out->translate = translate;
+    out->archive = archive;
 }

@@ -174,6 +174,7 @@ func (f *stored) fitting(t *translation, inst *installer, tried map[string]bool)
 		}
 		entry, err := inst.restored(t.scope, t.frame, data, t.settings.backend)
 		if err == nil {
+			used[f.key] = true
 			return entry, true
 		}
 		f.why = err
@@ -221,6 +222,7 @@ func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
 		err = f.store.Put(f.key, f.meta, data)
 	}
 	if err == nil {
+		used[f.key] = true
 		return
 	}
 	t.unstored(err)

@@ -111,6 +111,24 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "(f(x), godynamo.reset_code_caches(), godynamo.utils.counters['frames']['ok'])[2] == 1",
             ),
             Row(
+                "warm_up",
+                "",
+                "godynamo.warm_up(f, [x]).settled",
+                _OURS,
+            ),
+            Row(
+                "save_cache_artifacts",
+                "torch.compiler.save_cache_artifacts",
+                "godynamo.save_cache_artifacts() is None",
+                "returns translations of config.cache_dir, and the number of them; call torch's for its compilers",
+            ),
+            Row(
+                "load_cache_artifacts",
+                "torch.compiler.load_cache_artifacts",
+                "[*godynamo.load_cache_artifacts.__annotations__] == ['serialized_artifacts', 'return']",
+                "stores translations in config.cache_dir; ValueError if there is no folder or the bytes are damaged",
+            ),
+            Row(
                 "remove_from_cache",
                 "torch._dynamo.eval_frame.remove_from_cache",
                 "(f(x), godynamo.remove_from_cache(f), godynamo.cache_size(f))[2] == 0",

@@ -18,7 +18,7 @@
 typedef struct _object PyObject;
 #endif
 
-#define GD_ABI_VERSION 6
+#define GD_ABI_VERSION 7
 
 /* ---- guard programs ------------------------------------------------------------------------------------------------
  * A program is an array of nodes, run in order over an array of registers that hold borrowed references.
@@ -265,6 +265,10 @@ typedef struct {
     uint32_t abi;
     uint32_t size;
     int (*translate)(const gd_request *request, gd_reply *reply); /* returns 0 and fills reply */
+    /* Writes the translations of a folder whose keys this process has used to the file `archive`, or stores those of
+     * the archive in the folder if `store` is true. `limit` is the folder's size in bytes. Returns their number, or -1
+     * with the reason in `error`, which has `size` bytes. */
+    int64_t (*archive)(const char *folder, int64_t limit, const char *archive, int store, char *error, size_t size);
 } gd_golib_api;
 
 /* The only symbol that _C looks up: returns 0 and fills *out, or -1 on an ABI mismatch. */

@@ -110,7 +110,8 @@ load(const char *path)
     lib.init = init;
     lib.ever = 1;
     gd_golib_api api = {.abi = 0};
-    if (init(&gd_core, &api) != 0 || api.abi != GD_ABI_VERSION || api.size < sizeof(api) || api.translate == NULL) {
+    if (init(&gd_core, &api) != 0 || api.abi != GD_ABI_VERSION || api.size < sizeof(api) || api.translate == NULL
+        || api.archive == NULL) {
         return "it was built for another version of godynamo";
     }
     lib.api = api;
@@ -198,7 +199,40 @@ golib_path(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(ignored))
     return PyUnicode_DecodeFSDefault(path);
 }
 
+static PyObject *
+archive(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    PyObject *folder, *file, *result = NULL;
+    long long limit;
+    int store;
+    if (!PyArg_ParseTuple(args, "O&LO&p:archive", PyUnicode_FSConverter, &folder, &limit, PyUnicode_FSConverter, &file,
+                          &store)) {
+        return NULL;
+    }
+    const gd_golib_api *api = gd_golib_get();
+    char why[512] = "";
+    if (api == NULL) {
+        PyErr_SetString(PyExc_RuntimeError, "godynamo: the Go library cannot be loaded");
+    }
+    else {
+        int64_t n = api->archive(PyBytes_AS_STRING(folder), limit, PyBytes_AS_STRING(file), store, why, sizeof(why));
+        if (n < 0) {
+            PyErr_Format(PyExc_ValueError, "godynamo: %s", why);
+        }
+        else {
+            result = PyLong_FromLongLong(n);
+        }
+    }
+    Py_DECREF(folder);
+    Py_DECREF(file);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+    {"archive", archive, METH_VARARGS,
+     "archive(folder, limit, file, store) -> int\n\n"
+     "Writes the translations of a folder that this process uses to a file, or stores those of the file in the folder. "
+     "Raises ValueError."},
     {"golib_loaded", golib_loaded, METH_NOARGS, "Whether this process has a Go library it may call."},
     {"golib_calls", golib_calls, METH_NOARGS, "How often the Go library was called."},
     {"golib_path", golib_path, METH_NOARGS, "Where the Go library is looked for."},

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     )
     from ._explain.decompile import decompile
     from ._explain.explain import cache_entries, cache_stats, explain, guards
+    from ._stored.artifacts import load_cache_artifacts, save_cache_artifacts
     from ._user.break_errors import error_on_graph_break
     from ._user.compile import compile, compile_module
     from ._user.defaults import get_default_backend, set_default_backend
@@ -68,6 +69,7 @@ if TYPE_CHECKING:
         wrap_numpy,
     )
     from ._user.stance import get_stance, set_stance
+    from ._user.warm_up import warm_up
 
 __version__ = "0.1.0"
 
@@ -104,6 +106,7 @@ __all__ = [
     "is_dynamo_supported",
     "is_exporting",
     "list_backends",
+    "load_cache_artifacts",
     "lookup_backend",
     "mark_dynamic",
     "mark_static",
@@ -123,6 +126,7 @@ __all__ = [
     "reset",
     "reset_code_caches",
     "run",
+    "save_cache_artifacts",
     "set_default_backend",
     "set_logs",
     "set_stance",
@@ -131,6 +135,7 @@ __all__ = [
     "substitute_in_graph",
     "testing",
     "utils",
+    "warm_up",
     "wrap_numpy",
 ]
 
@@ -152,6 +157,8 @@ _LAZY = {
     **_from("_user.defaults", "get_default_backend set_default_backend"),
     **_from("_user.dims", "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic"),
     **_from("_explain.explain", "cache_entries cache_stats explain guards"),
+    **_from("_user.warm_up", "warm_up"),
+    **_from("_stored.artifacts", "load_cache_artifacts save_cache_artifacts"),
     **_from("_user.export", "export"),
     **_from(
         "_user.marks",

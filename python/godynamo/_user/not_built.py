@@ -10,8 +10,6 @@ _ALL_GUARDS = "every guard is kept: leaving some out may give wrong results, and
 
 #: name -> reason
 NOT_BUILT = {
-    "save_cache_artifacts": _DISK,
-    "load_cache_artifacts": _DISK,
     "load_compiled_function": _DISK,
     "precompile": _DISK,
     "PrecompileError": _DISK,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import godynamo
 from stored_support import Programs
 
 PYTHON = Path(__file__).resolve().parents[2]
@@ -490,3 +491,72 @@ def test_the_order_of_a_set_is_that_of_the_process(programs: Programs, seed: str
             "GODYNAMO_CACHE_DIR": str(programs.files),
         }
         subprocess.run([sys.executable, "-c", "import sets; assert sets.main()"], env=env, check=True)
+
+
+ARCHIVED = """
+import torch, godynamo
+
+def f(x):
+    return (x * 2).relu()
+
+def save(size):
+    godynamo.optimize(f)(torch.ones(size))
+    data, info = godynamo.save_cache_artifacts()
+    return data, info.translations
+
+def main(data):
+    loaded = 0 if data is None else godynamo.load_cache_artifacts(data).translations
+    return loaded, godynamo.optimize(f)(torch.ones(3)).tolist()
+"""
+
+
+def test_an_archive_takes_translations_to_another_folder(programs: Programs, tmp_path: Path) -> None:
+    programs.write("archived", ARCHIVED)
+    programs.write("made", "from archived import save as main")
+    programs.write("same", SAME)
+    programs.run("same", True)  # another program's translation, which is not exported
+    data, count = programs.run("made", 3).result
+    assert count == 1 and data.startswith(b"GDEXPORT")
+    (tmp_path / "there").mkdir()
+    there = Programs(tmp_path / "there")
+    there.write("archived", ARCHIVED)
+    ran = there.run("archived", data)
+    assert ran.result == (1, [2.0] * 3) and (ran.translated, ran.loaded) == (0, 1)
+    with pytest.raises(AssertionError, match="ValueError: godynamo: .*ends before"):
+        there.run("archived", data[:-40])
+    with pytest.raises(AssertionError, match="ValueError: godynamo: .*no export"):
+        there.run("archived", b"something else")
+
+
+def test_archives_need_a_folder() -> None:
+    with godynamo.config.patch(cache_dir=""):
+        assert godynamo.save_cache_artifacts() is None
+        with pytest.raises(ValueError, match=r"config\.cache_dir"):
+            godynamo.load_cache_artifacts(b"")
+
+
+COUNTED = """
+import torch, godynamo
+from godynamo import utils
+
+def f(x):
+    kept = (1.5, "two words", (2, 3))
+    y = x + 1
+    godynamo.graph_break("why")
+    return y * 2, kept
+
+def main():
+    g = godynamo.optimize(f)
+    same = g(torch.ones(2))[1] is g(torch.ones(2))[1] is f(torch.ones(2))[1]
+    c = utils.counters
+    return same, dict(c["graph_break"]), dict(c["frames"]), c["stats"]["unique_graphs"], c["stats"]["calls_captured"]
+"""
+
+
+def test_counters_and_constants_are_those_of_the_first_process(programs: Programs) -> None:
+    programs.write("counted", COUNTED)
+    first, second = programs.run("counted"), programs.run("counted")
+    assert first.loaded == 0 and second.translated == 0 and second.loaded == first.translated > 1
+    assert first.result == second.result
+    same, breaks, frames, graphs, operations = second.result
+    assert same and list(breaks.values()) == [1] and graphs == operations == 2 and frames["total"] == frames["ok"]
