@@ -36,7 +36,7 @@ class WarmUp:
         split = _number(sum(self.breaks.values()), "graph break")
         lines = [
             f"{_number(self.calls, 'call')} in {self.seconds:.2f} s: {_number(self.translations, 'translation')} made, "
-            f"{self.loaded} loaded",
+            f"{self.loaded or 'none'} loaded",
             f"{_number(self.graphs, 'graph')} with {_number(self.operations, 'operation')}, {split}, "
             f"{_number(self.left, 'frame')} left to CPython",
             *(f"break, {_number(n, 'time')}: {reason}" for reason, n in self.breaks.items()),
@@ -53,8 +53,9 @@ def warm_up(fn: Callable[..., Any], examples: Iterable[Any], *, sizes: Sizes | N
     ranges of sizes by parameter: ``{"x": {0: (1, 64)}}`` translates for x.shape[0] from 1 to 64, as mark_dynamic does
     for tensors that are passed to it. Arguments that have ranges are passed as detached tensors on the same memory.
 
-    The calls are real: buffers of modules in training mode change, hooks run. Random numbers that they draw are not
-    missed afterwards. The grad mode and autocast count as in every call, so warm up in those of the later calls.
+    The calls are real: buffers of modules in training mode change, hooks run. Random numbers that they draw from torch
+    or random are not missed afterwards. The grad mode and autocast count as in every call, so warm up in those of the
+    later calls.
 
     Raises what the callable raises; TypeError for a parameter that ``sizes`` names and the callable does not have, or
     that is no tensor; ValueError for an example whose size is not in its range.
@@ -110,16 +111,18 @@ def _random_numbers_kept() -> Iterator[None]:
     import torch
 
     state = random.getstate()
-    with torch.random.fork_rng():
-        yield
-    random.setstate(state)
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_initialized() else ()  # type: ignore[no-untyped-call]
+    try:
+        with torch.random.fork_rng(devices=devices):
+            yield
+    finally:
+        random.setstate(state)
 
 
 def _arguments(fn: Callable[..., Any], example: Any, sizes: Sizes) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """Return the arguments of a call, with marks on the tensors that ``sizes`` names."""
-    args, kwargs = (
-        (example, {}) if type(example) is tuple else ((), example) if type(example) is dict else ((example,), {})
-    )
+    args: tuple[Any, ...] = example if type(example) is tuple else () if type(example) is dict else (example,)
+    kwargs: dict[str, Any] = example if type(example) is dict else {}
     if not sizes:
         return args, kwargs
     import torch
