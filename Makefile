@@ -24,7 +24,7 @@ GO_FILES := $(shell git ls-files --cached --others --exclude-standard '*.go')
 PYTEST_ARGS ?=
 JOBS ?= 2
 
-.PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-sample wheels bench lint lint-go lint-c lint-python format generate \
+.PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-stored test-sample wheels bench lint lint-go lint-c lint-python format generate \
 	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls pgo sizes old-torch gpu conformance check clean
 
 help: ## this list
@@ -60,6 +60,9 @@ test-python: build ## run pytest on the built extension, on all cores: PYTEST_AR
 
 test-heavy: build ## run the tests that take minutes: memory over tens of thousands of functions and modules
 	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes -k "many_more" $(PYTEST_ARGS)
+
+test-stored: build ## run pytest twice over one folder of translations: STORED_TESTS="python/tests/language"
+	@PYTEST_ARGS='$(PYTEST_ARGS)' STORED_TESTS='$(STORED_TESTS)' scripts/test_stored.sh
 
 # Not the environment of $(PYTHON): each Python has its own, which these scripts make.
 test-all: ## run all tests on each supported Python that is found: PYTHONS="3.12 3.13" for these only
