@@ -36,6 +36,10 @@ static int translate(const gd_request *q, gd_reply *r) {
     r->status = q->nslots == 2 ? GD_SKIP : GD_PASS;
     return 0;
 }
+static int64_t archive(const char *folder, int64_t limit, const char *file, int store, char *error, size_t size) {
+    if (store) return snprintf(error, size, "%s cannot be stored in %s of %d bytes", file, folder, (int)limit), -1;
+    return 7;
+}
 int gdInit(const gd_core_api *c, gd_golib_api *out) {
     if (c->abi != GD_ABI_VERSION || c->size != sizeof *c) return -1;
     core = c;
@@ -43,6 +47,7 @@ int gdInit(const gd_core_api *c, gd_golib_api *out) {
     out->abi = GD_ABI_VERSION ABI_SHIFT;
     out->size = sizeof *out;
     out->translate = translate;
+    out->archive = archive;
     return 0;
 }
 """
@@ -133,6 +138,34 @@ def test_wrong_answers_are_internal_errors(library: Path) -> None:
         assert w(1) == ("original", 1) and _C.golib_calls() == before + 1  # others are translated
         """,
         library,
+    )
+
+
+def test_archives(library: Path, tmp_path: Path) -> None:
+    program = """
+        assert _C.archive("folder", 5, "file", False) == 7 and _C.golib_loaded()
+        try:
+            _C.archive("folder", 5, b"file" + b"x" * 600, True)
+        except ValueError as error:
+            assert str(error).startswith("godynamo: filexx") and len(str(error)) == len("godynamo: ") + 511
+        else:
+            assert False
+        for arguments in (("folder", 5, "f\\0", False), ("folder", 5), (1, 5, "file", False)):
+            try:
+                _C.archive(*arguments)
+            except (TypeError, ValueError):
+                continue
+            assert False, arguments
+    """
+    run(program, library)
+    run(
+        """
+        try:
+            _C.archive("folder", 5, "file", False)
+        except RuntimeError as error:
+            assert "cannot be loaded" in str(error)
+        """,
+        tmp_path / "none.so",
     )
 
 
