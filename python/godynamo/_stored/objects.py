@@ -153,11 +153,11 @@ class Table:
 
     def _constant(self, obj: Any) -> Row | None:
         """Return the row of a constant of the code that was translated: programs compare constants by identity."""
-        code, path = self._constants.get(id(obj), (None, b""))
+        code, path = self._constants_of_code.get(id(obj), (None, b""))
         return None if code is None else self._own(obj, "const", path, (self.add(code),))
 
     @functools.cached_property
-    def _constants(self) -> dict[int, tuple[types.CodeType, bytes]]:
+    def _constants_of_code(self) -> dict[int, tuple[types.CodeType, bytes]]:
         """{id: (code object, indices)} of the constants that have an identity."""
         found: dict[int, tuple[types.CodeType, bytes]] = {}
         codes = [users_code(self.function)]
@@ -170,7 +170,7 @@ class Table:
         def note(items: Sequence[Any], code: types.CodeType, path: bytes) -> None:
             for i, item in enumerate(items):
                 kind = type(item)
-                if kind in _CONSTANTS and id(item) not in found and _has_identity(item):
+                if kind in _KINDS_IN_CODE and id(item) not in found and _has_identity(item):
                     found[id(item)] = (code, at := path + b".%d" % i)
                     if kind is tuple:
                         note(item, code, at)
@@ -355,7 +355,7 @@ def _interned(text: str) -> bool:
 
 
 #: the types of constants in code objects, apart from code objects and singletons
-_CONSTANTS = {int, float, complex, str, bytes, tuple, frozenset}
+_KINDS_IN_CODE = {int, float, complex, str, bytes, tuple, frozenset}
 
 
 def _seeded(items: frozenset[Any]) -> bool:
@@ -422,10 +422,7 @@ def _constant_of(module: str, obj: Any) -> tuple[str, str]:
 
 
 def _library_constants() -> dict[int, tuple[str, str]]:
-    """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name.
-
-    The first call takes 30 ms.
-    """
+    """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name."""
     if not _constants:
         for module in list(sys.modules.values()):
             name = getattr(module, "__name__", "")

@@ -31,7 +31,7 @@ def _start_server() -> None:
 
 
 class Ran(NamedTuple):
-    """The result of the program's main(), and how many translations its process made and loaded."""
+    """What main() returned, and the number of translations that the process made and loaded."""
 
     result: Any
     translated: int

@@ -12,7 +12,7 @@ import godynamo
 from godynamo import _C
 
 
-def deleted_by_the_rest() -> tuple[Any, ...]:
+def deleted_by_the_rest() -> Callable[..., Any]:
     n = 1
 
     def f(x: torch.Tensor, cut: bool) -> torch.Tensor:
@@ -23,14 +23,10 @@ def deleted_by_the_rest() -> tuple[Any, ...]:
             del n
         return y * n
 
-    def put(value: int) -> None:
-        nonlocal n
-        n = value
-
-    return f, put
+    return f
 
 
-def deleted_by_a_callee() -> tuple[Any, ...]:
+def deleted_by_a_callee() -> Callable[..., Any]:
     n = 1
 
     def cut() -> None:
@@ -44,14 +40,10 @@ def deleted_by_a_callee() -> tuple[Any, ...]:
             cut()
         return y * n
 
-    def put(value: int) -> None:
-        nonlocal n
-        n = value
-
-    return f, put
+    return f
 
 
-def without_a_value_yet() -> tuple[Any, ...]:
+def without_a_value_yet() -> Callable[..., Any]:
     def f(x: torch.Tensor, _: bool) -> Any:
         y = x + 1
         godynamo.graph_break()
@@ -61,16 +53,12 @@ def without_a_value_yet() -> tuple[Any, ...]:
             godynamo.graph_break()
             return str(e), [y + k for k in range(2)], lambda: n
 
-    def put(value: int) -> None:
-        nonlocal n
-        n = value
-
     if False:
         n = 0
-    return f, put
+    return f
 
 
-def a_class_inside() -> tuple[Any, ...]:
+def a_class_inside() -> Callable[..., Any]:
     n = 2
 
     class Base:
@@ -86,11 +74,7 @@ def a_class_inside() -> tuple[Any, ...]:
                 del n
             return y, __class__, n  # type: ignore[name-defined] # noqa: F821
 
-    def put(value: int) -> None:
-        nonlocal n
-        n = value
-
-    return Derived().f, put
+    return Derived().f
 
 
 def outcome(call: Callable[[], Any]) -> Any:
@@ -105,14 +89,16 @@ def outcome(call: Callable[[], Any]) -> Any:
 @pytest.mark.parametrize(
     "make", [deleted_by_the_rest, deleted_by_a_callee, without_a_value_yet, a_class_inside], ids=lambda m: m.__name__
 )
-def test_variables_without_a_value(make: Callable[[], tuple[Any, ...]]) -> None:
+def test_variables_without_a_value(make: Callable[[], Callable[..., Any]]) -> None:
     def run(wrap: Callable[[Any], Any]) -> list[Any]:
-        f, put = make()
+        f = make()
+        plain = getattr(f, "__func__", f)
+        cell = plain.__closure__[plain.__code__.co_freevars.index("n")]
         g, seen = wrap(f), []
         for cut in (False, True, False, True, False):
             seen.append(outcome(lambda: g(torch.ones(2), cut)))  # noqa: B023
             seen.append(outcome(lambda: g(torch.ones(2), False)))
-            put(5)
+            cell.cell_contents = 5
         return seen
 
     assert run(godynamo.optimize) == run(lambda f: f)

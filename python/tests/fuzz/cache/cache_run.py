@@ -33,7 +33,7 @@ from harness.fuzz_children import Programs, in_child
 from harness.fuzz_compare import Mismatch, narrowed
 
 BATCH = 200
-TIMEOUT = 60.0  #: seconds for one trial; it takes less than one on a machine that has time
+TIMEOUT = 60.0  #: seconds for one trial, on a machine that is busy with other work
 MEMORY = 8 << 30  #: bytes of a child's data; a damaged constant may be the size of a tensor
 BAD = ("wrong", "crash", "hang", "internal error", "loaded", "not removed", "translated again", "harness")
 
