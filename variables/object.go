@@ -212,15 +212,15 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	if v, err := o.instanceAttr(tx, name, d, inClass); err != nil || v != nil {
 		return v, err
 	}
-	if isStored {
-		return bindStored(tx, o, stored)
-	}
-	if !inClass {
+	if !inClass && !isStored {
 		return nil, nil
 	}
 	_, deleted := o.attrs[name]
 	if !o.Obj.IsNull() && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
+	}
+	if isStored {
+		return bindStored(tx, o, stored)
 	}
 	return bindClassAttr(tx, o, o.Class, name, d, guards.NewTypeAttrSource(classSource(tx, o.Class), name))
 }
