@@ -742,7 +742,7 @@ func printable(tx Translator, v VariableTracker) bool {
 	if l, ok := v.(*LazyVariable); ok && !l.Realized() {
 		switch l.obj.Kind() {
 		case py.Int, py.Float, py.Complex, py.Str, py.Bytes:
-			tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+			l.GuardType(tx)
 			return true
 		}
 	}

@@ -1,7 +1,6 @@
 package variables
 
 import (
-	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -72,7 +71,7 @@ func hasPlainText(tx Translator, o *ObjectVariable, method string) (bool, error)
 		default:
 			return false, nil
 		}
-		tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+		l.GuardType(tx)
 	}
 	return true, nil
 }
@@ -123,7 +122,7 @@ func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, er
 		!isNone(MustRealize(tx, other)) {
 		return r, err
 	}
-	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+	l.GuardType(tx)
 	return nil, nil
 }
 

@@ -40,6 +40,11 @@ func (l *LazyVariable) Peek() py.Object { return l.obj }
 // Realized reports whether Realize has determined the value's kind.
 func (l *LazyVariable) Realized() bool { return l.real != nil }
 
+// GuardType guards the type of a value that the translation does not read.
+func (l *LazyVariable) GuardType(tx Translator) {
+	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+}
+
 // Real returns the tracker that Realize chose for the value, or nil if Realize has not been called.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 

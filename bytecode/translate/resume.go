@@ -70,6 +70,9 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return &exc.SkipFrame{Reason: "stack shorter than the instruction needs"}
 	}
 	operands := tx.popn(pops)
+	if inst.Op != opcode.CALL && inst.Op != opcode.CALL_FUNCTION_EX {
+		tx.guardTypes(operands)
+	}
 	tx.unbindMethods()
 	if u, ok := why.(*exc.Unsupported); ok && inst.Op == opcode.CALL && inst.Arg == 0 && tx.isSuper(operands) {
 		return tx.unbreakable(u, "super() looks at the frame that calls it")
@@ -117,6 +120,16 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 		return err
 	}
 	return o.finalize(c)
+}
+
+// guardTypes guards the types of the operands at which the graph breaks, since operands of other types may be captured.
+// Arguments of calls are not guarded: most of these calls break the graph whatever they are passed.
+func (tx *InstructionTranslator) guardTypes(operands []variables.VariableTracker) {
+	for _, v := range operands {
+		if l, ok := v.(*variables.LazyVariable); ok && !l.Realized() {
+			l.GuardType(tx)
+		}
+	}
 }
 
 // splitBefore breaks the graph before inst, where the resume function starts. If alone is true, that function runs only

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import godynamo
+from godynamo.testing import CompileCounter
 from harness.graph_counts import nb, one_graph, same, split, x3
 from test_expressions import Logged, Number
 
@@ -547,3 +548,20 @@ def test_await_expression() -> None:
     same(f, x3())
     compiled = godynamo.optimize(outer, backend=nb())
     assert torch.equal(asyncio.run(compiled(x3())), asyncio.run(outer(x3())))
+
+
+@pytest.mark.parametrize("odd", [None, "text", [1]], ids=repr)
+def test_an_operand_that_cannot_be_captured_does_not_split_later_calls(odd: Any) -> None:
+    def fn(x: torch.Tensor, y: Any) -> torch.Tensor | None:
+        z = x * 2
+        try:
+            return z + y
+        except TypeError:
+            return None
+
+    counter = CompileCounter()
+    compiled = godynamo.optimize(fn, backend=counter)
+    assert compiled(x3(), odd) is None
+    counter.clear()
+    assert torch.equal(compiled(x3(), 2), x3() * 2 + 2)
+    assert (counter.frame_count, counter.op_count) == (1, 2)
