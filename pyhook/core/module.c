@@ -16,6 +16,7 @@
 #include "guard_env.h"
 #include "guards/memo.h"
 #include "interrupt.h"
+#include "kept_codes.h"
 #include "patience.h"
 #include "random_words.h"
 #include "runtime.h"
@@ -29,7 +30,7 @@ static int (*const parts[])(PyObject *) = {
     gd_tensor_layout_init, gd_shared_memory_init, gd_frame_cache_init, gd_callable_init,    gd_module_handle_init,
     gd_tail_call_init,     gd_eval_frame_init,    gd_code_init,        gd_set_layout_init,  gd_random_words_init,
     gd_fork_init,          gd_golib_init,         gd_core_api_init,    gd_census_init,      gd_quiet_call_init,
-    gd_interrupt_init,     gd_patience_init,      gd_traceback_init,   gd_load_method_init,
+    gd_interrupt_init,     gd_patience_init,      gd_traceback_init,   gd_load_method_init, gd_kept_codes_init,
 };
 
 static int
