@@ -14,19 +14,20 @@ from typing import Any
 
 import torch
 
+from .._translator.identity_map import IdentityMap
 from .quietly import is_a, module_of, mro_of, qualname_of
 
 #: the type of the fields of namedtuples
 TupleGetter = type(vars(collections.namedtuple("_", "field"))["field"])
-#: code object's id -> (the code object, its fingerprint)
-_codes: dict[int, tuple[types.CodeType, bytes]] = {}
+#: the fingerprints of code objects, which are not kept alive
+_codes: IdentityMap[types.CodeType, bytes] = IdentityMap()
 
 
 def code_print(code: types.CodeType) -> bytes:
     """Return 16 bytes that depend on all of a code object except the name of its file."""
-    known = _codes.get(id(code))
-    if known is not None and known[0] is code:
-        return known[1]
+    known = _codes.get(code)
+    if known is not None:
+        return known
     h = hashlib.blake2b(digest_size=16)
     head = (
         code.co_name, code.co_qualname, code.co_flags, code.co_firstlineno, code.co_argcount,
@@ -38,8 +39,8 @@ def code_print(code: types.CodeType) -> bytes:
         h.update(part)
     for const in code.co_consts:
         _constant(h, const)
-    _codes[id(code)] = (code, h.digest())
-    return _codes[id(code)][1]
+    _codes[code] = digest = h.digest()
+    return digest
 
 
 def _constant(h: Any, const: Any) -> None:
