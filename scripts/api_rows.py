@@ -111,6 +111,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "(f(x), godynamo.reset_code_caches(), godynamo.utils.counters['frames']['ok'])[2] == 1",
             ),
             Row(
+                "precompile",
+                "torch.compiler.precompile",
+                "godynamo.precompile(f, [x])[1].translations == 1",
+                "a function that returns translations as bytes, where torch's module captures calls as source",
+            ),
+            Row(
                 "warm_up",
                 "",
                 "godynamo.warm_up(f, [x]).settled",

@@ -68,6 +68,7 @@ if TYPE_CHECKING:
         remove_from_cache,
         wrap_numpy,
     )
+    from ._user.precompile import precompile
     from ._user.stance import get_stance, set_stance
     from ._user.warm_up import warm_up
 
@@ -119,6 +120,7 @@ __all__ = [
     "optimize_assert",
     "overrides",
     "patch_dynamo_config",
+    "precompile",
     "register_backend",
     "register_debug_backend",
     "register_experimental_backend",
@@ -157,6 +159,7 @@ _LAZY = {
     **_from("_user.defaults", "get_default_backend set_default_backend"),
     **_from("_user.dims", "mark_dynamic mark_static mark_static_address mark_unbacked maybe_mark_dynamic"),
     **_from("_explain.explain", "cache_entries cache_stats explain guards"),
+    **_from("_user.precompile", "precompile"),
     **_from("_user.warm_up", "warm_up"),
     **_from("_stored.artifacts", "load_cache_artifacts save_cache_artifacts"),
     **_from("_user.export", "export"),

@@ -11,7 +11,6 @@ _ALL_GUARDS = "every guard is kept: leaving some out may give wrong results, and
 #: name -> reason
 NOT_BUILT = {
     "load_compiled_function": _DISK,
-    "precompile": _DISK,
     "PrecompileError": _DISK,
     "keep_portable_guards_unsafe": _ALL_GUARDS,
     "keep_tensor_guards_unsafe": _ALL_GUARDS,

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import godynamo
 from stored_support import Programs
@@ -504,15 +505,20 @@ def save(size):
     data, info = godynamo.save_cache_artifacts()
     return data, info.translations
 
+def compiled(size):
+    data, report = godynamo.precompile(godynamo.optimize(f), [torch.ones(size)])
+    return data, report.translations
+
 def main(data):
     loaded = 0 if data is None else godynamo.load_cache_artifacts(data).translations
     return loaded, godynamo.optimize(f)(torch.ones(3)).tolist()
 """
 
 
-def test_an_archive_takes_translations_to_another_folder(programs: Programs, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", ["save", "compiled"])
+def test_an_archive_takes_translations_to_another_folder(programs: Programs, tmp_path: Path, way: str) -> None:
     programs.write("archived", ARCHIVED)
-    programs.write("made", "from archived import save as main")
+    programs.write("made", f"from archived import {way} as main")
     programs.write("same", SAME)
     programs.run("same", True)  # another program's translation, which is not exported
     data, count = programs.run("made", 3).result
@@ -526,6 +532,17 @@ def test_an_archive_takes_translations_to_another_folder(programs: Programs, tmp
         there.run("archived", data[:-40])
     with pytest.raises(AssertionError, match="ValueError: godynamo: .*no export"):
         there.run("archived", b"something else")
+
+
+def test_precompile_says_why_it_made_nothing() -> None:
+    fn = godynamo.optimize(lambda x: x + 1)
+    data, report = godynamo.precompile(fn, [torch.ones(2)])
+    assert data.startswith(b"GDEXPORT") and report.translations == 1 and report.settled
+    with pytest.raises(ValueError, match=r"translated already; godynamo\.reset\(\)"):
+        godynamo.precompile(fn, [torch.ones(2)])
+    sparse = torch.eye(2).to_sparse()
+    with pytest.raises(ValueError, match="nothing of them can be stored"):
+        godynamo.precompile(godynamo.optimize(lambda x: x + x), [sparse])
 
 
 def test_archives_need_a_folder() -> None:
