@@ -60,6 +60,8 @@ def parts(
     """
     if options.exporting or options.shapes is not None or config.traceable_tensor_subclasses:
         raise NotStored("the options name objects of this process")
+    if options.python_ops == "checked":
+        raise NotStored("the types of variables are read from the source, which is no part of the code object")
     code = origin[0] if origin is not None else function.__code__
     place = "" if origin is None else repr(origin[1:])
     return [
@@ -69,8 +71,7 @@ def parts(
         ("first argument", _class_text(first) if first is not None else ""),
         *_process_parts(),
         ("backend", options.backend_name),
-        ("options", f"{options.nopython} {options.dynamic} {options.python_calls} {options.python_ops == 'checked'} "
-                    f"{options.transparent}"),
+        ("options", f"{options.nopython} {options.dynamic} {options.python_calls} {options.transparent}"),
         ("settings", _settings()),
         ("registered", _registered()),
     ]  # fmt: skip

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import linecache
 import os
 import random
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -550,6 +552,30 @@ def test_archives_need_a_folder() -> None:
         assert godynamo.save_cache_artifacts() is None
         with pytest.raises(ValueError, match=r"config\.cache_dir"):
             godynamo.load_cache_artifacts(b"")
+
+
+@godynamo.disable
+def opaque(x: Any) -> Any:
+    return x
+
+
+def typed(annotation: str) -> Any:
+    """Return a function whose variable's type is in the source only."""
+    file = f"<typed {annotation}>"
+    text = f"def f(t, x):\n    y: {annotation} = opaque(x)\n    return y, t + 1\n"
+    linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    space = {"__name__": "typed", "opaque": opaque}
+    exec(compile(text, file, "exec"), space)
+    return space["f"]
+
+
+def test_types_that_only_the_source_has_are_not_stored(tmp_path: Path) -> None:
+    with godynamo.config.patch(cache_dir=str(tmp_path / "files")):
+        for annotation, value in (("int", 1), ("str", "a")):
+            fn = godynamo.optimize(typed(annotation), python_ops="checked")
+            assert fn(torch.ones(2), value)[0] == value
+            with pytest.raises(ValueError, match=f"to TorchScript type {annotation}"):
+                fn(torch.ones(2), 1.5)
 
 
 COUNTED = """
