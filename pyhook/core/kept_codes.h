@@ -4,8 +4,7 @@
 
 #include "pycompat.h"
 
-/* Makes the code objects of nested functions of godynamo and torch immortal that are made from now on, if this CPython
- * needs it. Returns 0. */
+/* From now on, makes the code objects of godynamo's nested functions immortal if this CPython needs it. Returns 0. */
 int gd_kept_codes_init(PyObject *module);
 
 #endif
