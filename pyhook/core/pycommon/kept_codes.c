@@ -7,7 +7,9 @@
 
 #include <string.h>
 
-#if PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000
+#define GD_FREES_CODES (PY_VERSION_HEX >= 0x030C0000 && PY_VERSION_HEX < 0x030E0000)
+
+#if GD_FREES_CODES
 
 /* Returns whether a path names a file in a folder of our package, such as godynamo/_translator/vague.py. It may be
  * relative, since importlib corrects it only after the code object is made. */
@@ -27,21 +29,15 @@ on_code(PyCodeEvent event, PyCodeObject *code)
     return 0;
 }
 
+#endif
+
 int
 gd_kept_codes_init(PyObject *Py_UNUSED(module))
 {
+#if GD_FREES_CODES
     if (PyCode_AddWatcher(on_code) < 0) {
         PyErr_Clear(); /* all numbers are taken; CPython's fault stays */
     }
-    return 0;
-}
-
-#else
-
-int
-gd_kept_codes_init(PyObject *Py_UNUSED(module))
-{
-    return 0;
-}
-
 #endif
+    return 0;
+}

@@ -17,8 +17,8 @@ def precompile(fn: Callable[..., Any], examples: Iterable[Any], *, sizes: Sizes 
     load_cache_artifacts() stores the bytes where the callable is to run; nothing is translated there for calls like the
     examples. What torch's compilers have made is not in the bytes: torch.compiler.save_cache_artifacts() returns that.
 
-    Raises what warm_up() raises, and ValueError if no translation was made, because all of these calls have been
-    translated before, or because nothing in them can be stored.
+    What was translated before is not in the bytes either: call this in a new process, or after godynamo.reset(). Raises
+    what warm_up() raises, and ValueError if no translation was made, or none that can be stored.
 
     >>> data, report = godynamo.precompile(godynamo.optimize(torch.nn.Linear(3, 2)), [torch.ones(4, 3)])
     """
@@ -29,7 +29,7 @@ def precompile(fn: Callable[..., Any], examples: Iterable[Any], *, sizes: Sizes 
         why = (
             "these calls are translated already; godynamo.reset() drops that"
             if report.translations == 0
-            else ("nothing of them can be stored; the log says why (logging.getLogger('godynamo') at DEBUG)")
+            else "nothing of them can be stored; the log says why (logging.getLogger('godynamo') at DEBUG)"
         )
         raise ValueError(f"precompile() has made no translation: {why}")
     return saved[0], report
