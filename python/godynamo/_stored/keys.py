@@ -54,7 +54,7 @@ def parts(
     function: types.FunctionType, origin: tuple[Any, ...] | None, options: Any, kind: int, first: type | None
 ) -> list[tuple[str, str]]:
     """Return the key's parts, each with its name. ``origin`` describes a resume function (translate.Origin).
-    ``first`` is the type of the frame's first argument: all models run the same wrapper of torch's, but not one class.
+    ``first`` is the type of the frame's first argument. It tells models apart, since they all run torch's wrapper.
 
     Raises NotStored if the translation depends on something that other processes do not have.
     """
