@@ -215,10 +215,7 @@ func (o *ObjectVariable) lookup(tx Translator, name string) (VariableTracker, er
 	if !inClass && !isStored {
 		return nil, nil
 	}
-	_, deleted := o.attrs[name]
-	if !o.Obj.IsNull() && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
-		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
-	}
+	o.guardNotOwn(tx, name)
 	if isStored {
 		return bindStored(tx, o, stored)
 	}
@@ -370,14 +367,27 @@ func (o *ObjectVariable) guardMissing(tx Translator, name string) {
 	if _, has := s.TypeLookup(o.Class, name); has {
 		return
 	}
-	_, deleted := o.attrs[name]
-	if !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj) {
+	if o.guardsOwn(name) {
 		if _, has := s.InstanceAttr(o.Obj, name); has {
 			return
 		}
+	}
+	o.guardNotOwn(tx, name)
+	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+}
+
+// guardNotOwn guards that the instance has no attribute of its own with this name.
+func (o *ObjectVariable) guardNotOwn(tx Translator, name string) {
+	if o.guardsOwn(name) {
 		tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
 	}
-	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, o.Class), name, false))
+}
+
+// guardsOwn reports whether the instance's own attribute of this name is the frame's to decide. It is not if captured
+// code made the instance or deleted the attribute, or if a tracked dict holds the attributes.
+func (o *ObjectVariable) guardsOwn(name string) bool {
+	_, deleted := o.attrs[name]
+	return !o.Obj.IsNull() && o.Src != nil && !deleted && o.dict == nil && py.HasInstanceStorage(o.Obj)
 }
 
 // missingAttr calls the class's __getattr__. For an existing module, it does what nn.Module's __getattr__ does: it

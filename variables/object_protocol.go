@@ -215,7 +215,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 	}
 	if value == nil {
 		d, inClass := tx.Scope().TypeLookup(o.Class, name)
-		v, deleted := o.attrs[name]
+		v := o.attrs[name]
 		if v == nil {
 			var err error
 			if v, err = o.instanceAttr(tx, name, d, inClass); err != nil {
@@ -223,9 +223,7 @@ func (o *ObjectVariable) setGeneric(tx Translator, name string, value VariableTr
 			}
 		}
 		if v == nil {
-			if o.Src != nil && o.dict == nil && !deleted && py.HasInstanceStorage(o.Obj) {
-				tx.Output().AddGuards(guards.HasAttr(o.inside(tx), name, false))
-			}
+			o.guardNotOwn(tx, name)
 			return noAttribute(tx, o.Class, name)
 		}
 	}
