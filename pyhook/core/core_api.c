@@ -7,7 +7,7 @@
 #include "guards/guarded_code.h"
 #include "interrupt.h"
 #include "torch/tensor_layout.h"
-#include "torch/torch_state.h"
+#include "torch/torch_modes.h"
 
 /* Implements gd_core_api.entry_check. */
 static int

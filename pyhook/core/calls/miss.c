@@ -15,7 +15,7 @@
 #include "interrupt.h"
 #include "runtime.h"
 #include "torch/leave_modes.h"
-#include "torch/torch_state.h"
+#include "torch/torch_modes.h"
 
 /* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16

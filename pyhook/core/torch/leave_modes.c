@@ -2,7 +2,7 @@
 #include "torch/leave_modes.h"
 
 #include "callbacks.h"
-#include "torch/torch_state.h"
+#include "torch/torch_modes.h"
 
 void
 gd_leave_modes(void)

@@ -7,7 +7,7 @@
 #include "runtime.h"
 #include "torch/tensor_layout.h"
 #include "torch/tensor_python.h"
-#include "torch/torch_state.h"
+#include "torch/torch_symbols.h"
 
 #include <sys/uio.h>
 #include <unistd.h>

@@ -1,14 +1,12 @@
-/* Implements torch/torch_state.h. Each field of the state is a row of a table: the C++ symbol that yields
- * the field, and the Python function to call if the symbol is missing. Python loads extension modules with
- * RTLD_LOCAL, so the symbols are looked up in torch's own libraries. */
-#define _GNU_SOURCE
+/* Implements torch/torch_state.h. Each field of the state is a row of a table: the C++ symbol that yields the field,
+ * and the Python function to call if the symbol is missing. */
 #include "golib.h"
 #include "runtime.h"
 #include "torch/tensor_python.h"
+#include "torch/torch_fx.h"
+#include "torch/torch_places.h"
 #include "torch/torch_state.h"
-
-#include <dlfcn.h>
-#include <link.h>
+#include "torch/torch_symbols.h"
 
 /* How a symbol is read. */
 enum how {
@@ -22,7 +20,7 @@ enum how {
     GRAD, /* bool f(); gd_torch_grad_enabled also reads it alone */
 };
 
-/* When a snapshot contains a row. Each read costs 3 to 7 ns, so a row is left out if other rows imply its value. */
+/* When a snapshot contains a row. A call costs 3 to 7 ns, so a row is left out if other rows imply its value. */
 enum needed {
     ALWAYS,
     /* left out if zero. The dispatch keys then imply the value: a dispatch mode sets the key Python, and autocast its
@@ -47,6 +45,7 @@ typedef struct {
 #define AUTOGRAD_SYMBOL "_ZN3c1013AutogradState13get_tls_stateEv"
 #define KEYS_SYMBOL "_ZN3c104impl26raw_local_dispatch_key_setE"
 #define CONTEXT_SYMBOL "_ZN2at13globalContextEv"
+#define FUNCTIONS_SYMBOL "_ZN2at4impl22PythonTorchFunctionTLS9get_stateEv"
 #define AUTOCAST_DTYPE "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE"
 #define AUTOCAST_ENABLED "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE"
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
@@ -108,9 +107,9 @@ static const state_row rows[NROWS] = {
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
 };
 
-/* How gd_torch_state_equal calls the function that reads a row. Every function is called with one word as its argument;
- * functions without parameters ignore the register that holds it. The value is in the low bytes of the result
- * register. */
+/* How gd_torch_state_equal calls the function that reads a row. Every function is called with one word as its
+ * argument; functions without parameters ignore the register that holds it. The value is in the low bytes of the
+ * result register. */
 typedef struct {
     uint64_t (*call)(uintptr_t argument);
     uintptr_t argument;
@@ -118,36 +117,42 @@ typedef struct {
     uint64_t want;
 } state_call;
 
-/* The compared rows, as positions in state.readers, and their values. The fields from has_autograd on list the same
- * rows in the order in which gd_torch_state_equal compares them: the thread's own words, rows read by calls, and the
- * remaining rows, which Python reads. */
+/* A value that is read without a call. */
 typedef struct {
-    uint32_t n;
-    uint8_t readers[NROWS];
-    uint64_t values[NROWS];
-    uint8_t has_autograd, has_keys;
-    uint8_t autograd;
+    const uint8_t *at;
+    uint8_t want;
+} state_byte;
+
+enum { NBYTES = 2 }; /* bytes that a comparison reads without a call; further ones are read by calls */
+
+/* The compared rows and their values, in the order in which gd_torch_state_equal compares them: words of the thread,
+ * bytes of the process, rows read by calls, and the remaining rows, which Python reads. What most comparisons read
+ * comes first. */
+typedef struct {
+    uint8_t has_autograd, has_keys, has_functions;
+    uint8_t autograd, autograd_byte, autograd_mask; /* the value; its place as in state_reads */
+    uint8_t disabled; /* __torch_function__, as in gd_torch_functions */
+    ptrdiff_t modes; /* bytes of the vector of function modes */
     uint64_t keys[2];
+    state_byte bytes[NBYTES]; /* unused ones compare a byte that does not change */
     uint32_t ncalls, nrest;
     state_call calls[NROWS];
-    uint8_t rest[NROWS]; /* positions in readers */
+    uint8_t rest[NROWS]; /* indices of `readers` */
+    /* all compared rows */
+    uint32_t n, nbytes;
+    uint8_t readers[NROWS]; /* indices of state.readers */
+    uint64_t values[NROWS];
 } snapshot;
 
 /* How a row is read. */
 typedef struct {
     void *address; /* address of the symbol; NULL: the row is read by Python */
+    const uint8_t *byte; /* the byte that the symbol's function returns; NULL: not known */
     PyObject *python; /* strong */
     uint8_t row;
     uint8_t how;
     int argument;
 } reader;
-
-/* torch.fx's symbolic tracing, which replaces two functions of torch.nn.Module with its own. */
-typedef struct {
-    PyTypeObject *module; /* torch.nn.Module; NULL: nothing to watch */
-    PyObject *globals; /* globals of the two functions that torch.fx puts there */
-    unsigned int version; /* torch.nn.Module's version when it was last seen without these functions */
-} symbolic_tracer;
 
 /* How the rows are read. Preparing this struct runs Python, so several threads may do it at once, each
  * with a struct of its own. */
@@ -156,95 +161,41 @@ typedef struct {
     uint32_t nreaders;
     reader readers[NROWS];
     const void *context; /* at::Context, a static object */
-    uint32_t autograd_byte; /* the byte of AutogradState that holds the modes */
+    uint8_t autograd_byte; /* the byte of AutogradState that holds the modes */
     uint8_t autograd_mask;
-    symbolic_tracer fx; /* strong */
-    PyObject *count_modes, *pop_mode; /* strong or NULL: torch's functions that count and pop dispatch modes */
+    uint8_t knows_functions; /* gd_torch_functions is the layout of torch's struct */
 } state_reads;
 
 static state_reads state;
-static void *libraries[3];
 
-/* This thread's AutogradState and its dispatch keys {included, excluded}. Both are thread-local variables
- * of torch, which live as long as the thread. Their addresses are kept in one variable, so that only one
- * thread-local address is computed. */
+/* This thread's AutogradState, its dispatch keys {included, excluded}, and its state of __torch_function__. They are
+ * thread-local variables of torch, which live as long as the thread. Their addresses are kept in one variable, so that
+ * only one thread-local address is computed. */
 typedef struct {
     int found;
     const uint8_t *autograd;
     const uint64_t *keys;
+    const gd_torch_functions *functions;
 } thread_pointers;
 
 static __thread thread_pointers this_thread;
 
-static const char *const library_names[] = {"libc10.so", "libtorch_cpu.so", "libtorch_python.so"};
-
-/* dl_iterate_phdr callback: opens the mapped libraries of torch. */
-static int
-find_library(struct dl_phdr_info *info, size_t size, void *unused)
-{
-    (void)size;
-    (void)unused;
-    const char *base = strrchr(info->dlpi_name, '/');
-    for (size_t i = 0; base != NULL && i < 3; i++) {
-        if (libraries[i] == NULL && strcmp(base + 1, library_names[i]) == 0) {
-            libraries[i] = dlopen(info->dlpi_name, RTLD_LAZY | RTLD_NOLOAD);
-        }
-    }
-    return 0;
-}
-
-static void *
-find_symbol(const char *name)
-{
-    for (size_t i = 0; i < 3; i++) {
-        void *address = libraries[i] != NULL ? dlsym(libraries[i], name) : NULL;
-        if (address != NULL) {
-            return address;
-        }
-    }
-    return dlsym(RTLD_DEFAULT, name);
-}
-
-void *
-gd_torch_symbol(const char *name)
-{
-    if (gd_torch_state_ensure() < 0) {
-        PyErr_Clear();
-        return NULL;
-    }
-    return find_symbol(name);
-}
-
-/* Returns the thread's pointers, which are found on the thread's first call. Either may be NULL if torch
- * has no such symbol. */
+/* Returns the thread's pointers, which are found on the thread's first call. Each may be NULL if torch has no such
+ * symbol. The asm statement keeps GCC from computing the address again for each use, which calls __tls_get_addr. */
 static inline const thread_pointers *
 pointers_of_thread(void)
 {
     thread_pointers *t = &this_thread;
+    __asm__("" : "+r"(t));
     if (GD_UNLIKELY(!t->found)) {
         t->found = 1;
-        void *get_tls_state = find_symbol(AUTOGRAD_SYMBOL);
+        void *get_tls_state = gd_torch_symbol(AUTOGRAD_SYMBOL);
         t->autograd = get_tls_state != NULL ? ((const uint8_t *(*)(void))get_tls_state)() : NULL;
-        t->keys = find_symbol(KEYS_SYMBOL);
+        t->keys = gd_torch_symbol(KEYS_SYMBOL);
+        void *get_functions = gd_torch_symbol(FUNCTIONS_SYMBOL);
+        t->functions = get_functions != NULL ? ((const gd_torch_functions *(*)(void))get_functions)() : NULL;
     }
     return t;
-}
-
-/* Returns the attribute of torch at a dotted path as a new reference, or NULL with an exception set. */
-static PyObject *
-torch_attribute(const char *path)
-{
-    PyObject *value = gd_import("torch");
-    while (value != NULL && *path != '\0') {
-        size_t length = strcspn(path, ".");
-        PyObject *name = PyUnicode_FromStringAndSize(path, (Py_ssize_t)length);
-        PyObject *next = name != NULL ? PyObject_GetAttr(value, name) : NULL;
-        Py_XDECREF(name);
-        Py_DECREF(value);
-        value = next;
-        path += length + (path[length] == '.');
-    }
-    return value;
 }
 
 /* Calls one of torch's Python functions and returns the result as a bit pattern: numbers by value, key
@@ -301,7 +252,7 @@ read_row(const reader *r, const thread_pointers *t)
 static int
 look_under(const char *context, int argument, const uint8_t *bytes, uint8_t *out, size_t n)
 {
-    PyObject *type = torch_attribute(context);
+    PyObject *type = gd_torch_attribute(context);
     PyObject *manager = type != NULL ? PyObject_CallFunction(type, "O", argument ? Py_True : Py_False) : NULL;
     PyObject *entered = manager != NULL ? PyObject_CallMethod(manager, "__enter__", NULL) : NULL;
     PyObject *left = NULL;
@@ -333,7 +284,7 @@ probe_autograd(state_reads *made, const uint8_t *bytes)
     for (uint32_t i = 0; i < SIZE; i++) {
         if (on[i] != off[i]) {
             found++;
-            made->autograd_byte = i;
+            made->autograd_byte = (uint8_t)i;
             made->autograd_mask = on[i] ^ off[i];
         }
     }
@@ -344,52 +295,32 @@ probe_autograd(state_reads *made, const uint8_t *bytes)
 static int
 add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
 {
-    made->readers[made->nreaders++] = (reader){address, python, row, (uint8_t)rows[row].how, rows[row].argument};
+    enum how how = rows[row].how;
+    const uint8_t *byte = NULL;
+    if (address != NULL && (how == CALL_SELF || how == CALL_BYTE)) {
+        byte = gd_torch_byte_of(address, made->context);
+    }
+    made->readers[made->nreaders++] = (reader){address, byte, python, row, (uint8_t)how, rows[row].argument};
     return 0;
 }
 
-/* Finds torch.nn.Module and the module of torch.fx whose functions replace Module's methods. fx->module
- * stays NULL if torch has no symbolic tracing. Leaves no exception set. */
+/* Finds out whether the state of __torch_function__ can be read without calls. Leaves no exception set. */
 static void
-find_symbolic_tracer(symbolic_tracer *fx)
+find_functions(state_reads *made)
 {
-    PyObject *module = torch_attribute("nn.Module");
-    PyObject *globals = module != NULL ? torch_attribute("fx._symbolic_trace.__dict__") : NULL;
-    if (globals != NULL && PyType_Check(module) && PyDict_Check(globals)) {
-        *fx = (symbolic_tracer){(PyTypeObject *)Py_NewRef(module), Py_NewRef(globals), 0};
-    }
-    Py_XDECREF(module);
-    Py_XDECREF(globals);
+    gd_torch_function_calls calls = {
+        .get_state = (const gd_torch_functions *(*)(void))gd_torch_symbol(FUNCTIONS_SYMBOL),
+        .stack_len = (int64_t (*)(void))gd_torch_symbol(rows[ROW_FUNCTION_MODES].symbol),
+        .get_disabled = (int (*)(void))gd_torch_symbol(rows[ROW_FUNCTION_STATE].symbol),
+        .push = gd_torch_attribute("_C._push_on_torch_function_stack"),
+        .pop = gd_torch_attribute("_C._pop_torch_function_stack"),
+        .disable = gd_torch_attribute("_C.DisableTorchFunctionSubclass"),
+    };
     PyErr_Clear();
-}
-
-/* Reports whether torch.fx is tracing symbolically, on any thread. When tracing begins and when it ends,
- * torch.nn.Module gets a new version tag, so tracing_symbolically() usually compares only the tag. */
-static int
-look_for_symbolic_tracer(void)
-{
-    static PyObject *name;
-    if (name == NULL && (name = PyUnicode_InternFromString("__call__")) == NULL) {
-        PyErr_Clear();
-        return 0;
-    }
-    PyObject *call = _PyType_Lookup(state.fx.module, name); /* assigns the class a version */
-    if (call != NULL && PyFunction_Check(call) && PyFunction_GET_GLOBALS(call) == state.fx.globals) {
-        return 1;
-    }
-    state.fx.version = gd_py_type_gets_version(state.fx.module) ? state.fx.module->tp_version_tag : 0;
-    return 0;
-}
-
-static inline int
-tracing_symbolically(void)
-{
-    const symbolic_tracer *fx = &state.fx;
-    if (GD_UNLIKELY(fx->module == NULL)) {
-        return 0;
-    }
-    unsigned int version = fx->module->tp_version_tag;
-    return GD_UNLIKELY(version == 0 || version != fx->version) && look_for_symbolic_tracer();
+    made->knows_functions = (uint8_t)gd_torch_probe_functions(&calls);
+    Py_XDECREF(calls.push);
+    Py_XDECREF(calls.pop);
+    Py_XDECREF(calls.disable);
 }
 
 /* Chooses how a row is read. Returns 0, or -1 with an exception set. */
@@ -397,7 +328,7 @@ static int
 choose(state_reads *made, uint8_t row)
 {
     const state_row *r = &rows[row];
-    void *address = find_symbol(r->symbol);
+    void *address = gd_torch_symbol(r->symbol);
     if (r->how == AUTOGRAD) {
         if (address == NULL) {
             return 0; /* the rows ROW_GRAD and ROW_INFERENCE hold the same state */
@@ -409,14 +340,14 @@ choose(state_reads *made, uint8_t row)
         return 0;
     }
     if (address != NULL && r->how == CALL_SELF && made->context == NULL) {
-        void *get = find_symbol(CONTEXT_SYMBOL);
+        void *get = gd_torch_symbol(CONTEXT_SYMBOL);
         made->context = get != NULL ? ((const void *(*)(void))get)() : NULL;
         address = made->context != NULL ? address : NULL;
     }
     if (address != NULL) {
         return add_reader(made, row, address, NULL);
     }
-    PyObject *python = r->python != NULL ? torch_attribute(r->python) : NULL;
+    PyObject *python = r->python != NULL ? gd_torch_attribute(r->python) : NULL;
     if (python == NULL) {
         PyErr_Clear(); /* this torch has no such state */
         return 0;
@@ -435,35 +366,54 @@ gd_torch_state_ensure(void)
         return -1;
     }
     Py_DECREF(torch);
-    dl_iterate_phdr(find_library, NULL);
     state_reads made = {.ready = 1};
     int failed = 0;
     for (uint8_t row = 0; !failed && row < NROWS; row++) {
         failed = choose(&made, row) < 0;
     }
-    find_symbolic_tracer(&made.fx);
-    made.count_modes = torch_attribute("_C._len_torch_dispatch_stack");
-    made.pop_mode = torch_attribute("_C._pop_torch_dispatch_stack");
-    PyErr_Clear();
+    find_functions(&made);
+    gd_symbolic_tracer fx = {0};
+    gd_find_symbolic_tracer(&fx);
     if (!failed && !state.ready) {
+        gd_fx = fx;
         state = made;
         return 0;
     }
-    Py_XDECREF(made.fx.module);
-    Py_XDECREF(made.fx.globals);
-    Py_XDECREF(made.count_modes);
-    Py_XDECREF(made.pop_mode);
+    Py_XDECREF(fx.module);
+    Py_XDECREF(fx.globals);
     for (uint32_t i = 0; i < made.nreaders; i++) { /* not needed: an error occurred, or another thread was faster */
         Py_XDECREF(made.readers[i].python);
     }
     return failed ? -1 : 0;
 }
 
+/* Lists a row that a symbol yields under the fields that gd_torch_state_equal reads. */
+static void
+lay_out_symbol(snapshot *s, const reader *r, uint64_t value)
+{
+    enum { BYTE = 0xff, INT = 0xffffffff };
+    if (r->row == ROW_FUNCTION_MODES && state.knows_functions) {
+        s->has_functions = 1;
+        s->modes = (ptrdiff_t)value * GD_TORCH_MODE_SIZE;
+    }
+    else if (r->row == ROW_FUNCTION_STATE && state.knows_functions) {
+        s->disabled = (uint8_t)value;
+    }
+    else if (r->byte != NULL && s->nbytes < NBYTES) {
+        s->bytes[s->nbytes++] = (state_byte){r->byte, (uint8_t)value};
+    }
+    else {
+        uintptr_t argument = r->how == CALL_SELF ? (uintptr_t)state.context : (uintptr_t)r->argument;
+        s->calls[s->ncalls++] =
+            (state_call){(uint64_t (*)(uintptr_t))r->address, argument, r->how == CALL_INT ? INT : BYTE, value};
+    }
+}
+
 /* Fills in the fields that gd_torch_state_equal reads. */
 static void
 lay_out(snapshot *s)
 {
-    enum { BYTE = 0xff, INT = 0xffffffff };
+    static const uint8_t constant;
     int words = 0; /* the number of dispatch key words; both are compared, or neither is */
     for (uint32_t i = 0; i < s->n; i++) {
         words += state.readers[s->readers[i]].python == NULL && state.readers[s->readers[i]].how == THREAD_WORD;
@@ -474,18 +424,21 @@ lay_out(snapshot *s)
         if (r->python == NULL && r->how == AUTOGRAD) {
             s->has_autograd = 1;
             s->autograd = (uint8_t)s->values[i];
+            s->autograd_byte = state.autograd_byte;
+            s->autograd_mask = state.autograd_mask;
         }
         else if (r->python == NULL && r->how == THREAD_WORD && s->has_keys) {
             s->keys[r->argument] = s->values[i];
         }
         else if (r->python == NULL && r->how != THREAD_WORD) {
-            uintptr_t argument = r->how == CALL_SELF ? (uintptr_t)state.context : (uintptr_t)r->argument;
-            s->calls[s->ncalls++] = (state_call){(uint64_t (*)(uintptr_t))r->address, argument,
-                                                 r->how == CALL_INT ? INT : BYTE, s->values[i]};
+            lay_out_symbol(s, r, s->values[i]);
         }
         else {
             s->rest[s->nrest++] = (uint8_t)i;
         }
+    }
+    for (uint32_t i = s->nbytes; i < NBYTES; i++) {
+        s->bytes[i] = (state_byte){&constant, constant};
     }
 }
 
@@ -519,9 +472,17 @@ gd_torch_state_equal(const void *taken)
 {
     const snapshot *s = taken;
     const thread_pointers *t = pointers_of_thread();
-    if ((s->has_autograd && (t->autograd[state.autograd_byte] & state.autograd_mask) != s->autograd)
-        || (s->has_keys && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1])) || tracing_symbolically()) {
+    if ((GD_LIKELY(s->has_autograd) && (t->autograd[s->autograd_byte] & s->autograd_mask) != s->autograd)
+        || (GD_LIKELY(s->has_keys) && (t->keys[0] != s->keys[0] || t->keys[1] != s->keys[1]))
+        || (GD_LIKELY(s->has_functions)
+            && (t->functions->disabled != s->disabled || t->functions->end - t->functions->begin != s->modes))
+        || gd_tracing_symbolically()) {
         return 0;
+    }
+    for (uint32_t i = 0; i < NBYTES; i++) {
+        if (*s->bytes[i].at != s->bytes[i].want) {
+            return 0;
+        }
     }
     /* The loop is unrolled, so that each call instruction has a single target. An operation of torch
      * overwrites longer branch histories, and a misprediction costs more than the call. */
@@ -589,7 +550,7 @@ PyObject *
 gd_torch_state_difference(const void *taken, PyObject **found, PyObject **was)
 {
     const snapshot *s = taken;
-    if (tracing_symbolically()) {
+    if (gd_tracing_symbolically()) {
         *found = PyUnicode_FromString("on");
         *was = PyUnicode_FromString("off");
         return *found != NULL && *was != NULL ? PyUnicode_FromString("torch.fx's symbolic tracing: on, was off") : NULL;
@@ -615,8 +576,9 @@ gd_torch_grad_enabled(void)
 {
     static reader grad;
     if (GD_UNLIKELY(grad.address == NULL && grad.python == NULL)) {
-        void *address = find_symbol(rows[ROW_GRAD].symbol);
-        grad = (reader){address, address == NULL ? torch_attribute(rows[ROW_GRAD].python) : NULL, ROW_GRAD, GRAD, 0};
+        void *address = gd_torch_symbol(rows[ROW_GRAD].symbol);
+        grad = (reader){address,  NULL, address == NULL ? gd_torch_attribute(rows[ROW_GRAD].python) : NULL,
+                        ROW_GRAD, GRAD, 0};
         if (grad.address == NULL && grad.python == NULL) {
             PyErr_Clear();
             return -1; /* neither on nor off: the guard fails */
@@ -625,148 +587,35 @@ gd_torch_grad_enabled(void)
     return (int)read_row(&grad, NULL);
 }
 
-/* Reports whether all active function modes come from torch.set_default_device or `with torch.device(...)`.
- * Such modes set the default device of tensor constructors and change nothing else; translations handle
- * them. */
-static int
-only_default_device(uint64_t entered)
+const uint64_t *
+gd_torch_thread_keys(void)
 {
-    static PyObject *at, *context;
-    if (at == NULL) {
-        at = torch_attribute("_C._get_function_stack_at");
-    }
-    if (context == NULL) {
-        context = at != NULL ? torch_attribute("utils._device.DeviceContext") : NULL;
-    }
-    int is = context != NULL;
-    for (uint64_t i = 0; i < entered && is; i++) {
-        PyObject *mode = PyObject_CallFunction(at, "i", (int)i);
-        is = mode != NULL && (PyObject *)Py_TYPE(mode) == context;
-        Py_XDECREF(mode);
-    }
-    PyErr_Clear();
-    return is;
+    return pointers_of_thread()->keys;
 }
 
-/* Returns the dispatch keys that a thread may include or exclude without anything recording or
- * transforming its operators: autocast's keys, and those of views and of inference mode. Returns 0 if
- * torch does not list its keys. Leaves no exception set. */
-static uint64_t
-plain_keys(void)
+uint64_t
+gd_torch_modes_entered(enum gd_torch_stack stack)
 {
-    PyObject *members = torch_attribute("_C.DispatchKey.__members__");
-    PyObject *names = members != NULL ? PyMapping_Items(members) : NULL;
-    PyObject *set = names != NULL ? torch_attribute("_C.DispatchKeySet") : NULL;
-    uint64_t keys = 0;
-    for (Py_ssize_t i = 0; set != NULL && i < PyList_GET_SIZE(names); i++) {
-        const char *name;
-        PyObject *key;
-        if (!PyArg_ParseTuple(PyList_GET_ITEM(names, i), "sO", &name, &key)) {
-            break;
-        }
-        if (strncmp(name, "Autocast", 8) == 0 || strcmp(name, "BackendSelect") == 0
-            || strcmp(name, "ADInplaceOrView") == 0) {
-            PyObject *one = PyObject_CallOneArg(set, key);
-            PyObject *bits = one != NULL ? PyObject_CallMethod(one, "raw_repr", NULL) : NULL;
-            if (bits != NULL && PyLong_Check(bits)) {
-                keys |= PyLong_AsUnsignedLongLongMask(bits);
-            }
-            Py_XDECREF(one);
-            Py_XDECREF(bits);
+    uint8_t row = stack == GD_TORCH_FUNCTION_MODES ? ROW_FUNCTION_MODES : ROW_DISPATCH_MODES;
+    for (uint32_t i = 0; i < state.nreaders; i++) {
+        if (state.readers[i].row == row) {
+            return read_row(&state.readers[i], pointers_of_thread());
         }
     }
-    Py_XDECREF(members);
-    Py_XDECREF(names);
-    Py_XDECREF(set);
-    PyErr_Clear();
-    return keys;
+    return 0;
 }
 
-/* Reports whether an included dispatch key records or transforms operators. Such keys belong to
- * torch.jit.trace, dispatch modes, torch.func, functionalization, the Python dispatcher, and torch.export
- * before autograd. */
-static int
-key_included(void)
+/* Returns how gd_torch_state_equal reads a row. */
+static const char *
+way(const reader *r)
 {
-    static uint64_t plain;
-    const uint64_t *keys = pointers_of_thread()->keys;
-    if (keys == NULL || keys[0] == 0) { /* libtorch stores the keys as differences from its default */
-        return 0;
+    int is_functions = r->row == ROW_FUNCTION_MODES || r->row == ROW_FUNCTION_STATE;
+    if (r->python != NULL) {
+        return "python";
     }
-    if (plain == 0 && (plain = plain_keys()) == 0) {
-        return 0;
-    }
-    return (keys[0] & ~plain) != 0;
-}
-
-/* Reports whether torch.jit.trace is active. Used if the dispatch keys cannot be read. */
-static int
-jit_tracing(void)
-{
-    static PyObject *ask;
-    if (ask == NULL && (ask = torch_attribute("_C._is_tracing")) == NULL) {
-        PyErr_Clear();
-        ask = Py_NewRef(Py_None);
-    }
-    PyObject *is = ask != Py_None ? PyObject_CallNoArgs(ask) : NULL;
-    int active = is == Py_True;
-    Py_XDECREF(is);
-    PyErr_Clear();
-    return active;
-}
-
-int
-gd_torch_mode_active(void)
-{
-    if (gd_torch_state_ensure() < 0) {
-        PyErr_Clear();
-        return 0;
-    }
-    if (key_included() || tracing_symbolically() || (pointers_of_thread()->keys == NULL && jit_tracing())) {
-        return 1;
-    }
-    static reader stacks[2];
-    static const int index[2] = {ROW_FUNCTION_MODES, ROW_DISPATCH_MODES};
-    for (int i = 0; i < 2; i++) {
-        const state_row *row = &rows[index[i]];
-        if (GD_UNLIKELY(stacks[i].address == NULL && stacks[i].python == NULL)) {
-            void *address = find_symbol(row->symbol);
-            stacks[i] = (reader){address, address == NULL ? torch_attribute(row->python) : NULL, index[i], row->how, 0};
-            if (stacks[i].address == NULL && stacks[i].python == NULL) {
-                PyErr_Clear();
-                continue;
-            }
-        }
-        uint64_t entered = read_row(&stacks[i], NULL);
-        if (entered != 0 && !(index[i] == ROW_FUNCTION_MODES && only_default_device(entered))) {
-            return 1;
-        }
-    }
-    /* peek_interpreter_stack returns an optional struct in C++, so it is called through Python. */
-    static PyObject *peek;
-    if (peek == NULL && (peek = torch_attribute("_C._functorch.peek_interpreter_stack")) == NULL) {
-        PyErr_Clear();
-        peek = Py_NewRef(Py_None);
-    }
-    PyObject *level = peek != Py_None ? PyObject_CallNoArgs(peek) : NULL;
-    int active = level != NULL && level != Py_None;
-    Py_XDECREF(level);
-    PyErr_Clear();
-    return active;
-}
-
-void
-gd_torch_pop_dispatch_modes(void)
-{
-    for (int left = 1; left && state.count_modes != NULL && state.pop_mode != NULL;) {
-        PyObject *count = PyObject_CallNoArgs(state.count_modes);
-        left = count != NULL && PyLong_Check(count) && PyLong_AsLong(count) > 0;
-        Py_XDECREF(count);
-        PyObject *mode = left ? PyObject_CallOneArg(state.pop_mode, Py_None) : NULL;
-        left = mode != NULL;
-        Py_XDECREF(mode);
-    }
-    PyErr_Clear();
+    return r->byte != NULL || r->how == AUTOGRAD || r->how == THREAD_WORD || (is_functions && state.knows_functions)
+               ? "memory"
+               : "call";
 }
 
 PyObject *
@@ -778,8 +627,7 @@ gd_torch_state_describe(void)
     PyObject *dict = PyDict_New();
     for (uint32_t i = 0; dict != NULL && i < state.nreaders; i++) {
         const reader *r = &state.readers[i];
-        PyObject *value = Py_BuildValue("(Ks)", (unsigned long long)read_row(r, pointers_of_thread()),
-                                        r->python != NULL ? "python" : "symbol");
+        PyObject *value = Py_BuildValue("(Ks)", (unsigned long long)read_row(r, pointers_of_thread()), way(r));
         if (value == NULL || PyDict_SetItemString(dict, rows[r->row].name, value) < 0) {
             Py_CLEAR(dict);
         }

@@ -1,12 +1,11 @@
-/* Torch's global state, read without libtorch's headers. Functions and variables are found by their
- * mangled names. */
+/* Torch's global state. */
 #ifndef GD_TORCH_STATE_H
 #define GD_TORCH_STATE_H
 
 #include "pycompat.h"
 
 /* Finds the functions and variables to read; imports torch. Cheap after the first call.
- * gd_torch_state_snapshot, gd_torch_mode_active, gd_torch_symbol and gd_torch_state_describe call it.
+ * gd_torch_state_snapshot, gd_torch_mode_active and gd_torch_state_describe call it.
  * Returns 0, or -1 with an exception set. */
 int gd_torch_state_ensure(void);
 
@@ -24,20 +23,17 @@ PyObject *gd_torch_state_difference(const void *snapshot, PyObject **found, PyOb
 /* Returns torch.is_grad_enabled(), or -1 if it cannot be read. gd_torch_state_ensure must have succeeded. */
 int gd_torch_grad_enabled(void);
 
-/* Reports whether something records or transforms the operators of this thread: a TorchFunctionMode, a
- * TorchDispatchMode, a torch.func transform, torch.jit.trace, make_fx, torch.export, or torch.fx's
- * symbolic tracing (on any thread). Leaves no exception set. */
-int gd_torch_mode_active(void);
+/* Returns this thread's dispatch keys {included, excluded}, or NULL if torch has no such variable. They live as long
+ * as the thread. gd_torch_state_ensure must have succeeded, as for gd_torch_modes_entered. */
+const uint64_t *gd_torch_thread_keys(void);
 
-/* Removes all dispatch modes from torch's stack without calling their __exit__ and without allocating.
- * Leaves no exception set. */
-void gd_torch_pop_dispatch_modes(void);
+enum gd_torch_stack { GD_TORCH_FUNCTION_MODES, GD_TORCH_DISPATCH_MODES };
 
-/* Returns the address of a symbol in torch's libraries, or NULL with no exception set if there is none. */
-void *gd_torch_symbol(const char *name);
+/* Returns how many modes of a stack this thread has entered. */
+uint64_t gd_torch_modes_entered(enum gd_torch_stack stack);
 
-/* Returns a new dict of name → (present value, how it is read: "symbol" or "python"), or NULL with an
- * exception set. */
+/* Returns a new dict of name → (present value, how it is read), or NULL with an exception set. It is read from torch's
+ * "memory", by a "call" of a C++ function, or by a call of a "python" function, which is slow. */
 PyObject *gd_torch_state_describe(void);
 
 #endif

@@ -120,7 +120,7 @@ def torch_state() -> Finding:
     from godynamo import _C
 
     found = _C.torch_state()
-    slow = [name for name, (_, how) in found.items() if how != "symbol"]
+    slow = [name for name, (_, how) in found.items() if how == "python"]
     text = f"{len(found) - len(slow)} of {len(found)} settings read from libtorch"
     return _finding(
         "torch state", text, f"not {', '.join(slow)}" if slow else "", "those are asked through Python", NOTE

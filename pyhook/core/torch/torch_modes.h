@@ -1,0 +1,16 @@
+/* What records or transforms the operators of a thread: torch's modes, and tracing. */
+#ifndef GD_TORCH_MODES_H
+#define GD_TORCH_MODES_H
+
+#include "pycompat.h"
+
+/* Reports whether something records or transforms the operators of this thread: a TorchFunctionMode, a
+ * TorchDispatchMode, a torch.func transform, torch.jit.trace, make_fx, torch.export, or torch.fx's symbolic tracing
+ * (on any thread). Leaves no exception set. */
+int gd_torch_mode_active(void);
+
+/* Removes all dispatch modes from torch's stack without calling their __exit__ and without allocating. Leaves no
+ * exception set. */
+void gd_torch_pop_dispatch_modes(void);
+
+#endif
