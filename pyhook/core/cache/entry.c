@@ -527,6 +527,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     e->ntb_rows = spec->chains != NULL ? spec->ntb_rows : 0;
     e->function = Py_XNewRef(spec->function);
     e->vectorcall = spec->function != NULL ? ((PyFunctionObject *)spec->function)->vectorcall : NULL;
+    e->exact = Py_XNewRef(gd_py_code_for_exact_call(spec->function, spec->nslots + spec->nextra));
     e->chains = Py_NewRef(spec->chains != NULL ? spec->chains : Py_None);
     e->operations = Py_NewRef(spec->operations != NULL ? spec->operations : Py_None);
     e->parts = Py_NewRef(spec->parts);
@@ -574,6 +575,7 @@ static int
 entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
 {
     Py_VISIT(e->function);
+    Py_VISIT(e->exact);
     Py_VISIT(e->strong);
     Py_VISIT(e->weakrefs);
     Py_VISIT(e->chains);
@@ -599,6 +601,7 @@ entry_clear(gd_GuardedCode *e)
     Py_CLEAR(e->info);
     Py_CLEAR(e->function);
     e->vectorcall = NULL;
+    Py_CLEAR(e->exact);
     Py_CLEAR(e->weakrefs);
     Py_CLEAR(e->strong);
     for (uint32_t i = 0; i < e->ntensors; i++) {

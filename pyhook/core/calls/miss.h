@@ -92,6 +92,8 @@ gd_entry_run(PyThreadState *tstate, gd_GuardedCode *entry, gd_Root *root, PyObje
     n += entry->nextra;
     PyObject *value = GD_UNLIKELY(flags & (GD_ENTRY_NEEDS_HOOK | GD_ENTRY_HANDS_OVER))
                           ? gd_entry_call_specially(tstate, entry, root, regs, n)
+                      : GD_LIKELY(((PyFunctionObject *)entry->function)->func_code == entry->exact)
+                          ? gd_py_call_exact(tstate, entry->function, regs, n)
                           : gd_py_call_function(tstate, entry->vectorcall, entry->function, regs, n, NULL);
     if (GD_UNLIKELY(value == NULL) && entry->ntb_rows > 0) {
         int raised = flags & GD_ENTRY_RERUN ? gd_graph_raised(entry) : 0;

@@ -72,6 +72,7 @@ typedef struct gd_GuardedCode {
     gd_kept_int *kept;
     PyObject *function;         /* strong; NULL with GD_ENTRY_RUN_ORIGINAL */
     vectorcallfunc vectorcall;  /* vectorcall of `function` */
+    PyObject *exact;            /* strong: code of `function` if gd_py_call_exact may run it, or NULL */
     uint64_t hits;
     /* the entry that served the call after this entry's last one; the pointer may be stale, so it is only compared */
     struct gd_GuardedCode *follower;

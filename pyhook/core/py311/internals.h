@@ -147,6 +147,14 @@ gd_py_call_function(PyThreadState *Py_UNUSED(tstate), vectorcallfunc call, PyObj
     return call(function, args, nargsf, kwnames);
 }
 
+/* Calls a Python function whose parameters are exactly the n arguments. 3.11 exports nothing that ends a frame which
+ * was pushed outside the eval loop. Returns a new reference, or NULL with an exception set. */
+static inline PyObject *
+gd_py_call_exact(PyThreadState *tstate, PyObject *function, PyObject *const *args, size_t n)
+{
+    return gd_py_call_function(tstate, ((PyFunctionObject *)function)->vectorcall, function, args, n, NULL);
+}
+
 /* The depths of the stack at each instruction, for gd_py_stack_top. 3.11 does not need them. */
 static inline int16_t *
 gd_py_stack_depths(PyCodeObject *Py_UNUSED(code), PyObject *Py_UNUSED(bytes))

@@ -62,6 +62,9 @@ gd_py_slot_object(gd_py_slot slot)
 /* Returns the object to which a frame's field refers, borrowed. */
 #define gd_py_reference_object(reference) PyStackRef_AsPyObjectBorrow(reference)
 
+/* Returns a slot's value that owns a reference to the object. */
+#define gd_py_slot_new(object) PyStackRef_FromPyObjectNew(object)
+
 /* Releases a slot's or field's object, if there is one. Steals the reference. */
 static inline void
 gd_py_slot_release(gd_py_slot slot)
@@ -118,6 +121,13 @@ gd_py_call_function(PyThreadState *Py_UNUSED(tstate), vectorcallfunc call, PyObj
 {
     return call(function, args, nargsf, kwnames);
 }
+
+/* Pushes the frame of a function. The slots from n on are empty; the caller fills the
+ * others. The thread has space for it. */
+#define gd_py_push_function(tstate, function, n) \
+    _PyFrame_PushUnchecked(tstate, PyStackRef_FromPyObjectNew(function), n, NULL)
+
+#include "pycommon/push_frame.h"
 
 /* Returns the code that the frame runs, borrowed. Frames of the interpreter itself have None in its place; the hook
  * sees none of them, and gd_py_caller skips them. */

@@ -56,4 +56,11 @@ gd_py_call_function(PyThreadState *tstate, vectorcallfunc call, PyObject *functi
     return result;
 }
 
+/* Pushes the frame of a function. The slots from n on are empty; the caller fills the others. The thread has space for
+ * it. */
+#define gd_py_push_function(tstate, function, n) \
+    _PyFrame_PushUnchecked(tstate, (PyFunctionObject *)Py_NewRef(function), n)
+
+#include "pycommon/push_frame.h"
+
 #endif

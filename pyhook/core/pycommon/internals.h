@@ -5,6 +5,20 @@
 
 typedef _PyFrameEvalFunction gd_py_eval_function;
 
+/* Returns the function's code, borrowed, if a call with n positional arguments gives each parameter its value, or NULL
+ * if it does not. function may be NULL. */
+static inline PyObject *
+gd_py_code_for_exact_call(PyObject *function, uint32_t n)
+{
+    if (function == NULL || !PyFunction_Check(function)) {
+        return NULL;
+    }
+    PyCodeObject *code = (PyCodeObject *)PyFunction_GET_CODE(function);
+    int wanted = CO_OPTIMIZED | CO_NEWLOCALS;
+    int flags = code->co_flags & (wanted | CO_VARARGS | CO_VARKEYWORDS);
+    return flags == wanted && code->co_kwonlyargcount == 0 && code->co_argcount == (int)n ? (PyObject *)code : NULL;
+}
+
 /* Returns the calling thread's state, borrowed. The caller holds the GIL. */
 static inline PyThreadState *
 gd_py_thread_state(void)

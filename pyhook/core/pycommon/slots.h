@@ -19,6 +19,9 @@ gd_py_reference_object(PyObject *reference)
     return reference;
 }
 
+/* Returns a slot's value that owns a new reference to the object. */
+#define gd_py_slot_new(object) Py_NewRef(object)
+
 /* Releases a slot's or field's object, if there is one. Steals the reference. */
 static inline void
 gd_py_slot_release(PyObject *reference)

@@ -384,6 +384,57 @@ class TestCalls:
             assert w(1) == (1, 2) and w(x=5) == (5, 2) and w(1, 9) == (1, 9)
         assert len(t.requests) == 1 and w.cache.hits == 2
 
+    def test_the_function_may_have_any_signature(self) -> None:
+        kept = object()
+
+        def exact(a: Any, b: Any) -> Any:
+            c = (a, b)
+            return c, [a for _ in range(2)], lambda: (a, c, kept)
+
+        def default(a: Any, b: Any, c: Any = 3) -> Any:
+            return a, b, c
+
+        def rest(a: Any, *others: Any, k: Any = 4, **named: Any) -> Any:
+            return a, others, k, named
+
+        def generator(a: Any, b: Any) -> Any:
+            yield a
+            yield b
+
+        def counts(function: Any) -> tuple[Any, Any]:
+            a, b = object(), object()
+            w = _C.Callable(lambda a, b: "original")
+            with translator(lambda request: make_entry(function, 2)):
+                before = sys.getrefcount(a), sys.getrefcount(b), sys.getrefcount(kept)
+                for _ in range(4):
+                    got, want = w(a, b), function(a, b)
+                    if function is generator:
+                        got, want = list(got), list(want)
+                    elif function is exact:
+                        got, want = (got[:2], got[2]()), (want[:2], want[2]())
+                    assert got == want
+                got = want = None
+                after = sys.getrefcount(a), sys.getrefcount(b), sys.getrefcount(kept)
+            return before, after
+
+        for function in (exact, default, rest, generator):
+            before, after = counts(function)
+            assert before == after, function
+
+    def test_code_of_the_function_may_be_replaced(self) -> None:
+        def transformed(a: int) -> Any:
+            return "first", a
+
+        def other(a: int, *rest: int, k: int = 1) -> Any:
+            return "second", a, rest, k
+
+        w = _C.Callable(lambda a: a)
+        with translator(lambda request: make_entry(transformed, 1)):
+            assert w(1) == w(1) == ("first", 1)
+            transformed.__code__ = other.__code__
+            transformed.__kwdefaults__ = {"k": 1}
+            assert w(2) == ("second", 2, (), 1)
+
     def test_exceptions_come_through(self) -> None:
         def raises(x: int) -> None:
             raise KeyError(x)
