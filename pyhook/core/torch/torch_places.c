@@ -47,16 +47,22 @@ agrees(const gd_torch_functions *at, const gd_torch_function_calls *calls)
 int
 gd_torch_probe_functions(const gd_torch_function_calls *calls)
 {
-    if (calls->get_state == NULL || calls->stack_len == NULL || calls->get_disabled == NULL || calls->push == NULL
-        || calls->pop == NULL || calls->disable == NULL) {
+    if (calls->get_state == NULL || calls->stack_len == NULL || calls->get_disabled == NULL
+        || calls->set_disabled == NULL || calls->push == NULL || calls->pop == NULL) {
         return 0;
     }
     const gd_torch_functions *at = calls->get_state();
-    int64_t modes = calls->stack_len();
     int disabled = calls->get_disabled();
     int known = agrees(at, calls);
+    for (int value = 0; value <= 2 && known; value++) { /* enabled, disabled for subclasses, disabled */
+        calls->set_disabled(value);
+        known = calls->get_disabled() == value && agrees(at, calls);
+    }
+    calls->set_disabled(disabled);
+
     /* torch accepts any object as a mode. No Python code runs while it is entered: push and pop are functions of C,
      * and the collector is off. */
+    int64_t modes = calls->stack_len();
     int collects = PyGC_Disable();
     PyObject *mode = known ? PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type) : NULL;
     PyObject *pushed = mode != NULL ? PyObject_CallOneArg(calls->push, mode) : NULL;
@@ -72,18 +78,6 @@ gd_torch_probe_functions(const gd_torch_function_calls *calls)
     Py_XDECREF(mode);
     Py_XDECREF(pushed);
     Py_XDECREF(popped);
-
-    PyObject *manager = known ? PyObject_CallNoArgs(calls->disable) : NULL;
-    PyObject *entered = manager != NULL ? PyObject_CallMethod(manager, "__enter__", NULL) : NULL;
-    PyObject *left = NULL;
-    if (entered != NULL) {
-        known = agrees(at, calls) && calls->get_disabled() != 0;
-        left = PyObject_CallMethod(manager, "__exit__", "OOO", Py_None, Py_None, Py_None);
-    }
-    known = known && left != NULL && agrees(at, calls) && calls->get_disabled() == disabled;
-    Py_XDECREF(manager);
-    Py_XDECREF(entered);
-    Py_XDECREF(left);
     PyErr_Clear();
     return known;
 }

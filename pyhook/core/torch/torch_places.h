@@ -23,11 +23,12 @@ typedef struct {
     const gd_torch_functions *(*get_state)(void);
     int64_t (*stack_len)(void);
     int (*get_disabled)(void);
-    PyObject *push, *pop, *disable; /* borrowed: two functions of C, and a context manager's class */
+    void (*set_disabled)(int);
+    PyObject *push, *pop; /* borrowed */
 } gd_torch_function_calls;
 
-/* Reports whether gd_torch_functions is the layout of the struct to which get_state points. Enters a mode and the
- * context manager for a moment, on this thread only. Leaves no exception set. */
+/* Reports whether gd_torch_functions is the layout of the struct to which get_state points. Changes the struct for a
+ * moment, on this thread only, while no Python code can run. Leaves no exception set. */
 int gd_torch_probe_functions(const gd_torch_function_calls *calls);
 
 #endif

@@ -45,6 +45,7 @@ typedef struct {
 #define AUTOGRAD_SYMBOL "_ZN3c1013AutogradState13get_tls_stateEv"
 #define KEYS_SYMBOL "_ZN3c104impl26raw_local_dispatch_key_setE"
 #define CONTEXT_SYMBOL "_ZN2at13globalContextEv"
+#define SET_DISABLED_SYMBOL "_ZN2at4impl22PythonTorchFunctionTLS18set_disabled_stateENS0_26TorchFunctionDisabledStateE"
 #define FUNCTIONS_SYMBOL "_ZN2at4impl22PythonTorchFunctionTLS9get_stateEv"
 #define AUTOCAST_DTYPE "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE"
 #define AUTOCAST_ENABLED "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE"
@@ -312,15 +313,14 @@ find_functions(state_reads *made)
         .get_state = (const gd_torch_functions *(*)(void))gd_torch_symbol(FUNCTIONS_SYMBOL),
         .stack_len = (int64_t (*)(void))gd_torch_symbol(rows[ROW_FUNCTION_MODES].symbol),
         .get_disabled = (int (*)(void))gd_torch_symbol(rows[ROW_FUNCTION_STATE].symbol),
+        .set_disabled = (void (*)(int))gd_torch_symbol(SET_DISABLED_SYMBOL),
         .push = gd_torch_attribute("_C._push_on_torch_function_stack"),
         .pop = gd_torch_attribute("_C._pop_torch_function_stack"),
-        .disable = gd_torch_attribute("_C.DisableTorchFunctionSubclass"),
     };
     PyErr_Clear();
     made->knows_functions = (uint8_t)gd_torch_probe_functions(&calls);
     Py_XDECREF(calls.push);
     Py_XDECREF(calls.pop);
-    Py_XDECREF(calls.disable);
 }
 
 /* Chooses how a row is read. Returns 0, or -1 with an exception set. */
