@@ -82,7 +82,7 @@ type Function struct {
 	Closure        []uint32
 }
 
-// Code describes a code object. It has no file name. A loaded code object gets the file name of the user's code.
+// Code describes a code object without its file name. When it is loaded, it gets the file name of the user's code.
 type Code struct {
 	_                                                    struct{} `cbor:",toarray"`
 	Name, QualName                                       string

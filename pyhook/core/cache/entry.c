@@ -575,7 +575,6 @@ static int
 entry_traverse(gd_GuardedCode *e, visitproc visit, void *arg)
 {
     Py_VISIT(e->function);
-    Py_VISIT(e->exact);
     Py_VISIT(e->strong);
     Py_VISIT(e->weakrefs);
     Py_VISIT(e->chains);

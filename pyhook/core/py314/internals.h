@@ -122,8 +122,8 @@ gd_py_call_function(PyThreadState *Py_UNUSED(tstate), vectorcallfunc call, PyObj
     return call(function, args, nargsf, kwnames);
 }
 
-/* Pushes the frame of a function. The slots from n on are empty; the caller fills the
- * others. The thread has space for it. */
+/* Pushes the frame of a function. The slots from n on are empty; the caller fills the others. The thread has space for
+ * it. */
 #define gd_py_push_function(tstate, function, n) \
     _PyFrame_PushUnchecked(tstate, PyStackRef_FromPyObjectNew(function), n, NULL)
 

@@ -1,10 +1,10 @@
-/* What CPython 3.12 to 3.14 have in common: a function's frame can be made and run without binding arguments. Included
- * by py3xx/internals.h only, which defines gd_py_push_function and gd_py_slot_new before. */
+/* What CPython 3.12 to 3.14 have in common: C code can push and run a function's frame without binding arguments.
+ * Included by py3xx/internals.h only, after gd_py_push_function and gd_py_slot_new. */
 #ifndef GD_PYCOMMON_PUSH_FRAME_H
 #define GD_PYCOMMON_PUSH_FRAME_H
 
 /* Calls a Python function whose parameters are exactly the n arguments (gd_py_code_for_exact_call), as CPython's
- * specialized call does, without the code of vectorcall. Returns a new reference, or NULL with an exception set. */
+ * specialized call does: no code binds arguments. Returns a new reference, or NULL with an exception set. */
 static inline PyObject *
 gd_py_call_exact(PyThreadState *tstate, PyObject *function, PyObject *const *args, size_t n)
 {

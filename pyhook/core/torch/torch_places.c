@@ -7,8 +7,8 @@ const uint8_t *
 gd_torch_byte_of(const void *function, const void *self)
 {
 #if defined(__x86_64__)
-    /* movzbl OFFSET(%rdi or %rip), %eax; ret. The first argument is in rdi. A byte is only read if those before it
-     * match, so nothing behind the function's end is read. */
+    /* movzbl OFFSET(%rdi or %rip), %eax; ret. The first argument is in rdi. Each byte is read only if the bytes before
+     * it match, so the code never reads past the end of the function. */
     static const uint8_t landing[] = {0xf3, 0x0f, 0x1e, 0xfa}; /* endbr64 */
     enum { RIP = 0x05, RDI_BYTE = 0x47, RDI = 0x87, RET = 0xc3 };
     const uint8_t *code = function;

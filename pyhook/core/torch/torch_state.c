@@ -124,7 +124,7 @@ typedef struct {
     uint8_t want;
 } state_byte;
 
-enum { NBYTES = 2 }; /* bytes that a comparison reads without a call; further ones are read by calls */
+enum { NBYTES = 2 }; /* a snapshot compares at most two bytes without a call */
 
 /* The compared rows and their values, in the order in which gd_torch_state_equal compares them: words of the thread,
  * bytes of the process, rows read by calls, and the remaining rows, which Python reads. What most comparisons read
@@ -164,7 +164,7 @@ typedef struct {
     const void *context; /* at::Context, a static object */
     uint8_t autograd_byte; /* the byte of AutogradState that holds the modes */
     uint8_t autograd_mask;
-    uint8_t knows_functions; /* gd_torch_functions is the layout of torch's struct */
+    uint8_t knows_functions; /* whether torch's struct has the layout of gd_torch_functions */
 } state_reads;
 
 static state_reads state;
@@ -387,17 +387,26 @@ gd_torch_state_ensure(void)
     return failed ? -1 : 0;
 }
 
-/* Lists a row that a symbol yields under the fields that gd_torch_state_equal reads. */
+/* Reports whether the row is read from this thread's gd_torch_functions. */
+static int
+in_functions(const reader *r)
+{
+    return state.knows_functions && (r->row == ROW_FUNCTION_MODES || r->row == ROW_FUNCTION_STATE);
+}
+
+/* Puts a row that a symbol yields into the fields that gd_torch_state_equal reads. */
 static void
 lay_out_symbol(snapshot *s, const reader *r, uint64_t value)
 {
     enum { BYTE = 0xff, INT = 0xffffffff };
-    if (r->row == ROW_FUNCTION_MODES && state.knows_functions) {
+    if (in_functions(r)) {
         s->has_functions = 1;
-        s->modes = (ptrdiff_t)value * GD_TORCH_MODE_SIZE;
-    }
-    else if (r->row == ROW_FUNCTION_STATE && state.knows_functions) {
-        s->disabled = (uint8_t)value;
+        if (r->row == ROW_FUNCTION_STATE) {
+            s->disabled = (uint8_t)value;
+        }
+        else {
+            s->modes = (ptrdiff_t)value * GD_TORCH_MODE_SIZE;
+        }
     }
     else if (r->byte != NULL && s->nbytes < NBYTES) {
         s->bytes[s->nbytes++] = (state_byte){r->byte, (uint8_t)value};
@@ -577,8 +586,8 @@ gd_torch_grad_enabled(void)
     static reader grad;
     if (GD_UNLIKELY(grad.address == NULL && grad.python == NULL)) {
         void *address = gd_torch_symbol(rows[ROW_GRAD].symbol);
-        grad = (reader){address,  NULL, address == NULL ? gd_torch_attribute(rows[ROW_GRAD].python) : NULL,
-                        ROW_GRAD, GRAD, 0};
+        PyObject *python = address == NULL ? gd_torch_attribute(rows[ROW_GRAD].python) : NULL;
+        grad = (reader){.address = address, .python = python, .row = ROW_GRAD, .how = GRAD};
         if (grad.address == NULL && grad.python == NULL) {
             PyErr_Clear();
             return -1; /* neither on nor off: the guard fails */
@@ -609,13 +618,10 @@ gd_torch_modes_entered(enum gd_torch_stack stack)
 static const char *
 way(const reader *r)
 {
-    int is_functions = r->row == ROW_FUNCTION_MODES || r->row == ROW_FUNCTION_STATE;
     if (r->python != NULL) {
         return "python";
     }
-    return r->byte != NULL || r->how == AUTOGRAD || r->how == THREAD_WORD || (is_functions && state.knows_functions)
-               ? "memory"
-               : "call";
+    return r->byte != NULL || r->how == AUTOGRAD || r->how == THREAD_WORD || in_functions(r) ? "memory" : "call";
 }
 
 PyObject *

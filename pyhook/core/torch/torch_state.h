@@ -13,7 +13,7 @@ int gd_torch_state_ensure(void);
  * PyMem_Free. Returns NULL with an exception set on failure. */
 void *gd_torch_state_snapshot(void);
 
-/* Reports whether the state equals the snapshot. Runs no user code; takes about 20 ns. */
+/* Reports whether the state equals the snapshot. Runs no user code. */
 int gd_torch_state_equal(const void *snapshot);
 
 /* Describes the first difference ("torch's grad mode: off, was on") as a new str; *found and *was are set

@@ -54,7 +54,8 @@ def parts(
     function: types.FunctionType, origin: tuple[Any, ...] | None, options: Any, kind: int, first: type | None
 ) -> list[tuple[str, str]]:
     """Return the key's parts, each with its name. ``origin`` describes a resume function (translate.Origin).
-    ``first`` is the type of the frame's first argument. It tells models apart, since they all run torch's wrapper.
+    ``first`` is the type of the frame's first argument. All models run the same wrapper, so the code alone does not
+    distinguish them.
 
     Raises NotStored if the translation depends on something that other processes do not have.
     """
