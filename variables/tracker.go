@@ -43,6 +43,8 @@ type Base struct {
 	slot *Slot // local that holds the materialized value; nil until then
 	// mutated marks a value that was passed to the frame and that the program changed. It must not alias other values.
 	mutated bool
+	// gathered marks a container whose set has the guards that its items had when it was built.
+	gathered bool
 	// outside represents the value in a graph with Python calls, after one of these calls may have changed the value.
 	outside *OpaqueVariable
 	// through is the builtin type that an instance's class extends, if the tracker is that instance's contents. Effects
@@ -100,9 +102,10 @@ func ReplaceGuards(v VariableTracker, set guards.Set) VariableTracker {
 	return c
 }
 
-// WithGuardsOf gives v the guards of the trackers and of their children. No other code has seen v.
-func WithGuardsOf(v VariableTracker, of []VariableTracker) VariableTracker {
-	v.base().set = Propagate(of...)
+// WithGuardsOf gives v the guards of its items and of their children. No other code has seen v.
+func WithGuardsOf(v VariableTracker, items []VariableTracker) VariableTracker {
+	b := v.base()
+	b.set, b.gathered = Propagate(items...), true
 	return v
 }
 
@@ -116,7 +119,8 @@ func AddGuard(v VariableTracker, g guards.Guard) VariableTracker {
 	return ReplaceGuards(v, v.Guards().Add(g))
 }
 
-// Propagate returns the union of the guards of all given trackers and of their children.
+// Propagate returns the union of the guards of all given trackers and of their children. It does not descend into
+// containers that WithGuardsOf has seen: otherwise, building nested containers would take quadratic time.
 func Propagate(vars ...VariableTracker) guards.Set {
 	var seen map[VariableTracker]bool
 	return propagate(guards.Set{}, vars, &seen)
@@ -128,7 +132,7 @@ func propagate(out guards.Set, vars []VariableTracker, seen *map[VariableTracker
 			continue
 		}
 		out = out.Union(v.Guards())
-		if c, ok := v.(Container); ok && !(*seen)[v] {
+		if c, ok := v.(Container); ok && !v.base().gathered && !(*seen)[v] {
 			if *seen == nil {
 				*seen = map[VariableTracker]bool{}
 			}

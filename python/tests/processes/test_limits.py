@@ -75,6 +75,10 @@ PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {
         made("def f(x):\n    n = 0\n    for i in range(1000000):\n        n += i\n    return x + n"),
         (X,),
     ),
+    "30,000 tuples in each other": (
+        made("def f(x):\n    t = ()\n    for _ in range(30000):\n        t = (t,)\n    return x + len(t)"),
+        (X,),
+    ),
     "1,000 arguments": (
         made("def f(x, *a):\n    n = 0\n    for v in a:\n        n += v\n    return x + n"),
         (X, *range(1000)),
