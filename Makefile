@@ -25,7 +25,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-stored test-sample wheels bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls pgo sizes old-torch gpu conformance check clean
+	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls aside pgo sizes old-torch gpu conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -161,6 +161,9 @@ models: build ## run the model zoo: correctness, graphs, speed beside eager and 
 
 warm: build ## run each model in two processes; the second one loads the translations of the first: WARM_ARGS="--only 'timm.*' --torch"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/warm.py $(WARM_ARGS)
+
+aside: build ## print how long calls take while inductor compiles in another process: ARGS="--layers 24"
+	@$(PY) -W ignore bench/aside.py $(ARGS)
 
 first-calls: build ## print where the time of first calls goes: MODELS="transformers.bert torchvision.resnet18"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/first_calls.py $(or $(MODELS),transformers.bert torchvision.resnet18)

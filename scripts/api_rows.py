@@ -123,6 +123,12 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 _OURS,
             ),
             Row(
+                "wait_for_compilation",
+                "",
+                "godynamo.wait_for_compilation()",
+                _OURS,
+            ),
+            Row(
                 "save_cache_artifacts",
                 "torch.compiler.save_cache_artifacts",
                 "godynamo.save_cache_artifacts() is None",
@@ -533,6 +539,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("python_ops", False, "calls of unknown Python functions become graph nodes"),
                 ("cache_dir", "''", "folder of stored translations (GODYNAMO_CACHE_DIR)"),
                 ("cache_mib", 1024, "its largest size"),
+                ("compile_aside", False, "inductor compiles in another process"),
                 ("trace_dir", "''", "where a trace is written (GODYNAMO_TRACE)"),
                 ("trace_file_mib", 64, "size of one trace file"),
                 ("trace_files", 8, "number of trace files kept by one process"),

@@ -32,6 +32,7 @@ from ._user.optimize import optimize, optimize_assert
 
 if TYPE_CHECKING:
     from . import callback, comptime, exc, overrides, testing, utils
+    from ._aside.aside import wait_for_compilation
     from ._backends.named import (
         list_backends,
         lookup_backend,
@@ -137,6 +138,7 @@ __all__ = [
     "substitute_in_graph",
     "testing",
     "utils",
+    "wait_for_compilation",
     "warm_up",
     "wrap_numpy",
 ]
@@ -161,6 +163,7 @@ _LAZY = {
     **_from("_explain.explain", "cache_entries cache_stats explain guards"),
     **_from("_user.precompile", "precompile"),
     **_from("_user.warm_up", "warm_up"),
+    **_from("_aside.aside", "wait_for_compilation"),
     **_from("_stored.artifacts", "load_cache_artifacts save_cache_artifacts"),
     **_from("_user.export", "export"),
     **_from(

@@ -99,6 +99,8 @@ trace_dir: str
 cache_dir: str
 #: size in MiB beyond which the least recently used files of cache_dir are removed
 cache_mib: int
+#: True: inductor compiles in another process, and a graph runs as captured until it is compiled
+compile_aside: bool
 #: size in MiB at which a trace file is closed and the next one is started
 trace_file_mib: int
 #: maximum number of trace files per process; beyond it, the oldest is removed
@@ -164,6 +166,7 @@ _SETTINGS: dict[str, _Setting] = {
     "python_ops": _Setting(False),
     "cache_dir": _Setting(""),
     "cache_mib": _Setting(1024, minimum=1),
+    "compile_aside": _Setting(False),
     "trace_dir": _Setting(""),
     "trace_file_mib": _Setting(64, minimum=1),
     "trace_files": _Setting(8, minimum=1),

@@ -144,9 +144,7 @@ def _with_symbols(
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
     compiled = sizes.runs(compiled, lambda: build_graph_module(rows, example_inputs).forward)
     if changed:
-        compiled = memory.checked(
-            compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name
-        )
+        compiled = _for_separate(compiled, rows, example_inputs, changed, backend_name)
     if config.verify_correctness:
         compiled = Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled, *answer
@@ -232,6 +230,13 @@ def _by_backend(
     fixed_inputs.mark(gm, backend, example_inputs, of_modules)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
+    if config.compile_aside and not config.verify_correctness:
+        from .._aside.aside import start
+
+        if (waiting := start(rows, examples, changed, backend, gm.forward)) is not None:
+            if options is not None:
+                options.found.add("fixes_sizes")
+            return _for_separate(waiting, rows, example_inputs, changed, backend_name) if changed else waiting
     noise = _HeldBack("torch._subclasses.fake_tensor")
     code = gm.code
     try:
@@ -265,12 +270,21 @@ def _by_backend(
     if changed and not unchanged:
         if not apart and memory.overlap(example_inputs, changed):
             return _as_captured(rows, backend_name, example_inputs, "overlapping_inputs")
-        compiled = memory.checked(
-            compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name
-        )
+        compiled = _for_separate(compiled, rows, example_inputs, changed, backend_name)
     if config.verify_correctness:
         return Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled
+
+
+def _for_separate(
+    compiled: Callable[..., Any],
+    rows: Sequence[Any],
+    example_inputs: Sequence[Any],
+    changed: tuple[int, ...],
+    backend_name: str,
+) -> Callable[..., Any]:
+    """Return a callable that runs the compiled graph only if no changed input overlaps another one."""
+    return memory.checked(compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name)
 
 
 def _outputs_of(rows: Sequence[Any]) -> int:

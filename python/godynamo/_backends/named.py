@@ -91,6 +91,11 @@ def register_experimental_backend(compiler_fn: Backend | None = None, name: str 
     return register_backend(compiler_fn, name, ("experimental",))
 
 
+def is_own(name: str) -> bool:
+    """Return whether a backend is registered under this name; it then comes before torch's."""
+    return name in _own
+
+
 def registered() -> list[Backend]:
     """Return the registered backends; optimize() uses them to distinguish a backend from a function."""
     return list(_own.values())
@@ -187,6 +192,11 @@ class Named:
     def name(self) -> str:
         """The name by which the backend was given."""
         return self._key[0]
+
+    @property
+    def arguments(self) -> tuple[str, str | None, dict[str, Any], bool | None]:
+        """The name, torch.compile's mode and options, and whether sizes are symbols."""
+        return self._key
 
     @property
     def of_torch(self) -> bool:

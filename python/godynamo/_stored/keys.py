@@ -31,6 +31,7 @@ _NO_MATTER = {
     "cache_evict",
     "cache_mib",
     "cache_size_limit",
+    "compile_aside",
     "disable",
     "error_on_recompile",
     "fail_on_recompile_limit_hit",

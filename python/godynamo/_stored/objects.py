@@ -399,14 +399,14 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
             yield "torch._C", "_VariableFunctions." + name
     elif kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:
         library = str(obj).partition(".")[0]
-        if library not in _LIBRARIES and not version_of(library):
+        if library not in TORCHS_LIBRARIES and not version_of(library):
             raise NotStored(f"the program defines the operator {obj}")
         yield "torch", "ops." + str(obj)
 
 
 #: libraries of operators that are torch's own. The metadata of other operators is computed by Python code, whose
 #: fingerprint is the version of the package with the library's name.
-_LIBRARIES = {"aten", "prims", "prim", "c10d", "_c10d_functional", "quantized", "sparse", "mkldnn", "inductor"}
+TORCHS_LIBRARIES = {"aten", "prims", "prim", "c10d", "_c10d_functional", "quantized", "sparse", "mkldnn", "inductor"}
 
 _constants: dict[int, tuple[str, str]] = {}
 _OF_NO_INTEREST = (type, types.FunctionType, types.ModuleType, str, int, float, bool)

@@ -1,0 +1,1 @@
+"""Compiles captured graphs in another process, while the program runs them as captured."""

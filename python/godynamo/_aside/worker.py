@@ -1,0 +1,78 @@
+"""The process that compiles graphs. It has no code of the program: only torch, and graphs as data.
+
+It runs until its standard input ends, which is when the program has ended or has no more use for it.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import threading
+import time
+from typing import Any
+
+from . import job as jobs
+
+
+def main() -> None:
+    """Write that the process has started, and compile the jobs that arrive on standard input.
+
+    The answer to each is (None or why it failed, seconds).
+    """
+    answers = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)  # what compilers print is no answer
+    arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_read, args=(arrived,), daemon=True).start()
+    jobs.send("started", answers)
+    while True:
+        job, path = arrived.get()
+        jobs.send(_answer(job, path), answers)
+
+
+def _read(arrived: queue.SimpleQueue[Any]) -> None:
+    """Receive jobs. End the process as soon as nobody wants its answers, also in the middle of a compilation."""
+    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
+        try:
+            while True:
+                arrived.put(jobs.receive(source))
+        except (EOFError, OSError):
+            os._exit(0)
+
+
+def _answer(job: jobs.Job, path: str) -> tuple[str | None, float]:
+    begin = time.perf_counter()
+    try:
+        compile_to(job, path)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}", time.perf_counter() - begin
+    return None, time.perf_counter() - begin
+
+
+def compile_to(job: jobs.Job, path: str) -> None:
+    """Compile a job's graph and write inductor's CompiledArtifact to a file. Raises whatever the compiler raises."""
+    import torch
+    import torch._functorch.config
+    from torch._inductor import standalone_compile
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    from .._backends import graph_outputs
+    from .._backends.graph_modules import build_graph_module
+
+    jobs.prepare(job)
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    found = jobs.objects_of(job)
+    inputs = jobs.inputs_of(job, found, mode)
+    gm = build_graph_module(found[job.graph], inputs, mode)
+    # AOTAutograd saves a graph that calls a method only if the node has a fake value. Copies of a graph must have it.
+    values = graph_outputs.fake_values(gm, lambda _: jobs.inputs_of(job, found, mode), mode)
+    for node in gm.graph.nodes:
+        node.meta = dict(node.meta, **({"example_value": values[node.name]} if node.name in values else {}))
+    wrapper = torch._TorchCompileInductorWrapper(job.mode, job.options or None, False)
+    # strict: raise at once, with the reason, if the graph cannot be saved
+    strict = torch._functorch.config.patch(strict_autograd_cache=True)
+    with strict, torch._guards.tracing(torch._guards.TracingContext(mode)):
+        artifact = standalone_compile(
+            gm, inputs, dynamic_shapes="from_tracing_context", options={"config_patches": wrapper.config}
+        )
+    artifact.save(path=path, format="binary")

@@ -1,0 +1,272 @@
+"""With config.compile_aside a graph runs as captured until another process has compiled it."""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+
+import godynamo
+from godynamo import config
+from godynamo._aside import aside, job
+
+X = torch.linspace(-1.0, 1.0, 8).reshape(2, 4)
+
+
+def counted(name: str) -> int:
+    return godynamo.utils.counters["stats"][name]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_process_afterwards() -> Iterator[None]:
+    """End the thread and the process, since later tests fork."""
+    yield
+    aside._compiling.end()
+    aside._compiling.drop()
+
+
+@pytest.fixture(autouse=True)
+def with_setting() -> Iterator[None]:
+    with config.patch(compile_aside=True):
+        yield
+        godynamo.wait_for_compilation()
+
+
+def changes(x: torch.Tensor) -> torch.Tensor:
+    return x.add_(1).mul(2)
+
+
+def switches(x: torch.Tensor) -> torch.Tensor:
+    with torch.autocast("cpu", torch.bfloat16):
+        y = x @ x.T
+    with torch.no_grad():
+        z = y.float().sin()
+    return z.softmax(-1) + y
+
+
+def returns_several(x: torch.Tensor) -> Any:
+    return x.max(1), x.shape[0], [x.cos(), x]
+
+
+PROGRAMS: dict[str, Callable[[], Callable[..., Any]]] = {
+    "a module in training": lambda: torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)),
+    "a change in place": lambda: changes,
+    "modes": lambda: switches,
+    "several results": lambda: returns_several,
+}
+
+
+def result(fn: Callable[..., Any], requires_grad: bool) -> Any:
+    """Return what a call returns, its argument afterwards, its gradient and the module's state."""
+    leaf = X.clone().requires_grad_(requires_grad)
+    x = leaf.clone()
+    out = fn(x)
+    first = out if isinstance(out, torch.Tensor) else out[0].values
+    if first.requires_grad:
+        first.sum().backward()
+    state = list(fn.state_dict().values()) if isinstance(fn, torch.nn.Module) else []
+    return [out, x.detach(), leaf.grad, [t.clone() for t in state]]
+
+
+def near(a: Any, b: Any) -> bool:
+    if isinstance(a, torch.Tensor):
+        return a.dtype == b.dtype and a.shape == b.shape and torch.allclose(a.float(), b.float(), atol=1e-5)
+    if isinstance(a, (tuple, list)):
+        return type(a) is type(b) and len(a) == len(b) and all(map(near, a, b))
+    return bool(a == b)
+
+
+@pytest.mark.parametrize(
+    ("name", "requires_grad"),
+    [(name, grad) for name in PROGRAMS for grad in (False, True) if (name, grad) != ("a change in place", True)],
+)
+def test_captured_first_and_compiled_later(name: str, requires_grad: bool) -> None:
+    eager, program = PROGRAMS[name](), PROGRAMS[name]()
+    if isinstance(eager, torch.nn.Module):
+        program.load_state_dict(eager.state_dict())
+    before = counted("graphs_compiled_aside")
+    optimized = godynamo.optimize(program, backend="inductor")
+    assert godynamo.testing.same(result(optimized, requires_grad), result(eager, requires_grad))
+    assert godynamo.wait_for_compilation()
+    assert counted("graphs_compiled_aside") == before + 1
+    for _ in range(2):
+        assert near(result(optimized, requires_grad), result(eager, requires_grad))
+
+
+def test_the_programs_random_numbers_are_its_own() -> None:
+    def numbers() -> list[float]:
+        torch.manual_seed(3)
+        drawn = []
+        while len(drawn) < 200 or not aside._compiling.wait(0):
+            drawn.append(torch.rand(()).item())
+        return drawn
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return x.exp() * 3
+
+    optimized = godynamo.optimize(f, backend="inductor")
+    optimized(X)
+    got = numbers()
+    torch.manual_seed(3)
+    assert got == [torch.rand(()).item() for _ in got]
+    assert counted("graphs_compiled_aside") == 1
+
+
+REFUSED: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
+    "made in inference mode": (lambda x: x + 1, "inference", "inference mode"),
+    "a view that is changed": (lambda x: x.add_(1), X.clone()[0], "changes a view"),
+    "a computed tensor that is changed": (lambda x: x.add_(1), X.clone().requires_grad_(), "or a computed tensor"),
+    "a function with a graph": (lambda x: torch.cond(x.sum() > -9, torch.sin, torch.cos, (x,)), X, "neither a name"),
+}
+
+
+def copy(x: torch.Tensor) -> torch.Tensor:
+    """Return a copy that is a view if x is one, and that requires gradients if x does."""
+    return x.clone() if x._base is None else x._base.clone()[0]
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_only_this_process_can_compile_is_compiled_by_it(name: str, caplog: Any) -> None:
+    fn, x, why = REFUSED[name]
+    if isinstance(x, str):
+        with torch.inference_mode():
+            x = X + 1
+    before = counted("graphs_not_compiled_aside")
+    with caplog.at_level(logging.INFO, "godynamo"), torch.inference_mode(x.is_inference()):
+        got = godynamo.optimize(fn, backend="inductor")(copy(x))
+    assert near(torch.Tensor(got), torch.Tensor(fn(copy(x))))
+    assert counted("graphs_not_compiled_aside") == before + 1
+    assert f"test_compile_aside.py:{fn.__code__.co_firstlineno}" in caplog.text
+    assert why in caplog.text
+
+
+def test_other_backends_compile_at_once() -> None:
+    calls = []
+
+    def backend(gm: Any, inputs: Any) -> Any:
+        calls.append(gm)
+        return gm.forward
+
+    godynamo.optimize(lambda x: x + 1, backend=backend)(X)
+    assert len(calls) == 1
+
+
+def test_a_graph_that_is_refused_runs_as_captured(monkeypatch: Any, caplog: Any) -> None:
+    real = job.described
+
+    def with_another_state(*args: Any) -> job.Job:
+        made = real(*args)
+        object.__setattr__(made, "guarded", "another state")
+        return made
+
+    monkeypatch.setattr(job, "described", with_another_state)
+
+    def refused(x: torch.Tensor) -> torch.Tensor:
+        return x.tan()
+
+    f = godynamo.optimize(refused, backend="inductor")
+    before = counted("graphs_failed_aside")
+    f(X)
+    assert godynamo.wait_for_compilation()
+    assert torch.equal(f(X), X.tan())
+    assert counted("graphs_failed_aside") == before + 1
+    assert "the graph from refused (" in caplog.text
+    assert "another state" in caplog.text
+
+
+def test_the_process_may_be_killed(caplog: Any) -> None:
+    f = godynamo.optimize(lambda x: x.tan() + 5, backend="inductor")
+    f(X)
+    while aside._compiling._process is None:
+        threading.Event().wait(0.01)
+    aside._compiling._process.kill()
+    assert godynamo.wait_for_compilation()
+    assert torch.equal(f(X), X.tan() + 5)
+    assert "ended with status -9" in caplog.text
+    before = counted("graphs_compiled_aside")
+    other = godynamo.optimize(lambda x: x.tan() + 6, backend="inductor")  # dropped graphs are not compiled
+    other(X)
+    godynamo.wait_for_compilation()
+    assert counted("graphs_compiled_aside") == before + 1
+
+
+def test_what_the_program_has_dropped_is_not_loaded() -> None:
+    before = counted("graphs_compiled_aside")
+    f = godynamo.optimize(lambda x: x.tan() + 7, backend="inductor")
+    f(X)
+    godynamo.reset()
+    assert godynamo.wait_for_compilation()
+    assert counted("graphs_compiled_aside") == before
+
+
+def test_waiting_has_a_limit() -> None:
+    f = godynamo.optimize(lambda x: x.tan() + 8, backend="inductor")
+    f(X)
+    assert not godynamo.wait_for_compilation(0)
+    assert godynamo.wait_for_compilation()
+
+
+def test_the_compilers_settings_are_handed_over() -> None:
+    import torch._inductor.config as inductor
+
+    with inductor.patch(max_fusion_size=7):
+        assert "max_fusion_size = 7" in job.settings()
+    assert "max_fusion_size = 7" not in job.settings()
+    with inductor.patch(post_grad_custom_pre_pass=lambda graph: None), pytest.raises(job.NotHandedOver, match="pass"):
+        job.settings()
+
+
+ENDS = """
+import os, sys, time, torch, godynamo
+torch.set_num_threads(1)
+godynamo.config.compile_aside = True
+x = torch.ones(3)
+f = godynamo.optimize(lambda x: x.sin() + 11, backend="inductor")
+f(x)
+from godynamo._aside import aside
+while aside._compiling._process is None:
+    time.sleep(0.01)
+print(aside._compiling._process._popen.pid, flush=True)
+if sys.argv[1] == "fork":
+    child = os.fork()
+    if not child:
+        assert godynamo.wait_for_compilation()  # nothing waits in a child
+        assert torch.equal(f(x), x.sin() + 11)
+        os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    assert godynamo.wait_for_compilation()
+    assert godynamo.utils.counters["stats"]["graphs_compiled_aside"] == 1
+elif sys.argv[1] == "hard":
+    os._exit(0)
+elif sys.argv[1] == "raise":
+    raise SystemExit(5)
+"""
+
+
+@pytest.mark.parametrize(("how", "status"), (("end", 0), ("hard", 0), ("raise", 5), ("fork", 0)))
+def test_the_process_ends_with_the_program(how: str, status: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ENDS, how], stdout=subprocess.PIPE, text=True, timeout=600
+    )
+    assert done.returncode == status
+    pid = int(done.stdout)
+    for _ in range(3000):
+        if not _runs(pid):
+            break
+        threading.Event().wait(0.01)
+    else:
+        pytest.fail("the process that compiles goes on")
+
+
+def _runs(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
