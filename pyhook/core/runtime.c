@@ -35,6 +35,7 @@ static const struct {
     {"tells", &gd_runtime.tells, 0, 1},
     {"error_on_recompile", &gd_runtime.error_on_recompile, 0, 1},
     {"fail_on_recompile_limit_hit", &gd_runtime.fail_on_recompile_limit_hit, 0, 1},
+    {"memory_mib", &gd_runtime.memory_mib, 0, 1 << 24},
 };
 #define NSETTINGS (sizeof(settings) / sizeof(settings[0]))
 

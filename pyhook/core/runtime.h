@@ -51,7 +51,7 @@ typedef struct {
     int broken; /* the limit max_internal_errors, if set, is reached: nothing more is translated */
     /* settings; see the table in runtime.c */
     int enabled, cache_size_limit, cache_evict, fork_reload, inner_limit, max_internal_errors, stance;
-    int error_on_recompile, fail_on_recompile_limit_hit;
+    int error_on_recompile, fail_on_recompile_limit_hit, memory_mib;
     int tells; /* whether each translation calls Python's compile_start and compile_end; also a setting */
     uint64_t counters[GD_NCOUNTERS];
     PyObject *translate_callback; /* strong or NULL: replaces the Go library (tests, other front ends) */

@@ -27,6 +27,9 @@ from ._core import core
 cache_size_limit: int
 #: True: a new entry beyond cache_size_limit replaces the least recently used entry
 cache_evict: bool
+#: size in MiB of the process's translations beyond which those with the fewest calls are dropped; 0: no bound. What a
+#: backend has compiled is not counted.
+memory_mib: int
 #: True: effects (prints, mutations) are replayed after the graph; False: they break the graph
 queue_effects: bool
 #: "used": guard only the tensor metadata that a translation has read; "full": guard all metadata, read or not
@@ -133,6 +136,7 @@ class _Setting:
 _SETTINGS: dict[str, _Setting] = {
     "cache_size_limit": _Setting(8, core="cache_size_limit"),
     "cache_evict": _Setting(False, core="cache_evict"),
+    "memory_mib": _Setting(0, core="memory_mib"),
     "queue_effects": _Setting(True),
     "tensor_guards": _Setting("used", choices=("used", "full")),
     "suppress_errors": _Setting(False),

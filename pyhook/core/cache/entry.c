@@ -3,6 +3,7 @@
  * collected even if the objects that it guards refer to it. */
 #include "cache/entry.h"
 
+#include "cache/bound.h"
 #include "guards/memo.h"
 #include "guards/pure.h"
 #include "guards/sizes.h"
@@ -671,7 +672,16 @@ get_valid(gd_GuardedCode *e, void *unused)
     return PyBool_FromLong(e->valid);
 }
 
+static PyObject *
+get_bytes(gd_GuardedCode *e, void *unused)
+{
+    (void)unused;
+    return PyLong_FromSize_t(gd_entry_bytes(e));
+}
+
 static PyGetSetDef entry_getset[] = {
+    {"bytes", (getter)get_bytes, NULL, "About how much memory the entry takes, without what a backend has compiled.",
+     NULL},
     {"valid", (getter)get_valid, NULL, "False once an object the entry depends on died, or reset() was called.", NULL},
     {"text", (getter)get_text, NULL, "The parts joined by ' and ': the condition under which the entry serves.", NULL},
     {"code", (getter)get_code, NULL, "The code object that runs when the guards hold.", NULL},

@@ -182,6 +182,25 @@ gd_frame_cache_evict(gd_FrameCache *c)
     }
 }
 
+int
+gd_frame_cache_drop(gd_FrameCache *c, gd_GuardedCode *entry)
+{
+    for (uint32_t i = 0; i < c->nentries; i++) {
+        if (c->entries[i] == entry) {
+            GD_COUNT(evicted);
+            Py_DECREF(take_entry(c, i));
+            return 1;
+        }
+    }
+    return 0;
+}
+
+gd_FrameCache *
+gd_frame_caches(void)
+{
+    return all_caches;
+}
+
 void
 gd_frame_cache_clear(gd_FrameCache *c)
 {

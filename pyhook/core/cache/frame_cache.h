@@ -83,6 +83,10 @@ int gd_frame_cache_add(gd_FrameCache *cache, gd_GuardedCode *entry);
 void gd_frame_cache_sweep(gd_FrameCache *cache);
 /* Drops the least recently used entry. */
 void gd_frame_cache_evict(gd_FrameCache *cache);
+/* Drops this entry; returns 0 if the cache does not have it. */
+int gd_frame_cache_drop(gd_FrameCache *cache, gd_GuardedCode *entry);
+/* Returns the first of the process's caches, borrowed; `next` leads to the others, older ones. */
+gd_FrameCache *gd_frame_caches(void);
 /* Invalidates and drops all entries; resets marks, reasons and counts. */
 void gd_frame_cache_clear(gd_FrameCache *cache);
 /* Adds a recompile reason (borrowed str). Keeps only the last GD_MAX_FAILURES reasons. Raises nothing. */

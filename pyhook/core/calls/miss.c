@@ -1,6 +1,7 @@
 /* Calls that no entry serves: see calls/miss.h. */
 #include "calls/miss.h"
 
+#include "cache/bound.h"
 #include "callbacks.h"
 #include "calls/census.h"
 #include "calls/heat.h"
@@ -407,6 +408,7 @@ run_fresh(PyThreadState *tstate, miss *m, gd_GuardedCode *entry, PyObject **resu
         gd_internal_error("entry does not fit its frame", (PyObject *)m->function);
         return GD_RUN_ORIGINAL;
     }
+    gd_bound_apply(entry);
     PyObject **regs = new_regs(m, entry);
     if (regs == NULL) {
         PyErr_Clear();

@@ -87,6 +87,8 @@ typedef struct gd_GuardedCode {
     uint8_t *memo_stale;
     /* the objects in the slots of the call the entry was made for, or NULL; only compared, since they may be dead */
     uintptr_t *made_for;
+    uint64_t checked; /* hits at the last check of config.memory_mib (cache/bound.c) */
+    size_t bytes; /* its size, or 0 until it is needed; gd_entry_bytes */
     void *torch_state; /* snapshot that the TENSORS node compares; torch/torch_state.c */
     PyObject *weakreflist;
 } gd_GuardedCode;

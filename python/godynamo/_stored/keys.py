@@ -38,6 +38,7 @@ _NO_MATTER = {
     "fork_reload",
     "inner_limit",
     "max_internal_errors",
+    "memory_mib",
     "raise_on_ctx_manager_usage",
     "suppress_errors",
     "trace_dir",
