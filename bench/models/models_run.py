@@ -108,7 +108,8 @@ def backend_line(r: dict[str, Any]) -> str:
     """Return a row of a backend's table."""
     if "error" in r:
         return f"{r['name']:34} {r['error'].splitlines()[-1][:160]}"
-    return f"{r['name']:34} {backend_verdict(r):6} {r['seconds']:7.1f}"
+    aside = "".join(f"  {n} {what.removeprefix('graphs_')}" for what, n in r["aside"].items())
+    return f"{r['name']:34} {backend_verdict(r):6} {r['seconds']:7.1f}{aside}"
 
 
 def backend_verdict(r: dict[str, Any]) -> str:
@@ -212,7 +213,10 @@ def main() -> int:
     parser.add_argument("--no-torch-compile", action="store_true")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--timeout", type=float, default=1800, help="seconds for a model, also on a slow machine")
-    parser.add_argument("--backend", help="aot_eager, inductor, callable: whether every model is right with it")
+    parser.add_argument(
+        "--backend",
+        help="aot_eager, inductor, callable, aside (inductor in another process): whether every model is right with it",
+    )
     parser.add_argument("--sizes", action="store_true", help="captures when batch and length change")
     parser.add_argument("--jobs", type=int, default=1, help="models side by side, with --backend and --sizes")
     options = parser.parse_args()

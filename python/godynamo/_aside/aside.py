@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import utils
+from .. import exc, utils
 from .._backends.compile_lock import compile_lock
 from . import job as jobs
 
@@ -41,24 +41,52 @@ _NICE = 10
 _TURN = 0.0001
 
 
+#: compiles a graph in this process, for the given inputs
+Here = Callable[[Sequence[Any]], Callable[..., Any]]
+
+
 class Aside:
     """A graph that runs as captured until compiled code has been loaded for it."""
 
-    __slots__ = ("__weakref__", "run")
+    __slots__ = ("__weakref__", "_here", "run")
 
-    def __init__(self, captured: Callable[..., Any]) -> None:
+    def __init__(self, captured: Callable[..., Any], here: Here) -> None:
         self.run = captured
+        self._here = here
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)
 
+    def refused(self, place: str) -> None:
+        """Have the next call compile the graph in this process. If that fails, it runs as captured from then on."""
+        captured, here, weak = self.run, self._here, weakref.ref(self)
+
+        def compile_first(*inputs: Any) -> Any:
+            run = captured  # also if the call is interrupted
+            try:
+                run = here(inputs)
+            except exc.TorchDynamoException as error:
+                log.warning("%s runs as captured: %s", place, error)
+            finally:
+                if (graph := weak()) is not None:
+                    graph.run = run
+            return run(*inputs)
+
+        self.run = compile_first
+
 
 def start(
-    rows: Sequence[Any], inputs: Sequence[Any], changed: Sequence[int], backend: Any, captured: Callable[..., Any]
+    rows: Sequence[Any],
+    inputs: Sequence[Any],
+    changed: Sequence[int],
+    backend: Any,
+    captured: Callable[..., Any],
+    here: Here,
 ) -> Aside | None:
     """Have a graph compiled by another process; return a callable that runs it meanwhile.
 
-    Return None, and log the reason, if only this process can compile the graph.
+    Return None, and log the reason, if only this process can compile the graph. ``here`` is called later if the other
+    process turns out not to be able to.
     """
     try:
         if not _can_load():
@@ -68,7 +96,7 @@ def start(
         log.info("%s is compiled by this process: %s", _place(rows), reason)
         utils.counters["stats"]["graphs_not_compiled_aside"] += 1
         return None
-    graph = Aside(captured)
+    graph = Aside(captured, here)
     _compiling.put(_Work(weakref.ref(graph), job, settings, _place(rows)))
     return graph
 
@@ -199,7 +227,8 @@ class _Compiling:
                     self._stop()
                 raise RuntimeError(f"the compiling process ended with status {process.status()}") from None
             if why is not None:
-                raise RuntimeError(why)
+                self._refused(work, why)
+                return
             if self._ending or work.graph() is None:
                 return
             begin = time.perf_counter()
@@ -210,6 +239,12 @@ class _Compiling:
             utils.counters["stats"]["graphs_compiled_aside"] += 1
             loaded = time.perf_counter() - begin
             log.info("%s was compiled aside in %.1f s and loaded in %.2f s", work.place, seconds, loaded)
+
+    def _refused(self, work: _Work, why: str) -> None:
+        utils.counters["stats"]["graphs_failed_aside"] += 1
+        log.info("%s could not be compiled aside, its next call compiles it: %s", work.place, why)
+        if (graph := work.graph()) is not None:
+            graph.refused(work.place)
 
     def _stop(self) -> None:
         if self._process is not None:

@@ -220,7 +220,9 @@ def _by_backend(
     options: Any,
     changed: tuple[int, ...],
     of_modules: tuple[int, ...],
+    aside: bool = True,
 ) -> Callable[..., Any]:
+    """Pass the graph to the backend. ``aside``: another process may compile it, if the settings say so."""
     apart = _apart(backend, options)
     begin = time.perf_counter()
     examples = memory.separate(example_inputs, changed) if apart and changed else list(example_inputs)
@@ -230,10 +232,17 @@ def _by_backend(
     fixed_inputs.mark(gm, backend, example_inputs, of_modules)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
-    if config.compile_aside and not config.verify_correctness:
+    if aside and config.compile_aside and not config.verify_correctness:
         from .._aside.aside import start
 
-        if (waiting := start(rows, examples, changed, backend, gm.forward)) is not None:
+        def here(inputs: Sequence[Any]) -> Callable[..., Any]:
+            before = core.set_mode(core.MODE_DISABLED)  # in a call the hook is on
+            try:
+                return _by_backend(rows, backend, backend_name, list(inputs), options, changed, of_modules, aside=False)
+            finally:
+                core.set_mode(before)
+
+        if (waiting := start(rows, examples, changed, backend, gm.forward, here)) is not None:
             if options is not None:
                 options.found.add("fixes_sizes")
             return _for_separate(waiting, rows, example_inputs, changed, backend_name) if changed else waiting

@@ -15,6 +15,7 @@ import torch
 import godynamo
 from godynamo import config
 from godynamo._aside import aside, job
+from godynamo._backends import named
 
 X = torch.linspace(-1.0, 1.0, 8).reshape(2, 4)
 
@@ -157,7 +158,8 @@ def test_other_backends_compile_at_once() -> None:
     assert len(calls) == 1
 
 
-def test_a_graph_that_is_refused_runs_as_captured(monkeypatch: Any, caplog: Any) -> None:
+@pytest.mark.parametrize("here_too", (False, True))
+def test_the_next_call_compiles_what_the_process_refuses(here_too: bool, monkeypatch: Any, caplog: Any) -> None:
     real = job.described
 
     def with_another_state(*args: Any) -> job.Job:
@@ -168,16 +170,31 @@ def test_a_graph_that_is_refused_runs_as_captured(monkeypatch: Any, caplog: Any)
     monkeypatch.setattr(job, "described", with_another_state)
 
     def refused(x: torch.Tensor) -> torch.Tensor:
-        return x.tan()
+        return x.tan() + int(here_too)
+
+    calls: list[Any] = []
+    compiler: Any = named.lookup_backend("inductor")
+
+    def inductor(gm: Any, inputs: Any, **options: Any) -> Any:
+        calls.append(gm)
+        if here_too:
+            raise ValueError("nothing compiles")
+        return compiler(gm, inputs, **options)
 
     f = godynamo.optimize(refused, backend="inductor")
+    monkeypatch.setattr(f.options.backend, "_resolved", inductor)
     before = counted("graphs_failed_aside")
-    f(X)
-    assert godynamo.wait_for_compilation()
-    assert torch.equal(f(X), X.tan())
-    assert counted("graphs_failed_aside") == before + 1
-    assert "the graph from refused (" in caplog.text
-    assert "another state" in caplog.text
+    with caplog.at_level(logging.INFO, "godynamo"):
+        f(X)
+        assert godynamo.wait_for_compilation()
+        assert counted("graphs_failed_aside") == before + 1
+        assert "the graph from refused (" in caplog.text
+        assert "another state" in caplog.text
+        assert not calls
+        for _ in range(3):
+            assert near(f(X), refused(X))
+    assert len(calls) == 1
+    assert ("nothing compiles" in caplog.text) == here_too
 
 
 def test_the_process_may_be_killed(caplog: Any) -> None:
