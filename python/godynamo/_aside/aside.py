@@ -29,6 +29,7 @@ from typing import Any
 from .. import exc, utils
 from .._backends.compile_lock import compile_lock
 from . import job as jobs
+from .conditions import holding
 
 log = logging.getLogger("godynamo")
 
@@ -50,7 +51,7 @@ class Aside:
 
     __slots__ = ("__weakref__", "_here", "run")
 
-    def __init__(self, captured: Callable[..., Any], here: Here) -> None:
+    def __init__(self, captured: Callable[..., Any], here: Here | None) -> None:
         self.run = captured
         self._here = here
 
@@ -58,8 +59,13 @@ class Aside:
         return self.run(*inputs)
 
     def refused(self, place: str) -> None:
-        """Have the next call compile the graph in this process. If that fails, it runs as captured from then on."""
+        """Have the next call compile the graph in this process. If that fails, it runs as captured from then on.
+
+        A graph whose sizes are symbols always runs as captured: its guards must be known before the first call.
+        """
         captured, here, weak = self.run, self._here, weakref.ref(self)
+        if here is None:
+            return
 
         def compile_first(*inputs: Any) -> Any:
             run = captured  # also if the call is interrupted
@@ -81,17 +87,19 @@ def start(
     changed: Sequence[int],
     backend: Any,
     captured: Callable[..., Any],
-    here: Here,
+    here: Here | None,
+    sizes: jobs.Sizes | None = None,
 ) -> Aside | None:
     """Have a graph compiled by another process; return a callable that runs it meanwhile.
 
     Return None, and log the reason, if only this process can compile the graph. ``here`` is called later if the other
-    process turns out not to be able to.
+    process turns out not to be able to. ``sizes``: the arguments of symbolic.Sizes, if sizes are symbols. Calls whose
+    sizes do not fulfil what the compiler has assumed about them run as captured.
     """
     try:
         if not _can_load():
             raise jobs.NotHandedOver("this torch cannot load what another process has compiled")
-        job, settings = jobs.described(rows, inputs, changed, backend), jobs.settings()
+        job, settings = jobs.described(rows, inputs, changed, backend, sizes), jobs.settings()
     except jobs.NotHandedOver as reason:
         log.info("%s is compiled by this process: %s", _place(rows), reason)
         utils.counters["stats"]["graphs_not_compiled_aside"] += 1
@@ -105,7 +113,7 @@ def _place(rows: Sequence[Any]) -> str:
     """Return words for a graph: the line of its first operation that has one."""
     for row in rows:
         if found := re.findall(r'File "(.*)", line (\d+), in (.*)', row[5] or ""):
-            file, line, function = found[-1]
+            file, line, function = found[0]  # the outermost frame: that of the optimized function
             return f"the graph from {function} ({file}:{line})"
     return "a graph"
 
@@ -221,13 +229,13 @@ class _Compiling:
                 process.ask(work.job, path)
                 with _short_turns():  # not before: this call of the program is still being translated
                     _import_compiler()
-                why, seconds = process.answer()
+                answer = process.answer()
             except (EOFError, OSError):
                 with self._changed:
                     self._stop()
                 raise RuntimeError(f"the compiling process ended with status {process.status()}") from None
-            if why is not None:
-                self._refused(work, why)
+            if answer.why is not None:
+                self._refused(work, answer.why)
                 return
             if self._ending or work.graph() is None:
                 return
@@ -235,14 +243,15 @@ class _Compiling:
             with _short_turns():
                 compiled = _loaded(path)
         if (graph := work.graph()) is not None:
-            graph.run = compiled
+            graph.run = _where(answer.conditions, work.job, compiled, graph.run)
             utils.counters["stats"]["graphs_compiled_aside"] += 1
             loaded = time.perf_counter() - begin
-            log.info("%s was compiled aside in %.1f s and loaded in %.2f s", work.place, seconds, loaded)
+            log.info("%s was compiled aside in %.1f s and loaded in %.2f s", work.place, answer.seconds, loaded)
 
     def _refused(self, work: _Work, why: str) -> None:
         utils.counters["stats"]["graphs_failed_aside"] += 1
-        log.info("%s could not be compiled aside, its next call compiles it: %s", work.place, why)
+        then = "its next call compiles it" if work.job.sizes is None else "it runs as captured"
+        log.info("%s could not be compiled aside, %s: %s", work.place, then, why)
         if (graph := work.graph()) is not None:
             graph.refused(work.place)
 
@@ -271,6 +280,20 @@ def _import_compiler() -> Any:
     from torch._inductor.standalone_compile import CompiledArtifact
 
     return CompiledArtifact
+
+
+def _where(
+    conditions: Sequence[Any], job: jobs.Job, compiled: Callable[..., Any], captured: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Return a callable that runs compiled code where its conditions on sizes hold, and else the captured graph."""
+    holds = holding(conditions, job.sizes[2]) if job.sizes is not None else None
+    if holds is None:
+        return compiled
+
+    def run(*inputs: Any) -> Any:
+        return compiled(*inputs) if holds(inputs) else captured(*inputs)
+
+    return run
 
 
 def _loaded(path: str) -> Callable[..., Any]:
@@ -309,8 +332,8 @@ class _Process:
             self._started = True
         jobs.send((job, path), self._popen.stdin)
 
-    def answer(self) -> tuple[str | None, float]:
-        """Return why the job failed, or None, and the seconds that it took. Raises EOFError or OSError."""
+    def answer(self) -> jobs.Answer:
+        """Wait for the answer. Raises EOFError or OSError if the process ends."""
         return jobs.receive(self._popen.stdout)  # type: ignore[no-any-return]
 
     def kill(self) -> None:

@@ -25,6 +25,10 @@ _MODES = (None, "default", "max-autotune-no-cudagraphs")
 _KNOWN = {"torch", "godynamo", "builtins", "operator", "_operator", "math", "types"}
 
 
+#: arguments of symbolic.Sizes
+Sizes = tuple[Any, Any, Any, Any, bool, bool]
+
+
 class NotHandedOver(Exception):
     """A graph that only this process can compile."""
 
@@ -55,17 +59,23 @@ class Job:
     deterministic: tuple[bool, bool]
     threads: int
     guarded: str  #: torch's global state as guards compare it
+    sizes: Sizes | None  #: arguments of symbolic.Sizes, if sizes are symbols
 
 
 #: stands for the translated function, from whose globals and code objects of translations are found
 _anchor: Any = types.FunctionType((lambda: None).__code__, {})
 
 
-def described(rows: Sequence[Any], inputs: Sequence[Any], changed: Sequence[int], backend: Any) -> Job:
+def described(
+    rows: Sequence[Any], inputs: Sequence[Any], changed: Sequence[int], backend: Any, sizes: Sizes | None = None
+) -> Job:
     """Describe a graph and torch's global state. Raises NotHandedOver with the reason if that is impossible.
 
     changed: the numbers of the inputs whose memory the graph may change.
+    sizes: the arguments of symbolic.Sizes, if sizes are symbols.
     """
+    if sizes is not None and (sizes[4] or not _plain(sizes)):
+        raise NotHandedOver("the graph has numbers known only at run time")
     if not isinstance(backend, Named) or backend.name != "inductor" or is_own("inductor"):
         raise NotHandedOver("only inductor saves what it has compiled")
     _, mode, options, _ = backend.arguments
@@ -94,6 +104,7 @@ def described(rows: Sequence[Any], inputs: Sequence[Any], changed: Sequence[int]
         (torch.are_deterministic_algorithms_enabled(), torch.is_deterministic_algorithms_warn_only_enabled()),
         torch.get_num_threads(),
         guarded_state(),
+        sizes,
     )
 
 
@@ -192,6 +203,16 @@ def _fake(x: Input) -> torch.Tensor:
 
 
 # ---- messages ----
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the other process has done with a job."""
+
+    why: str | None  #: why it has failed, or None
+    seconds: float
+    conditions: list[Any]  #: on sizes, under which the compiled code is right (symbolic.Condition)
+
 
 _LENGTH = 8
 

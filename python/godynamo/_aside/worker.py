@@ -17,7 +17,7 @@ from . import job as jobs
 def main() -> None:
     """Write that the process has started, and compile the jobs that arrive on standard input.
 
-    The answer to each is (None or why it failed, seconds).
+    The answer to each is a job.Answer.
     """
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)  # what compilers print is no answer
@@ -39,40 +39,47 @@ def _read(arrived: queue.SimpleQueue[Any]) -> None:
             os._exit(0)
 
 
-def _answer(job: jobs.Job, path: str) -> tuple[str | None, float]:
-    begin = time.perf_counter()
+def _answer(job: jobs.Job, path: str) -> jobs.Answer:
+    begin, why, conditions = time.perf_counter(), None, []
     try:
-        compile_to(job, path)
+        conditions = compile_to(job, path)
     except Exception as error:
-        return f"{type(error).__name__}: {error}", time.perf_counter() - begin
-    return None, time.perf_counter() - begin
+        why = f"{type(error).__name__}: {error}"
+    return jobs.Answer(why, time.perf_counter() - begin, conditions)
 
 
-def compile_to(job: jobs.Job, path: str) -> None:
-    """Compile a job's graph and write inductor's CompiledArtifact to a file. Raises whatever the compiler raises."""
+def compile_to(job: jobs.Job, path: str) -> list[Any]:
+    """Compile a job's graph and write inductor's CompiledArtifact to a file. Raises whatever the compiler raises.
+
+    Return the conditions on sizes under which the compiled code is right (symbolic.Condition).
+    """
     import torch
     import torch._functorch.config
     from torch._inductor import standalone_compile
-    from torch._subclasses.fake_tensor import FakeTensorMode
-    from torch.fx.experimental.symbolic_shapes import ShapeEnv
 
-    from .._backends import graph_outputs
-    from .._backends.graph_modules import build_graph_module
+    from .._backends import graph_outputs, symbolic
+    from .._backends.graph_modules import build_graph_module, recompile
 
     jobs.prepare(job)
-    mode = FakeTensorMode(shape_env=ShapeEnv())
-    found = jobs.objects_of(job)
-    inputs = jobs.inputs_of(job, found, mode)
+    sizes = symbolic.Sizes(*(job.sizes or ((), (), [None] * len(job.inputs), (), False, False)))
+    found, mode = jobs.objects_of(job), sizes.mode
+    inputs = sizes.examples(jobs.inputs_of(job, found, mode))
     gm = build_graph_module(found[job.graph], inputs, mode)
+    if sizes.prepare(gm, inputs):
+        recompile(gm)
     # AOTAutograd saves a graph that calls a method only if the node has a fake value. Copies of a graph must have it.
-    values = graph_outputs.fake_values(gm, lambda _: jobs.inputs_of(job, found, mode), mode)
+    values = graph_outputs.fake_values(gm, lambda _: sizes.examples(jobs.inputs_of(job, found, mode)), mode)
     for node in gm.graph.nodes:
         node.meta = dict(node.meta, **({"example_value": values[node.name]} if node.name in values else {}))
     wrapper = torch._TorchCompileInductorWrapper(job.mode, job.options or None, False)
     # strict: raise at once, with the reason, if the graph cannot be saved
     strict = torch._functorch.config.patch(strict_autograd_cache=True)
-    with strict, torch._guards.tracing(torch._guards.TracingContext(mode)):
+    with strict, sizes.context():
         artifact = standalone_compile(
             gm, inputs, dynamic_shapes="from_tracing_context", options={"config_patches": wrapper.config}
         )
+    conditions, constants = sizes.assumed()
+    if constants:
+        raise jobs.NotHandedOver("the compiler assumes more about sizes than guards can check")
     artifact.save(path=path, format="binary")
+    return conditions

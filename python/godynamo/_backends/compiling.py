@@ -90,16 +90,12 @@ def compile_fx(
         rows, parts = graph_outputs.flattened(rows, several, lambda i: values[nodes[i].name])
         if parts is not None:
             if sizes is not None:
-                answer = _with_symbols(
-                    rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed, of_modules
-                )
+                answer = _with_symbols(rows, backend, backend_name, example_inputs, sizes, apart, changed, of_modules)
                 return answer and (graph_outputs.regrouped(answer[0], parts), *answer[1:])
             compiled = _compiled(rows, backend, backend_name, example_inputs, options, whole, changed, of_modules)
             return graph_outputs.regrouped(compiled, parts)
     if sizes is not None:
-        return _with_symbols(
-            rows, backend, backend_name, example_inputs, symbolic.Sizes(*sizes), apart, changed, of_modules
-        )
+        return _with_symbols(rows, backend, backend_name, example_inputs, sizes, apart, changed, of_modules)
     return _compiled(rows, backend, backend_name, example_inputs, options, whole, changed, of_modules)
 
 
@@ -113,7 +109,7 @@ def _with_symbols(
     backend: Backend,
     backend_name: str,
     example_inputs: list[Any],
-    sizes: symbolic.Sizes,
+    symbols: Sequence[Any],
     apart: bool,
     changed: tuple[int, ...],
     of_modules: tuple[int, ...],
@@ -121,9 +117,18 @@ def _with_symbols(
     """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
     if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
         return (_as_captured(rows, backend_name, example_inputs), [], []) if apart else None
+    if config.compile_aside and not config.verify_correctness:
+        from .._aside.aside import start
+
+        captured = build_graph_module(rows, example_inputs).forward
+        waiting = start(rows, example_inputs, changed, backend, captured, None, tuple(symbols))
+        if waiting is not None:
+            separate = _for_separate(waiting, rows, example_inputs, changed, backend_name) if changed else waiting
+            return separate, [], []
     begin = time.perf_counter()
     handled = sys.exception()
     try:
+        sizes = symbolic.Sizes(*symbols)
         examples = sizes.examples(example_inputs)
         gm = build_graph_module(rows, examples, sizes.mode)
         with _HeldBack("torch._subclasses.fake_tensor"):

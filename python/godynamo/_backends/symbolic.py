@@ -122,7 +122,7 @@ class Sizes:
             return self.mode.from_tensor(computed.as_tensor(x), static_shapes=True)
         if isinstance(x, torch.Tensor):
             if row is None:
-                return self.mode.from_tensor(x, static_shapes=True)
+                return x if getattr(x, "fake_mode", None) is self.mode else self.mode.from_tensor(x, static_shapes=True)
             sizes, strides = (tuple(map(self._value, part)) for part in row)
             with self.mode:
                 return torch.empty_strided(

@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch
 import godynamo
 from godynamo import config
 from godynamo._aside import aside, job
+from godynamo._aside.conditions import NotReadable, holding
 from godynamo._backends import named
 
 X = torch.linspace(-1.0, 1.0, 8).reshape(2, 4)
@@ -98,6 +100,49 @@ def test_captured_first_and_compiled_later(name: str, requires_grad: bool) -> No
     assert counted("graphs_compiled_aside") == before + 1
     for _ in range(2):
         assert near(result(optimized, requires_grad), result(eager, requires_grad))
+
+
+def test_sizes_that_vary_are_compiled_once() -> None:
+    linear = torch.nn.Linear(4, 6)
+
+    def f(x: torch.Tensor, n: int) -> Any:
+        y = linear(x) * n
+        return y.view(-1, 2).sum(0) + x.shape[0], y
+
+    optimized = godynamo.optimize(f, backend="inductor")
+    for size, n, compiled in ((4, 2, 1), (6, 3, 2), (7, 3, 2), (1, 5, 2), (100, 0, 2)):
+        x = torch.linspace(-1.0, 1.0, 4 * size).reshape(size, 4)
+        for _ in range(2):
+            assert near(optimized(x, n), f(x, n))
+            assert godynamo.wait_for_compilation()
+        assert counted("graphs_compiled_aside") == compiled
+    assert len(godynamo.cache_entries(optimized)) == 2
+
+
+def test_sizes_for_which_the_code_was_not_compiled_run_as_captured() -> None:
+    made = types.SimpleNamespace(sizes=((), (), [((("s", 0),), (1,))], (), False, False))
+    four: Any = [("eq", ("mod", ("s", 0), 4), 0)]
+    run = aside._where(four, made, lambda x: "compiled", lambda x: "captured")  # type: ignore[arg-type]
+    assert [run(torch.empty(n)) for n in (3, 4, 5, 8)] == ["captured", "compiled", "captured", "compiled"]
+
+
+@pytest.mark.parametrize(
+    ("conditions", "shape", "n", "holds"),
+    [
+        ([("ge", ("s", 0), 2)], (3, 4), 1, True),
+        ([("ge", ("s", 0), 2), ("eq", ("mod", ("s", 1), ("s", 0)), 0)], (3, 4), 4, False),
+        ([("lt", ("max", ("mul", ("s", 0), 2), ("add", ("s", 1), 1)), 7)], (3, 4), 5, True),
+        ([("ne", ("floordiv", ("sub", ("s", 1), 1), 2), ("min", ("s", 0), 9))], (3, 4), 7, False),
+    ],
+)
+def test_conditions_are_read_from_the_inputs(conditions: Any, shape: Any, n: int, holds: bool) -> None:
+    inputs = [None, ((("mul", ("s", 0), 2), ("s", 0)), (4, 1)), ("s", 1)]
+    check = holding(conditions, inputs)
+    assert check is not None
+    assert check([None, torch.empty(2 * shape[0], shape[0]), n]) == holds
+    assert holding([], inputs) is None
+    with pytest.raises(NotReadable):
+        holding([("eq", ("s", 2), 0)], inputs)
 
 
 def test_the_programs_random_numbers_are_its_own() -> None:
