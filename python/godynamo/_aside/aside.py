@@ -47,13 +47,16 @@ Here = Callable[[Sequence[Any]], Callable[..., Any]]
 
 
 class Aside:
-    """A graph that runs as captured until compiled code has been loaded for it."""
+    """A graph that runs as captured until compiled code has been loaded for it.
 
-    __slots__ = ("__weakref__", "_here", "run")
+    run: what runs now. here: compiles the graph in this process, if the other one cannot; it holds the graph's rows.
+    """
+
+    __slots__ = ("__weakref__", "here", "run")
 
     def __init__(self, captured: Callable[..., Any], here: Here | None) -> None:
         self.run = captured
-        self._here = here
+        self.here = here
 
     def __call__(self, *inputs: Any) -> Any:
         return self.run(*inputs)
@@ -63,7 +66,7 @@ class Aside:
 
         A graph whose sizes are symbols always runs as captured: its guards must be known before the first call.
         """
-        captured, here, weak = self.run, self._here, weakref.ref(self)
+        captured, here, weak = self.run, self.here, weakref.ref(self)
         if here is None:
             return
 
@@ -99,13 +102,13 @@ def start(
     try:
         if not _can_load():
             raise jobs.NotHandedOver("this torch cannot load what another process has compiled")
-        job, settings = jobs.described(rows, inputs, changed, backend, sizes), jobs.settings()
+        graph = Aside(captured, here)
+        job = jobs.described(rows, inputs, changed, backend, sizes)
+        _compiling.put(_Work(weakref.ref(graph), job, jobs.settings(), _place(rows)))
     except jobs.NotHandedOver as reason:
         log.info("%s is compiled by this process: %s", _place(rows), reason)
         utils.counters["stats"]["graphs_not_compiled_aside"] += 1
         return None
-    graph = Aside(captured, here)
-    _compiling.put(_Work(weakref.ref(graph), job, settings, _place(rows)))
     return graph
 
 
@@ -134,10 +137,9 @@ def _can_load() -> bool:
 
 
 def wait_for_compilation(timeout: float | None = None) -> bool:
-    """Wait until no graph is being compiled aside. Return whether that is so, which it may not be after ``timeout`` s.
+    """Wait until no graph is being compiled aside, ``timeout`` seconds at most. Return whether none is.
 
-    Call it before random numbers must be the same in each run, or before measuring. A graph that the compiler has
-    refused runs as captured; the log has a warning.
+    Call it before measuring, and where results must be the same in each run.
     """
     return _compiling.wait(timeout)
 
@@ -154,15 +156,21 @@ class _Compiling:
         self._ending = False
 
     def put(self, work: _Work) -> None:
-        """Add a graph."""
+        """Add a graph. Raises NotHandedOver if no thread can be started."""
         with self._changed:
             if self._ending:
                 return
             self._open += 1
             self._waiting.put(work)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="godynamo compiles aside", daemon=True)
-                self._thread.start()
+                thread = threading.Thread(target=self._work, name="godynamo compiles aside", daemon=True)
+                try:
+                    thread.start()
+                except RuntimeError as error:  # too many threads, or the interpreter ends
+                    self._open -= 1
+                    self._waiting.get()
+                    raise jobs.NotHandedOver(str(error)) from None
+                self._thread = thread
 
     def wait(self, timeout: float | None) -> bool:
         """See wait_for_compilation()."""
@@ -174,7 +182,8 @@ class _Compiling:
         with self._changed:
             self._ending, thread = True, self._thread
             self._waiting.put(None)
-            self._stop()
+            if self._process is not None:
+                self._process.kill()
         if thread is not None:
             thread.join()
 
@@ -233,7 +242,7 @@ class _Compiling:
             except (EOFError, OSError):
                 with self._changed:
                     self._stop()
-                raise RuntimeError(f"the compiling process ended with status {process.status()}") from None
+                raise RuntimeError(f"the compiling process ended with status {process.close()}") from None
             if answer.why is not None:
                 self._refused(work, answer.why)
                 return
@@ -243,6 +252,7 @@ class _Compiling:
             with _short_turns():
                 compiled = _loaded(path)
         if (graph := work.graph()) is not None:
+            graph.here = None
             graph.run = _where(answer.conditions, work.job, compiled, graph.run)
             utils.counters["stats"]["graphs_compiled_aside"] += 1
             loaded = time.perf_counter() - begin
@@ -256,8 +266,10 @@ class _Compiling:
             graph.refused(work.place)
 
     def _stop(self) -> None:
+        """End the process. Only the thread does this, since it may be reading the process's answers."""
         if self._process is not None:
             self._process.kill()
+            self._process.close()
             self._process = None
 
 
@@ -340,13 +352,18 @@ class _Process:
         """End the process."""
         self._popen.kill()
 
-    def status(self) -> int:
-        """Wait for the end of the process; return its exit status."""
-        return self._popen.wait()
+    def close(self) -> int:
+        """Wait for the end of the process and close the pipes; return its exit status."""
+        status = self._popen.wait()
+        self._close_pipes()
+        return status
 
     def forget(self) -> None:
         """Close a forked child's ends of the pipes: the process ends when no process has them open."""
         self._popen.returncode = 0  # it is not this process's child, so nothing waits for it
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
                 pipe.close()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from .. import utils
+from .. import config, utils
 
 #: parameter -> dimension -> (least size, greatest size)
 Sizes = Mapping[str, Mapping[int, tuple[int, int]]]
@@ -49,6 +49,8 @@ class WarmUp:
 def warm_up(fn: Callable[..., Any], examples: Iterable[Any], *, sizes: Sizes | None = None) -> WarmUp:
     """Call an optimized callable with each example until no call is translated, three times at most.
 
+    With ``config.compile_aside``, also wait for what is being compiled.
+
     An example is a tuple of positional arguments, a dict of keyword arguments, or a single argument. ``sizes`` gives
     ranges of sizes by parameter: ``{"x": {0: (1, 64)}}`` translates for x.shape[0] from 1 to 64, as mark_dynamic does
     for tensors that are passed to it. Arguments that have ranges are passed as detached tensors on the same memory.
@@ -76,6 +78,10 @@ def warm_up(fn: Callable[..., Any], examples: Iterable[Any], *, sizes: Sizes | N
                 calls += 1
             if settled := _counts()["total"] == was:
                 break
+        if config.compile_aside:
+            from .._aside.aside import wait_for_compilation
+
+            wait_for_compilation()
     done, seconds = _counts(), time.perf_counter() - begun
     done.subtract(before)
     return WarmUp(

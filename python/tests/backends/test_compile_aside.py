@@ -258,6 +258,19 @@ def test_the_process_may_be_killed(caplog: Any) -> None:
     assert counted("graphs_compiled_aside") == before + 1
 
 
+def test_without_a_thread_it_is_compiled_in_the_call(monkeypatch: Any) -> None:
+    def start(thread: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    aside._compiling.end()
+    aside._compiling.drop()
+    monkeypatch.setattr(threading.Thread, "start", start)
+    f = godynamo.optimize(lambda x: x.tan() + 9, backend="inductor")
+    assert near(f(X), X.tan() + 9)
+    assert counted("graphs_not_compiled_aside") == 1
+    assert godynamo.wait_for_compilation()
+
+
 def test_what_the_program_has_dropped_is_not_loaded() -> None:
     before = counted("graphs_compiled_aside")
     f = godynamo.optimize(lambda x: x.tan() + 7, backend="inductor")
@@ -265,6 +278,12 @@ def test_what_the_program_has_dropped_is_not_loaded() -> None:
     godynamo.reset()
     assert godynamo.wait_for_compilation()
     assert counted("graphs_compiled_aside") == before
+
+
+def test_warming_up_waits() -> None:
+    f = godynamo.optimize(lambda x: x.tan() + 10, backend="inductor")
+    assert godynamo.warm_up(f, [X]).graphs == 1
+    assert counted("graphs_compiled_aside") == 1
 
 
 def test_waiting_has_a_limit() -> None:
@@ -313,10 +332,9 @@ elif sys.argv[1] == "raise":
 
 @pytest.mark.parametrize(("how", "status"), (("end", 0), ("hard", 0), ("raise", 5), ("fork", 0)))
 def test_the_process_ends_with_the_program(how: str, status: int) -> None:
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ENDS, how], stdout=subprocess.PIPE, text=True, timeout=600
-    )
+    done = subprocess.run([sys.executable, "-X", "dev", "-c", ENDS, how], capture_output=True, text=True, timeout=600)
     assert done.returncode == status
+    assert "subprocess" not in done.stderr  # a ResourceWarning
     pid = int(done.stdout)
     for _ in range(3000):
         if not _runs(pid):
