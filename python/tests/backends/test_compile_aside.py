@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
 import subprocess
 import sys
 import threading
 import types
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -244,11 +246,16 @@ def test_the_next_call_compiles_what_the_process_refuses(here_too: bool, monkeyp
 
 def test_the_process_may_be_killed(caplog: Any) -> None:
     f = godynamo.optimize(lambda x: x.tan() + 5, backend="inductor")
-    f(X)
-    while aside._compiling._process is None:
-        threading.Event().wait(0.01)
-    aside._compiling._process.kill()
-    assert godynamo.wait_for_compilation()
+    real = aside._Process.ask
+
+    def ask(process: Any, *job: Any) -> None:
+        real(process, *job)
+        process.kill()
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(aside._Process, "ask", ask)
+        f(X)
+        assert godynamo.wait_for_compilation()
     assert torch.equal(f(X), X.tan() + 5)
     assert "ended with status -9" in caplog.text
     before = counted("graphs_compiled_aside")
@@ -259,8 +266,12 @@ def test_the_process_may_be_killed(caplog: Any) -> None:
 
 
 def test_without_a_thread_it_is_compiled_in_the_call(monkeypatch: Any) -> None:
-    def start(thread: Any) -> None:
-        raise RuntimeError("can't start new thread")
+    real = threading.Thread.start
+
+    def start(thread: threading.Thread) -> None:
+        if thread.name == "godynamo compiles aside":
+            raise RuntimeError("can't start new thread")
+        real(thread)
 
     aside._compiling.end()
     aside._compiling.drop()
@@ -332,7 +343,10 @@ elif sys.argv[1] == "raise":
 
 @pytest.mark.parametrize(("how", "status"), (("end", 0), ("hard", 0), ("raise", 5), ("fork", 0)))
 def test_the_process_ends_with_the_program(how: str, status: int) -> None:
-    done = subprocess.run([sys.executable, "-X", "dev", "-c", ENDS, how], capture_output=True, text=True, timeout=600)
+    place = {**os.environ, "PYTHONPATH": str(Path(godynamo.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-X", "dev", "-c", ENDS, how], capture_output=True, text=True, timeout=600, env=place
+    )
     assert done.returncode == status
     assert "subprocess" not in done.stderr  # a ResourceWarning
     pid = int(done.stdout)
