@@ -117,14 +117,18 @@ def _with_symbols(
     """Compile a graph with symbolic sizes; see compile_fx. Return None if that fails for any reason."""
     if vague.in_rows(rows) or not all(vague.is_dense(x) for x in example_inputs if isinstance(x, torch.Tensor)):
         return (_as_captured(rows, backend_name, example_inputs), [], []) if apart else None
-    if config.compile_aside and not config.verify_correctness:
-        from .._aside.aside import start
-
-        captured = build_graph_module(rows, example_inputs).forward
-        waiting = start(rows, example_inputs, changed, backend, captured, None, tuple(symbols))
-        if waiting is not None:
-            separate = _for_separate(waiting, rows, example_inputs, changed, backend_name) if changed else waiting
-            return separate, [], []
+    waiting = _aside(
+        rows,
+        example_inputs,
+        changed,
+        backend,
+        backend_name,
+        lambda: build_graph_module(rows, example_inputs),
+        None,
+        symbols,
+    )
+    if waiting is not None:
+        return waiting, [], []
     begin = time.perf_counter()
     handled = sys.exception()
     try:
@@ -149,7 +153,7 @@ def _with_symbols(
     compiled = _outside(compiled, backend_name, _outputs_of(rows))
     compiled = sizes.runs(compiled, lambda: build_graph_module(rows, example_inputs).forward)
     if changed:
-        compiled = _for_separate(compiled, rows, example_inputs, changed, backend_name)
+        compiled = _for_separate(compiled, rows, len(example_inputs), changed, backend_name)
     if config.verify_correctness:
         compiled = Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled, *answer
@@ -237,8 +241,7 @@ def _by_backend(
     fixed_inputs.mark(gm, backend, example_inputs, of_modules)
     built = time.perf_counter()
     utils.record_time("graph_module", built - begin)
-    if aside and config.compile_aside and not config.verify_correctness:
-        from .._aside.aside import start
+    if aside:
 
         def here(inputs: Sequence[Any]) -> Callable[..., Any]:
             before = core.set_mode(core.MODE_DISABLED)  # in a call the hook is on
@@ -247,10 +250,10 @@ def _by_backend(
             finally:
                 core.set_mode(before)
 
-        if (waiting := start(rows, examples, changed, backend, gm.forward, here)) is not None:
+        if (waiting := _aside(rows, examples, changed, backend, backend_name, lambda: gm, here)) is not None:
             if options is not None:
                 options.found.add("fixes_sizes")
-            return _for_separate(waiting, rows, example_inputs, changed, backend_name) if changed else waiting
+            return waiting
     noise = _HeldBack("torch._subclasses.fake_tensor")
     code = gm.code
     try:
@@ -284,21 +287,47 @@ def _by_backend(
     if changed and not unchanged:
         if not apart and memory.overlap(example_inputs, changed):
             return _as_captured(rows, backend_name, example_inputs, "overlapping_inputs")
-        compiled = _for_separate(compiled, rows, example_inputs, changed, backend_name)
+        compiled = _for_separate(compiled, rows, len(example_inputs), changed, backend_name)
     if config.verify_correctness:
         return Verified(compiled, build_graph_module(rows, example_inputs), backend_name)
     return compiled
 
 
+def _aside(
+    rows: Sequence[Any],
+    examples: Sequence[Any],
+    changed: tuple[int, ...],
+    backend: Backend,
+    backend_name: str,
+    graph: Callable[[], Any],
+    here: Callable[[Sequence[Any]], Callable[..., Any]] | None,
+    symbols: Sequence[Any] | None = None,
+) -> Callable[..., Any] | None:
+    """Have another process compile a graph (config.compile_aside); return a callable that runs it meanwhile, or None.
+
+    graph: returns the GraphModule. here, symbols: see _aside.aside.start.
+    """
+    if not config.compile_aside or config.verify_correctness:
+        return None
+    from .._aside.aside import start
+
+    sizes: Any = None if symbols is None else tuple(symbols)
+    waiting = start(rows, examples, changed, backend, graph().forward, here, sizes)
+    return _for_separate(waiting, rows, len(examples), changed, backend_name) if waiting and changed else waiting
+
+
 def _for_separate(
     compiled: Callable[..., Any],
     rows: Sequence[Any],
-    example_inputs: Sequence[Any],
+    inputs: int,
     changed: tuple[int, ...],
     backend_name: str,
 ) -> Callable[..., Any]:
-    """Return a callable that runs the compiled graph only if no changed input overlaps another one."""
-    return memory.checked(compiled, lambda: build_graph_module(rows, example_inputs).forward, changed, backend_name)
+    """Return a callable that runs the compiled graph only if no changed input overlaps another one.
+
+    inputs: the number of inputs. The inputs themselves are not kept, since nobody reads example values of this graph.
+    """
+    return memory.checked(compiled, lambda: build_graph_module(rows, [None] * inputs).forward, changed, backend_name)
 
 
 def _outputs_of(rows: Sequence[Any]) -> int:

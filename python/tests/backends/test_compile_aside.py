@@ -17,7 +17,7 @@ import torch
 
 import godynamo
 from godynamo import config
-from godynamo._aside import aside, job
+from godynamo._aside import aside, job, process, thread
 from godynamo._aside.conditions import NotReadable, holding
 from godynamo._backends import named
 
@@ -124,7 +124,7 @@ def test_sizes_that_vary_are_compiled_once() -> None:
 def test_sizes_for_which_the_code_was_not_compiled_run_as_captured() -> None:
     made = types.SimpleNamespace(sizes=((), (), [((("s", 0),), (1,))], (), False, False))
     four: Any = [("eq", ("mod", ("s", 0), 4), 0)]
-    run = aside._where(four, made, lambda x: "compiled", lambda x: "captured")  # type: ignore[arg-type]
+    run = thread._where(four, made, lambda x: "compiled", lambda x: "captured")  # type: ignore[arg-type]
     assert [run(torch.empty(n)) for n in (3, 4, 5, 8)] == ["captured", "compiled", "captured", "compiled"]
 
 
@@ -246,14 +246,14 @@ def test_the_next_call_compiles_what_the_process_refuses(here_too: bool, monkeyp
 
 def test_the_process_may_be_killed(caplog: Any) -> None:
     f = godynamo.optimize(lambda x: x.tan() + 5, backend="inductor")
-    real = aside._Process.ask
+    real = process.Process.ask
 
-    def ask(process: Any, *job: Any) -> None:
-        real(process, *job)
-        process.kill()
+    def ask(it: Any, *work: Any) -> None:
+        real(it, *work)
+        it.kill()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(aside._Process, "ask", ask)
+        patch.setattr(process.Process, "ask", ask)
         f(X)
         assert godynamo.wait_for_compilation()
     assert torch.equal(f(X), X.tan() + 5)
@@ -268,10 +268,10 @@ def test_the_process_may_be_killed(caplog: Any) -> None:
 def test_without_a_thread_it_is_compiled_in_the_call(monkeypatch: Any) -> None:
     real = threading.Thread.start
 
-    def start(thread: threading.Thread) -> None:
-        if thread.name == "godynamo compiles aside":
+    def start(it: threading.Thread) -> None:
+        if it.name == "godynamo compiles aside":
             raise RuntimeError("can't start new thread")
-        real(thread)
+        real(it)
 
     aside._compiling.end()
     aside._compiling.drop()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch.nn import functional as F
@@ -88,6 +91,16 @@ def test_overlaps_that_the_compiler_did_not_see(program, places, dynamic) -> Non
         same(result, expected)
         torch.testing.assert_close((whole, x, y), (expected_whole, expected_x, expected_y), rtol=0, atol=0)
     assert_no_internal_errors()
+
+
+def test_the_inputs_of_the_first_call_are_freed() -> None:
+    optimized = godynamo.optimize(plus, backend="aot_eager")
+    x, y = torch.ones(4), torch.ones(4)
+    refs = weakref.ref(x), weakref.ref(y)
+    optimized(x, y)
+    del x, y
+    gc.collect()
+    assert [ref() for ref in refs] == [None, None]
 
 
 def test_the_compiled_code_runs_for_separate_inputs() -> None:
