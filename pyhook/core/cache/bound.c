@@ -78,14 +78,18 @@ typedef struct {
     gd_FrameCache *cache; /* strong */
     gd_GuardedCode *entry; /* strong */
     uint64_t calls; /* since the last check */
+    size_t place; /* the process's caches are listed newest first, and so are the entries of a cache */
 } candidate;
 
-/* Sorts by calls; entries with equally many stay in the order of their caches, the oldest cache first. */
+/* Sorts by calls, the fewest first, and then by age, the oldest first. */
 static int
 by_calls(const void *a, const void *b)
 {
-    uint64_t x = ((const candidate *)a)->calls, y = ((const candidate *)b)->calls;
-    return (x > y) - (x < y);
+    const candidate *x = a, *y = b;
+    if (x->calls != y->calls) {
+        return x->calls < y->calls ? -1 : 1;
+    }
+    return x->place > y->place ? -1 : 1;
 }
 
 /* Returns the number of entries and adds up their bytes. */
@@ -121,7 +125,9 @@ gd_bound_apply(gd_GuardedCode *latest)
     for (gd_FrameCache *c = gd_frame_caches(); c != NULL; c = c->next) {
         for (uint32_t i = 0; i < c->nentries; i++) {
             gd_GuardedCode *e = c->entries[i];
-            all[n++] = (candidate){(gd_FrameCache *)Py_NewRef(c), (gd_GuardedCode *)Py_NewRef(e), e->hits - e->checked};
+            all[n] =
+                (candidate){(gd_FrameCache *)Py_NewRef(c), (gd_GuardedCode *)Py_NewRef(e), e->hits - e->checked, n};
+            n++;
             e->checked = e->hits;
         }
     }

@@ -9,7 +9,7 @@
 size_t gd_entry_bytes(gd_GuardedCode *entry);
 
 /* Drops entries until all of them take no more memory than the setting allows. `latest`, the entry that has just been
- * added, stays. Entries without a call since the last time go first, then those with the fewest calls. This runs
+ * added, stays. Those with the fewest calls since the last check go first, and of these the oldest. This runs
  * destructors, so the caller must hold its cache. Raises nothing; without memory for the list, nothing is dropped. */
 void gd_bound_apply(gd_GuardedCode *latest);
 

@@ -173,15 +173,6 @@ gd_frame_cache_sweep(gd_FrameCache *c)
     }
 }
 
-void
-gd_frame_cache_evict(gd_FrameCache *c)
-{
-    if (c->nentries > 0) {
-        GD_COUNT(evicted);
-        Py_DECREF(take_entry(c, c->nentries - 1));
-    }
-}
-
 int
 gd_frame_cache_drop(gd_FrameCache *c, gd_GuardedCode *entry)
 {
@@ -193,6 +184,14 @@ gd_frame_cache_drop(gd_FrameCache *c, gd_GuardedCode *entry)
         }
     }
     return 0;
+}
+
+void
+gd_frame_cache_evict(gd_FrameCache *c)
+{
+    if (c->nentries > 0) {
+        gd_frame_cache_drop(c, c->entries[c->nentries - 1]);
+    }
 }
 
 gd_FrameCache *

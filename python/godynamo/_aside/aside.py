@@ -1,6 +1,6 @@
 """Runs graphs as captured until another process has compiled them (``config.compile_aside``).
 
-What is compiled replaces the captured graph at the next call; the guards stay the same.
+The compiled code replaces the captured graph at the next call, under the same guards.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def start(
 
 
 def _place(rows: Sequence[Any]) -> str:
-    """Return words for a graph: the line of its first operation that has one."""
+    """Return the name of a graph in messages, with the line of its first operation that has one."""
     for row in rows:
         if found := re.findall(r'File "(.*)", line (\d+), in (.*)', row[5] or ""):
             file, line, function = found[0]  # the outermost frame: that of the optimized function

@@ -13,7 +13,7 @@ _RELATIONS = {"eq": "==", "ne": "!=", "le": "<=", "ge": ">=", "lt": "<", "gt": "
 
 
 class NotReadable(Exception):
-    """The inputs do not have a symbol as a size or a number."""
+    """A symbol is neither a size of an input nor an input."""
 
 
 def holding(conditions: Sequence[Condition], inputs: Sequence[Any]) -> Callable[[Sequence[Any]], bool] | None:
@@ -51,6 +51,6 @@ def _text(e: Expression, places: dict[Any, str]) -> str:
         return str(e)
     if _is_symbol(e):
         if e not in places:
-            raise NotReadable
+            raise NotReadable("the compiler assumes something about a size that no input has")
         return places[e]
     return (_OPERATORS.get(e[0]) or _FUNCTIONS[e[0]]).format(_text(e[1], places), _text(e[2], places))

@@ -1,4 +1,4 @@
-"""A graph whose code is being compiled."""
+"""A graph that is being compiled."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from .._backends.graph_modules import describe, fake
 from .._backends.named import Named, is_own
 from .._called import torch_state
 from .._stored import objects
@@ -19,7 +20,7 @@ from .._translator import vague
 
 #: modules whose settings change what inductor generates
 _CONFIGS = ("torch._inductor.config", "torch._functorch.config")
-#: modes of torch.compile that make no CUDA graphs. These need the addresses of the program's tensors.
+#: torch.compile's modes without CUDA graphs, which need the addresses of the program's tensors
 _MODES = (None, "default", "max-autotune-no-cudagraphs")
 #: packages that the other process can import without running the program's code
 _KNOWN = {"torch", "godynamo", "builtins", "operator", "_operator", "math", "types"}
@@ -30,18 +31,7 @@ Sizes = tuple[Any, Any, Any, Any, bool, bool]
 
 
 class NotHandedOver(Exception):
-    """A graph that only this process can compile."""
-
-
-@dataclass(frozen=True)
-class Input:
-    """A tensor among a graph's inputs. Other inputs are among the described objects."""
-
-    sizes: tuple[int, ...]
-    strides: tuple[int, ...]
-    dtype: torch.dtype
-    device: str
-    requires_grad: bool
+    """Only the program's own process can compile the graph."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +40,7 @@ class Job:
 
     described: list[objects.Row]
     graph: int  #: the row of ``described`` that is the list of the graph's rows
-    inputs: list[Input | int]  #: an int is the row of an input that is no tensor
+    inputs: list[tuple[Any, ...] | int]  #: graph_modules.describe() of a tensor; the row of another input
     mode: str | None  #: torch.compile's mode and options
     options: dict[str, Any]
     modes: torch_state.State
@@ -62,7 +52,7 @@ class Job:
     sizes: Sizes | None  #: arguments of symbolic.Sizes, if sizes are symbols
 
 
-#: stands for the translated function, from whose globals and code objects of translations are found
+#: passed to _stored.objects in place of the translated function; no object of a graph is found through it
 _anchor: Any = types.FunctionType((lambda: None).__code__, {})
 
 
@@ -108,8 +98,8 @@ def described(
     )
 
 
-def _input(x: Any, changed: bool) -> Input | None:
-    """Describe a tensor; return None for other objects. ``changed``: the graph may change its memory."""
+def _input(x: Any, changed: bool) -> tuple[Any, ...] | None:
+    """Describe a tensor; return None for other objects. ``changed``: the graph may change the tensor."""
     if not isinstance(x, torch.Tensor):
         return None
     if type(x) not in (torch.Tensor, torch.nn.Parameter) or not vague.is_dense(x):
@@ -118,7 +108,7 @@ def _input(x: Any, changed: bool) -> Input | None:
         raise NotHandedOver("an input is a view of the conjugate or negative, or made in inference mode")
     if changed and (x._base is not None or (x.requires_grad and not x.is_leaf)):
         raise NotHandedOver("the graph changes a view or a computed tensor in place")
-    return Input(tuple(x.shape), tuple(x.stride()), x.dtype, str(x.device), x.requires_grad)
+    return describe(x)  # type: ignore[no-any-return]
 
 
 def _check_known(row: objects.Row) -> None:
@@ -193,13 +183,7 @@ def objects_of(job: Job) -> list[Any]:
 def inputs_of(job: Job, found: Sequence[Any], mode: Any) -> list[Any]:
     """Return new inputs for a job's graph: fake tensors of ``mode``, and those of ``found`` that are no tensors."""
     with mode, torch.enable_grad():
-        return [found[x] if isinstance(x, int) else _fake(x) for x in job.inputs]
-
-
-def _fake(x: Input) -> torch.Tensor:
-    return torch.empty_strided(
-        x.sizes, x.strides, dtype=x.dtype, device=torch.device(x.device), requires_grad=x.requires_grad
-    )
+        return [found[x] if isinstance(x, int) else fake(x) for x in job.inputs]
 
 
 # ---- messages ----

@@ -8,7 +8,7 @@ import sys
 
 from . import job as jobs
 
-#: how much less the other process, with the C++ compiler that it starts, counts for the scheduler than the program
+#: added to the niceness of the other process and of the C++ compilers that it starts
 _NICE = 10
 
 

@@ -30,8 +30,8 @@ log = logging.getLogger("godynamo")
 
 #: seconds without a graph after which the process ends. It takes some seconds to start.
 _IDLE = 60.0
-#: seconds after which a thread hands over the GIL while this thread imports and loads. CPython's default is 5 ms, and
-#: each operation of the program that releases the GIL would wait so long.
+#: the interpreter's switch interval, in seconds, while this thread imports and loads. With CPython's default, each
+#: operation of the program that releases the GIL could wait 5 ms to get it back.
 _TURN = 0.0001
 
 
@@ -42,7 +42,7 @@ class Work:
     graph: weakref.ref[Aside]
     job: jobs.Job
     settings: str  #: see job.settings()
-    place: str  #: words for it
+    place: str  #: the graph's name in messages
 
 
 class Compiling:
@@ -110,7 +110,7 @@ class Compiling:
                     self._changed.notify_all()
 
     def _next(self) -> Work | None:
-        """Return the next graph, or None if the thread shall end. It ends together with the process."""
+        """Return the next graph. If there is none for some time, end the process and return None to end the thread."""
         try:
             work = self._waiting.get(timeout=_IDLE)
         except queue.Empty:
@@ -140,10 +140,12 @@ class Compiling:
                 with _short_turns():  # not before: this call of the program is still being translated
                     _import_compiler()
                 answer = process.answer()
-            except (EOFError, OSError):
+            except BaseException as error:
                 with self._changed:
-                    self._stop()
-                raise RuntimeError(f"the compiling process ended with status {process.close()}") from None
+                    status = self._stop()  # otherwise the next graph would receive the answer to this one
+                if isinstance(error, (EOFError, OSError)):
+                    raise RuntimeError(f"the compiling process ended with status {status}") from None
+                raise
             if answer.why is not None:
                 self._refused(work, answer.why)
                 return
@@ -166,17 +168,21 @@ class Compiling:
         if (graph := work.graph()) is not None:
             graph.refused(work.place)
 
-    def _stop(self) -> None:
-        """End the process. Only the thread does this, since it may be reading the process's answers."""
-        if self._process is not None:
-            self._process.kill()
-            self._process.close()
-            self._process = None
+    def _stop(self) -> int | None:
+        """End the process, if there is one, and return its exit status.
+
+        Only the thread calls this, since it may be reading the process's answers.
+        """
+        process, self._process = self._process, None
+        if process is None:
+            return None
+        process.kill()
+        return process.close()
 
 
 @contextlib.contextmanager
 def _short_turns() -> Iterator[None]:
-    """Make threads take turns more often, for a ``with`` block. If the program changes the interval, it stays."""
+    """Shorten the switch interval for a ``with`` block. An interval that the program sets meanwhile is kept."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(min(before, _TURN))
     ours = sys.getswitchinterval()

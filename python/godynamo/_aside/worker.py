@@ -1,6 +1,6 @@
-"""The process that compiles graphs. It has no code of the program: only torch, and graphs as data.
+"""The process that compiles graphs. It imports torch and godynamo, and none of the program's modules.
 
-It runs until its standard input ends, which is when the program has ended or has no more use for it.
+It runs until its standard input is closed.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def main() -> None:
     The answer to each is a job.Answer.
     """
     answers = os.fdopen(os.dup(1), "wb", buffering=0)
-    os.dup2(2, 1)  # what compilers print is no answer
+    os.dup2(2, 1)  # compilers may print
     arrived: queue.SimpleQueue[Any] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(arrived,), daemon=True).start()
     jobs.send("started", answers)
@@ -30,13 +30,13 @@ def main() -> None:
 
 
 def _read(arrived: queue.SimpleQueue[Any]) -> None:
-    """Receive jobs. End the process as soon as nobody wants its answers, also in the middle of a compilation."""
-    with os.fdopen(os.dup(0), "rb", buffering=0) as source:
-        try:
+    """Receive jobs. End the process when standard input is closed, even during a compilation, or after any error."""
+    try:
+        with os.fdopen(os.dup(0), "rb", buffering=0) as source:
             while True:
                 arrived.put(jobs.receive(source))
-        except (EOFError, OSError):
-            os._exit(0)
+    finally:
+        os._exit(0)
 
 
 def _answer(job: jobs.Job, path: str) -> jobs.Answer:

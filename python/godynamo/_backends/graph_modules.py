@@ -169,7 +169,7 @@ class _ExampleValues:
     def __init__(self, gm: Any, example_inputs: Sequence[Any], mode: Any) -> None:
         self._gm = weakref.ref(gm)
         self._mode = mode
-        self._inputs = list(example_inputs) if mode else [_describe(x) for x in example_inputs]
+        self._inputs = list(example_inputs) if mode else [describe(x) for x in example_inputs]
         self._values: dict[str, Any] | None = None
 
     def get(self, name: str) -> Any:
@@ -179,7 +179,7 @@ class _ExampleValues:
             if self._mode:
                 make = lambda _: self._inputs  # noqa: E731
             else:
-                make = lambda _: [_fake(d) for d in self._inputs]  # noqa: E731
+                make = lambda _: [fake(d) for d in self._inputs]  # noqa: E731
             if gm is None or any(d is _NOT_DENSE for d in self._inputs):
                 self._values = {}
             else:
@@ -190,7 +190,8 @@ class _ExampleValues:
 _NOT_DENSE = object()  # an input that fake tensors cannot represent
 
 
-def _describe(x: Any) -> Any:
+def describe(x: Any) -> Any:
+    """Return the metadata of a dense tensor as a tuple of plain data, for fake(). Return other objects unchanged."""
     if not isinstance(x, torch.Tensor):
         return x
     if not vague.is_dense(x):
@@ -198,7 +199,8 @@ def _describe(x: Any) -> Any:
     return (tuple(x.shape), tuple(x.stride()), x.dtype, x.device, x.requires_grad)
 
 
-def _fake(description: Any) -> Any:
+def fake(description: Any) -> Any:
+    """Return a tensor with the metadata that describe() has returned, a fake one in a fake mode."""
     if type(description) is not tuple:
         return description
     shape, stride, dtype, device, requires_grad = description

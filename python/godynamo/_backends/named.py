@@ -169,14 +169,15 @@ class Named:
     __godynamo_backend__ = True
 
     def __init__(self, name: str, mode: str | None, options: dict[str, Any], dynamic: bool | None) -> None:
-        self._key = (name, mode, options, dynamic)
+        #: the name, torch.compile's mode and options, and whether sizes are symbols
+        self.arguments = (name, mode, options, dynamic)
         self.__name__ = name
         self._resolved: Backend | None = None
 
     def resolve(self) -> Backend:
         """Look the backend up and return it. Raises ValueError for an unknown name."""
         if self._resolved is None:
-            name, mode, options, dynamic = self._key
+            name, mode, options, dynamic = self.arguments
             found = lookup_backend(name)
             plain = mode in (None, "default") and not options
             if name in _own or plain:
@@ -191,12 +192,7 @@ class Named:
     @property
     def name(self) -> str:
         """The name by which the backend was given."""
-        return self._key[0]
-
-    @property
-    def arguments(self) -> tuple[str, str | None, dict[str, Any], bool | None]:
-        """The name, torch.compile's mode and options, and whether sizes are symbols."""
-        return self._key
+        return self.arguments[0]
 
     @property
     def of_torch(self) -> bool:
@@ -208,7 +204,7 @@ class Named:
         return self.resolve()(gm, example_inputs)
 
     def __reduce__(self) -> Any:
-        return Named, self._key
+        return Named, self.arguments
 
 
 #: torch's backends that run the graph's operators unchanged

@@ -265,6 +265,21 @@ def test_the_process_may_be_killed(caplog: Any) -> None:
     assert counted("graphs_compiled_aside") == before + 1
 
 
+def test_an_answer_that_was_not_read_is_not_taken_for_the_next(monkeypatch: Any, caplog: Any) -> None:
+    f = godynamo.optimize(lambda x: x.tan() + 12, backend="inductor")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(thread, "_import_compiler", lambda: 1 / 0)
+        f(X)
+        assert godynamo.wait_for_compilation()
+    assert "division by zero" in caplog.text
+    assert torch.equal(f(X), X.tan() + 12)
+    other = godynamo.optimize(lambda x: x.cos() + 13, backend="inductor")
+    other(X)
+    assert godynamo.wait_for_compilation()
+    assert counted("graphs_compiled_aside") == 1
+    assert near(other(X), X.cos() + 13)
+
+
 def test_without_a_thread_it_is_compiled_in_the_call(monkeypatch: Any) -> None:
     real = threading.Thread.start
 

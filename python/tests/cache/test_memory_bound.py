@@ -66,6 +66,16 @@ def test_the_least_used_go_first() -> None:
         assert torch.equal(never(X), want)  # translated again
 
 
+def test_of_equally_many_calls_the_oldest_goes_first() -> None:
+    functions = [made(1000) for _ in range(6)]
+    with config.patch(memory_mib=1):
+        for f in functions:
+            f(X)
+        kept = [len(entries(f)) for f in functions]
+    assert kept == sorted(kept)
+    assert 0 < sum(kept) < len(kept)
+
+
 def test_one_that_is_greater_than_the_bound_stays_until_the_next() -> None:
     first, second = made(3000), made(3000)
     with config.patch(memory_mib=1):
