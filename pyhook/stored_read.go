@@ -50,21 +50,10 @@ func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte,
 			return py.Object{}, missing("the hash seed is another")
 		}
 	}
-	if rec.Program.NumSlots != len(f.Slots) {
-		return py.Object{}, missing("%d slots", len(f.Slots))
+	r, g, err := i.foundAgain(s, f, rec)
+	if err == nil && rec.Break != nil {
+		err = i.breaksAgain(s, f, rec.Break)
 	}
-	r := &restorer{s: s, inst: i, frame: f, rec: rec, found: make([]py.Object, len(rec.Objects)),
-		writers: map[uint32]*record.Node{}, regs: map[uint32]py.Object{}}
-	for k := range rec.Program.Nodes {
-		if n := &rec.Program.Nodes[k]; guards.Op(n.Op).IsAccess() {
-			r.writers[n.Dst] = n
-		}
-	}
-	if err := r.find(); err != nil {
-		return py.Object{}, err
-	}
-	r.makeAnnotations()
-	g, err := r.guarded()
 	if err == nil && len(rec.Graphs) > 0 {
 		err = r.compile(g, backend)
 	}
@@ -83,6 +72,53 @@ func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte,
 		return py.Object{}, err
 	}
 	return entry, nil
+}
+
+// foundAgain returns the translation, so far without its function, and what has found its objects.
+func (i *installer) foundAgain(s *py.Scope, f *translate.Frame, rec *record.Record) (*restorer, *cache.GuardedCode,
+	error) {
+	if rec.Program.NumSlots != len(f.Slots) {
+		return nil, nil, missing("%d slots", len(f.Slots))
+	}
+	r := &restorer{s: s, inst: i, frame: f, rec: rec, found: make([]py.Object, len(rec.Objects)),
+		writers: map[uint32]*record.Node{}, regs: map[uint32]py.Object{}}
+	for k := range rec.Program.Nodes {
+		if n := &rec.Program.Nodes[k]; guards.Op(n.Op).IsAccess() {
+			r.writers[n.Dst] = n
+		}
+	}
+	if err := r.find(); err != nil {
+		return nil, nil, err
+	}
+	r.makeAnnotations()
+	g, err := r.guarded()
+	return r, g, err
+}
+
+// breaksAgain returns an error if a new translation might not break the graph where this one does.
+func (i *installer) breaksAgain(s *py.Scope, f *translate.Frame, rec *record.Record) error {
+	r, g, err := i.foundAgain(s, f, rec)
+	if err == nil {
+		err = r.holds(g)
+	}
+	if err != nil {
+		return missing("the graph may break elsewhere: %v", err)
+	}
+	return nil
+}
+
+// holds returns an error unless the guards hold on the frame.
+func (r *restorer) holds(g *cache.GuardedCode) error {
+	check, err := r.inst.NewCheck(r.s, g.Program, g.Pool)
+	if err != nil {
+		return err
+	}
+	if held, err := check.Holds(r.s, r.frame.Slots, r.frame.Globals); err != nil {
+		return err
+	} else if !held {
+		return missing("the guards do not hold")
+	}
+	return nil
 }
 
 // find finds all objects: first those with a name, then those with a place, then what depends on these.
@@ -399,14 +435,9 @@ func (r *restorer) compile(g *cache.GuardedCode, backend translate.Backend) erro
 	if !ok {
 		return missing("the backend takes no graphs")
 	}
-	check, err := r.inst.NewCheck(r.s, g.Program, g.Pool)
+	err := r.holds(g)
 	if err != nil {
 		return err
-	}
-	if held, err := check.Holds(r.s, r.frame.Slots, r.frame.Globals); err != nil {
-		return err
-	} else if !held {
-		return missing("the guards do not hold")
 	}
 	for i, o := range r.rec.Objects {
 		if o.Kind != record.KindGraph {

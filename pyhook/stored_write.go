@@ -26,6 +26,11 @@ type recorder struct {
 	err      error // the first object that cannot be described
 }
 
+func newRecorder(s *py.Scope, objects py.Object) *recorder {
+	return &recorder{s: s, objects: objects, numbers: map[py.Object]uint32{}, levels: map[cache.Level]uint32{},
+		names: record.Names{Numbers: map[uint64]uint32{}}}
+}
+
 // recorded returns the record of a translation of the frame f. The error says which object cannot be described.
 func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCode, r *translate.Result,
 	backend translate.Backend) (*record.Record, error) {
@@ -33,8 +38,7 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	if err != nil {
 		return nil, err
 	}
-	w := &recorder{s: s, objects: objects, numbers: map[py.Object]uint32{}, levels: map[cache.Level]uint32{},
-		names: record.Names{Numbers: map[uint64]uint32{}}}
+	w := newRecorder(s, objects)
 	w.compiled, _ = backend.(*fx.Backend)
 	if err := w.open(f, g); err != nil {
 		return nil, err
@@ -65,7 +69,34 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	if w.err == nil {
 		w.rows()
 	}
+	if w.err == nil && r.Abandoned != nil {
+		w.out.Break = brokenBy(s, objects, f, r.Abandoned)
+	}
 	return &w.out, w.err
+}
+
+// brokenBy returns the guards of the attempt that led to a graph break as a record. It returns nil if they cannot be
+// stored: without them, other processes may load the translation where a new one would not break.
+func brokenBy(s *py.Scope, objects py.Object, f *translate.Frame, a *translate.Abandoned) *record.Record {
+	p, pool, err := a.Program()
+	if err != nil {
+		return nil
+	}
+	g := &cache.GuardedCode{Program: p, Pool: pool}
+	w := newRecorder(s, objects)
+	if w.open(f, g) != nil {
+		return nil
+	}
+	clear(p.Parts) // nobody reads the texts
+	clear(p.PartLines)
+	w.program(g)
+	if w.err == nil {
+		w.rows()
+	}
+	if w.err != nil {
+		return nil
+	}
+	return &w.out
 }
 
 // open makes the table, which must know where objects can be found in a frame and which are resume callables.
@@ -288,8 +319,9 @@ func (w *recorder) made(i *installer, fn py.Object) record.Function {
 		return record.Function{}
 	}
 	name, _ := w.s.FunctionField(fn, py.FuncName)
-	return record.Function{Name: py.GoString(name), QualName: raw.QualName, Code: record.CodeOf(raw, w.all(consts)),
-		Closure: w.all(closureOf(w.s, fn))}
+	qualName, _ := w.s.FunctionField(fn, py.FuncQualName)
+	return record.Function{Name: py.GoString(name), QualName: py.GoString(qualName),
+		Code: record.CodeOf(raw, w.all(consts)), Closure: w.all(closureOf(w.s, fn))}
 }
 
 // program describes the guards.

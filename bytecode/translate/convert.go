@@ -208,7 +208,11 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	}
 	defer o.restoreState()
 	if err := tx.run(); err != nil && err != errDone {
+		o.abandon(err)
 		return nil, err
+	}
+	if len(o.result.Breaks) > 0 {
+		o.result.Abandoned = f.farthest
 	}
 	o.result.SizePlaces = o.places.list
 	o.result.OnlyHere = w.OnlyHere

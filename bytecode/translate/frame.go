@@ -36,6 +36,7 @@ type Frame struct {
 	// hasPassed is set once a translation has read such a place. fixesPassed makes these ints constants.
 	hasPassed, fixesPassed bool
 	attempts               int64 // number of attempts to translate the frame
+	farthest               *Abandoned
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is nil until it
 	// is computed, before anything reads the slots.
 	loud map[int]bool
@@ -233,6 +234,8 @@ type Result struct {
 	Account     *Account  // set with Options.Explain, unless nothing was captured
 	// OnlyHere says what the translation relies on that may differ in other processes, apart from what guards check.
 	OnlyHere variables.OnlyHere
+	// Abandoned is set if there are Breaks, unless no earlier attempt is the reason for them.
+	Abandoned *Abandoned
 }
 
 // TracebackRow maps the code units from Start to End-1 to user frames.

@@ -94,9 +94,9 @@ func (c *checker) equal(what string, n, wanted int) {
 	}
 }
 
-// check returns an error if a number in the record is out of range.
-func (r *Record) check() error {
-	c, n := &checker{}, len(r.Objects)
+// program checks the objects and the guard program.
+func (c *checker) program(r *Record) {
+	n := len(r.Objects)
 	for i, o := range r.Objects {
 		c.objects("item of an object", o.Items, i)
 		switch o.Kind {
@@ -111,6 +111,19 @@ func (r *Record) check() error {
 			c.below("kind", int(o.Kind), 0)
 		}
 	}
+	for _, k := range r.Program.Consts {
+		c.below("constant of the guards", k.Object+1, n+1)
+	}
+	for _, t := range r.Program.Tensors {
+		c.below("type of a tensor", int(t.Type), n)
+		c.below("register of a tensor", int(t.Reg), r.Program.NumRegs)
+	}
+}
+
+// check returns an error if a number in the record is out of range.
+func (r *Record) check() error {
+	c, n := &checker{}, len(r.Objects)
+	c.program(r)
 	for i := range r.Resumes {
 		c.below("code", int(r.Resumes[i].Of), n)
 		c.function(&r.Resumes[i].Function, n)
@@ -124,13 +137,6 @@ func (r *Record) check() error {
 	if r.Function != nil {
 		c.function(r.Function, n)
 		c.cells(r.Function)
-	}
-	for _, k := range r.Program.Consts {
-		c.below("constant of the guards", k.Object+1, n+1)
-	}
-	for _, t := range r.Program.Tensors {
-		c.below("type of a tensor", int(t.Type), n)
-		c.below("register of a tensor", int(t.Reg), r.Program.NumRegs)
 	}
 	for _, l := range r.Levels {
 		c.below("code of a level", int(l.Code), n)
@@ -156,5 +162,8 @@ func (r *Record) check() error {
 		c.objects("folded call", call[:], n)
 	}
 	c.below("info", int(r.Info), n)
+	if r.Break != nil {
+		c.program(r.Break)
+	}
 	return c.err
 }

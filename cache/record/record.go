@@ -66,6 +66,8 @@ type Record struct {
 	Folded [][3]uint32
 	// Sizes are the places that the translation has found to hold ints computed from sizes.
 	Sizes []SizePlace
+	// Break is nil or the guards of translate.Abandoned: a record of which only Objects and Program count.
+	Break *Record
 }
 
 // Flags are the flags of a cache.GuardedCode.

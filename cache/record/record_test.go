@@ -36,6 +36,8 @@ func sample() *Record {
 		Operations: []Operation{{Name: "add"}}, Flags: Flags{Rerun: true}, Info: 4, State: "state", Seed: []byte("s"),
 		Devices: "cpu", Registered: [][2]uint32{{1, 2}}, Folded: [][3]uint32{{1, 2, 0}},
 		Sizes: []SizePlace{{Of: 1, Names: []string{"x"}}},
+		Break: &Record{Objects: []Object{{Kind: KindPython, Text: "int"}},
+			Program: Program{NumRegs: 1, Tensors: []Tensor{{Reg: 0}}}},
 	}
 }
 
@@ -77,6 +79,8 @@ func TestNumbersOutOfRangeAreErrors(t *testing.T) {
 		"a folded call":                   func(r *Record) { r.Folded[0][2] = 5 },
 		"info":                            func(r *Record) { r.Info = 5 },
 		"the code of a place":             func(r *Record) { r.Sizes[0].From = 5 },
+		"an object of a break":            func(r *Record) { r.Break.Objects[0].Kind = KindResume },
+		"a register of a break":           func(r *Record) { r.Break.Program.Tensors[0].Reg = 1 },
 	} {
 		r := sample()
 		damage(r)

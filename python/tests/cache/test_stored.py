@@ -305,6 +305,37 @@ def test_resume_functions_are_loaded(programs: Programs) -> None:
     assert second.translated == 0
 
 
+ELSEWHERE = """
+import torch, godynamo
+from godynamo import utils
+
+def split(x):
+    if x.sum() > 0:
+        return x * 4
+
+def whole(x):
+    return x * 3
+
+def f(x, g):
+    return g(x + 1) + 1
+
+def main(name):
+    result = godynamo.optimize(f)(torch.ones(2), globals()[name])
+    return result.tolist(), dict(utils.counters["graph_break"])
+"""
+
+
+def test_a_break_that_would_not_be_made_again(programs: Programs) -> None:
+    """The translation that breaks at g(x + 1) is valid for each g."""
+    programs.write("elsewhere", ELSEWHERE)
+    assert programs.run("elsewhere", "split").translated == 4
+    assert programs.run("elsewhere", "split").translated == 0
+    whole = programs.run("elsewhere", "whole")
+    assert whole.result == ([7, 7], {}) and whole.translated == 1
+    assert programs.run("elsewhere", "whole") == whole._replace(translated=0, loaded=1)
+    assert programs.run("elsewhere", "split").translated == 0
+
+
 TRACEBACK = """
 import traceback, torch, godynamo
 

@@ -489,7 +489,7 @@ def test_what_an_import_runs_is_left_alone(tmp_path, monkeypatch):
         module = imports()
         assert _C.code_caches(module.f.__code__) == []
         module.f(torch.ones(2))
-    assert len(_C.code_caches(module.f.__code__)) == 1
+        assert len(_C.code_caches(module.f.__code__)) == 1
 
 
 def test_making_a_module_is_left_alone_and_calling_it_is_not():
