@@ -13,6 +13,9 @@ ifeq ($(PYTHON),)
 override PYTHON := $(shell scripts/find_python.sh --version)
 endif
 export PYTHON
+# The targets test and measure translating, so no translation is loaded from a file.
+GODYNAMO_CACHE_DIR ?= 0
+export GODYNAMO_CACHE_DIR
 VENV := $(shell PYTHON=$(PYTHON) scripts/venv.sh --path)
 PY := $(VENV)/bin/python
 GO_ENV := PYTHON=$(PY) scripts/go_env.sh

@@ -14,6 +14,8 @@ type settings struct {
 	// cacheDir is the folder of stored translations, or "". It may have cacheMiB MiB.
 	cacheDir string
 	cacheMiB int
+	// cacheMinMS is the time in ms that the translation of a frame of the hook must take to be stored.
+	cacheMinMS int
 }
 
 // The bits that godynamo._called.runtime.watched returns; Python has the same numbers.
@@ -100,7 +102,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 func readNumbers(s *py.Scope, config py.Object, out *settings) error {
 	out.MaxSteps, out.InlineDepth = 200_000, 100
 	for name, at := range map[string]*int{"max_translated_instructions": &out.MaxSteps,
-		"inline_depth_limit": &out.InlineDepth, "cache_mib": &out.cacheMiB} {
+		"inline_depth_limit": &out.InlineDepth, "cache_mib": &out.cacheMiB, "cache_min_ms": &out.cacheMinMS} {
 		v, err := s.GetAttr(config, name)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -39,19 +40,22 @@ func (t *translation) openStored() *stored {
 		return nil
 	}
 	s := t.scope
-	parts, err := t.keyParts()
-	if err != nil {
-		t.unstored(err)
-		return nil
-	}
 	store, ok := stores[dir]
 	if !ok {
+		var err error
 		if store, err = disk.Open(dir, int64(t.settings.cacheMiB)<<20); err != nil {
 			logger(s).Warn("translations are not stored: " + err.Error())
+		} else if !store.Exists() { // without a home that can be written
+			store = nil
 		}
 		stores[dir] = store // nil after an error, which is then reported once
 	}
 	if store == nil {
+		return nil
+	}
+	parts, err := t.keyParts()
+	if err != nil {
+		t.unstored(err)
 		return nil
 	}
 	return t.storedIn(store, parts)
@@ -126,10 +130,13 @@ func (t *translation) unstored(why error) {
 
 // load returns the entry of a stored translation whose guards hold on the frame, as a new reference. If there is none,
 // it locks the key, so that processes that start at once wait for this one's translation. The caller calls close.
+//
+// Keys of frames of the hook are not locked: there may be thousands, and most are translated in 0.5 ms, of which making
+// a key's folder and locking it would be a fifth.
 func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
 	tried := map[string]bool{}
 	entry, ok := f.fitting(t, inst, tried)
-	if ok || C.gdb_interrupted() != 0 {
+	if ok || C.gdb_interrupted() != 0 || t.frame.Inner {
 		return entry, ok
 	}
 	for end := time.Now().Add(longestWait); len(tried) == 0 && f.store.Reason(f.key) == ""; {
@@ -211,8 +218,11 @@ func (f *stored) close() {
 	}
 }
 
-// save stores a finished translation.
+// save stores a finished translation, unless it is a small one of a frame of the hook.
 func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
+	if t.frame.Inner && time.Since(t.started) < time.Duration(t.settings.cacheMinMS)*time.Millisecond {
+		return
+	}
 	rec, err := inst.recorded(t.scope, t.frame, g, t.result, t.settings.backend)
 	var data []byte
 	if err == nil {
@@ -228,7 +238,7 @@ func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
 	t.unstored(err)
 	var python *py.Error
 	var refused notStored
-	if errors.As(err, &python) || errors.As(err, &refused) {
+	if f.lock != nil && (errors.As(err, &python) || errors.As(err, &refused)) {
 		_ = f.store.PutReason(f.key, "it cannot be stored: "+err.Error())
 	}
 }
@@ -238,11 +248,11 @@ func torchState(s *py.Scope) string { return askKeys(s, "torch_state") }
 
 // askKeys calls a function of godynamo._stored.keys that returns a text. If that fails, no translation is loaded, since
 // no text of a file equals the result.
-func askKeys(s *py.Scope, name string) string {
+func askKeys(s *py.Scope, name string, args ...py.Object) string {
 	m, err := s.Import("godynamo._stored.keys")
 	var v py.Object
 	if err == nil {
-		v, err = s.CallMethod(m, name)
+		v, err = s.CallMethod(m, name, args...)
 	}
 	if err != nil {
 		return "unknown: " + err.Error() + time.Now().String()
@@ -265,6 +275,21 @@ func metaOf(tensor py.Object) (record.Meta, bool) {
 		m.Strides = append(m.Strides, int64(view.strides[i]))
 	}
 	return m, true
+}
+
+// marksOf describes what mark_dynamic and its kin have noted on a tensor, or returns "".
+func marksOf(s *py.Scope, tensor py.Object) string {
+	d, ok := s.MadeDict(tensor)
+	if !ok {
+		return ""
+	}
+	keys, _ := s.DictItems(d)
+	for _, k := range keys {
+		if k.Kind() == py.Str && strings.HasPrefix(py.GoString(k), "_dynamo_") {
+			return askKeys(s, "marks", d)
+		}
+	}
+	return ""
 }
 
 // errMissing is wrapped by errors about a stored translation that does not fit this process or this frame.

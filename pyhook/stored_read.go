@@ -405,6 +405,9 @@ func (r *restorer) guarded() (*cache.GuardedCode, error) {
 		if !ok || !t.Fits(&meta) {
 			return nil, missing("tensor %d is another", i)
 		}
+		if t.Marks != marksOf(r.s, example) {
+			return nil, missing("tensor %d has other marks (mark_dynamic and the like)", i)
+		}
 		pool = append(pool, example)
 	}
 	program, err := rec.Program.Program(&names, func(tensor int) int { return len(r.found) + tensor })

@@ -354,7 +354,8 @@ func (w *recorder) program(g *cache.GuardedCode) {
 	w.out.Extra = g.Extra
 	w.out.Program = record.FromProgram(p, &w.names, func(pool int) uint32 { return w.object(g.Pool[pool]) })
 	for i := range w.out.Program.Tensors {
-		w.out.Program.Tensors[i].Type, w.out.Program.Tensors[i].Meta = types[i], metas[i]
+		t := &w.out.Program.Tensors[i]
+		t.Type, t.Meta, t.Marks = types[i], metas[i], marksOf(w.s, g.Pool[p.Tensors[i].Example.Index])
 	}
 }
 

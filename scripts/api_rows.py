@@ -539,6 +539,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("python_ops", False, "calls of unknown Python functions become graph nodes"),
                 ("cache_dir", "''", "folder of stored translations (GODYNAMO_CACHE_DIR)"),
                 ("cache_mib", 1024, "its largest size"),
+                ("cache_min_ms", 2, "the least time in ms of a stored translation of a frame of the hook"),
                 ("memory_mib", 0, "bound of the translations in memory; 0: none"),
                 ("compile_aside", False, "inductor compiles in another process"),
                 ("trace_dir", "''", "where a trace is written (GODYNAMO_TRACE)"),

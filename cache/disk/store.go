@@ -109,6 +109,12 @@ func Open(dir string, limit int64) (*Store, error) {
 // Dir returns the absolute path of the folder.
 func (s *Store) Dir() string { return s.dir }
 
+// Exists reports whether the folder could be made. If not, the store has no files and takes none.
+func (s *Store) Exists() bool {
+	_, err := os.Stat(s.dir)
+	return err == nil
+}
+
 // makeRoot makes the store's folder, or checks it if it exists.
 func (s *Store) makeRoot() error {
 	var st unix.Stat_t

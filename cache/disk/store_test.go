@@ -257,6 +257,7 @@ func TestAFolderThatCannotBeMadeHasNoFiles(t *testing.T) {
 	for _, dir := range []string{"/dev/null/.cache/translations", "/proc/no/such"} {
 		s, err := Open(dir, 0)
 		require.NoError(t, err, dir)
+		assert.False(t, s.Exists())
 		assert.Empty(t, s.Files(key(1)))
 		assert.Empty(t, s.Reason(key(1)))
 		assert.Empty(t, s.List())

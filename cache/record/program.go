@@ -53,7 +53,9 @@ type Line struct {
 	Line int
 }
 
-// Tensor is a guards.TensorSpec with the metadata of its example. Type is the object that is the example's type.
+// Tensor is a guards.TensorSpec with the metadata of its example. Type is the object that is the example's type. Marks
+// describes what torch.compiler's functions have marked on the example, such as dimensions that vary. No guard compares
+// it, but it decides what the translator makes symbols.
 type Tensor struct {
 	_                          struct{} `cbor:",toarray"`
 	Reg                        uint32
@@ -61,6 +63,7 @@ type Tensor struct {
 	StaticSizes, StaticStrides uint64
 	Type                       uint32
 	Meta                       Meta
+	Marks                      string
 }
 
 // Meta is the metadata of a tensor that guards compare (gd_tensor_view in core/golib.h).

@@ -236,7 +236,7 @@ func (c *cacheCommand) existing(do func(s *disk.Store, args []string) error) fun
 // folder returns the path of the folder.
 func (c *cacheCommand) folder() (string, error) {
 	for _, dir := range []string{c.dir, os.Getenv("GODYNAMO_CACHE_DIR")} {
-		if dir != "" {
+		if dir != "" && dir != "0" { // 0 switches storing off
 			return dir, nil
 		}
 	}

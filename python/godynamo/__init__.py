@@ -212,7 +212,5 @@ def __dir__() -> list[str]:
 
 if os.environ.get("GODYNAMO_DISABLE", "0") not in ("", "0"):
     config.disable = True
-if os.environ.get("GODYNAMO_CACHE_DIR"):
-    config.cache_dir = os.path.abspath(os.environ["GODYNAMO_CACHE_DIR"])
 if os.environ.get("GODYNAMO_TRACE"):
     config.trace_dir = os.path.abspath(os.environ["GODYNAMO_TRACE"])

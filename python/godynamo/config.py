@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import os
 import re
 import sys
 import types
@@ -97,11 +98,15 @@ translate_everything: bool
 python_ops: bool
 #: directory for a trace of every translation (docs/trace.md), "" for none; GODYNAMO_TRACE sets it from the start
 trace_dir: str
-#: folder for translations that other processes load (docs/cache.md), "" for none; GODYNAMO_CACHE_DIR sets it from the
-#: start
+#: folder for translations that other processes load (docs/cache.md), "" for none. From the start it is what
+#: GODYNAMO_CACHE_DIR names ("0" or nothing for none); without the variable godynamo/translations in $XDG_CACHE_HOME or
+#: ~/.cache.
 cache_dir: str
 #: size in MiB beyond which the least recently used files of cache_dir are removed
 cache_mib: int
+#: a function that the hook has found (one that was not passed to optimize()) is stored in cache_dir if its translation
+#: took at least this many ms; loading what took less is not faster
+cache_min_ms: int
 #: True: inductor compiles in another process, and a graph runs as captured until it is compiled
 compile_aside: bool
 #: size in MiB at which a trace file is closed and the next one is started
@@ -131,6 +136,20 @@ class _Setting:
             raise ValueError(f"config.{name} must be a comma list of ints, not {value!r}")
         if wanted is int and value < self.minimum:
             raise ValueError(f"config.{name} must be at least {self.minimum}, not {value!r}")
+
+
+def _translations() -> str:
+    """Return the value of cache_dir at the start. The command line tool finds the same folder (internal/cli)."""
+    named = os.environ.get("GODYNAMO_CACHE_DIR")
+    if named is not None:
+        return "" if named in ("", "0") else os.path.abspath(named)
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):  # the XDG specification: a relative path is ignored
+        home = os.environ.get("HOME", "")
+        if not os.path.isabs(home):
+            return ""
+        base = os.path.join(home, ".cache")
+    return os.path.join(base, "godynamo", "translations")
 
 
 _SETTINGS: dict[str, _Setting] = {
@@ -168,8 +187,9 @@ _SETTINGS: dict[str, _Setting] = {
     "traceable_tensor_subclasses": _Setting(frozenset()),
     "translate_everything": _Setting(False),
     "python_ops": _Setting(False),
-    "cache_dir": _Setting(""),
+    "cache_dir": _Setting(_translations()),
     "cache_mib": _Setting(1024, minimum=1),
+    "cache_min_ms": _Setting(2),
     "compile_aside": _Setting(False),
     "trace_dir": _Setting(""),
     "trace_file_mib": _Setting(64, minimum=1),

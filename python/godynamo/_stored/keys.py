@@ -30,6 +30,7 @@ _NO_MATTER = {
     "cache_dir",
     "cache_evict",
     "cache_mib",
+    "cache_min_ms",
     "cache_size_limit",
     "compile_aside",
     "disable",
@@ -88,6 +89,11 @@ def _class_text(cls: type) -> str:
         if forward is not None:
             return text + (f" {code_print(forward.__code__).hex()}" if type(forward) is types.FunctionType else "")
     return text
+
+
+def marks(attributes: dict[str, Any]) -> str:
+    """Return what mark_dynamic and its kin have noted on a tensor, given its __dict__."""
+    return repr(sorted((name, repr(v)) for name, v in attributes.items() if name.startswith("_dynamo_")))
 
 
 def torch_state() -> str:

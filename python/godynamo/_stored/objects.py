@@ -23,7 +23,7 @@ from .._backends.rows import Ref
 from .._called.copies import Copies
 from .._translator import callable_names
 from .prints import TupleGetter, plain_text, print_of, version_of
-from .quietly import is_a, made_in_python, module_of, mro_of, qualname_of, space_of
+from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
 
 #: kinds of rows; cache/record has the same numbers
 REGISTER, TYPE, RESUME, GRAPH, PYTHON = 1, 2, 3, 4, 5
@@ -214,9 +214,10 @@ class Table:
         """Return the row of an object that a module or class has under a name."""
         kind = type(obj)
         if is_a(obj, types.ModuleType):
-            name = obj.__dict__.get("__name__")
-            known = type(name) is str and id(sys.modules.get(name)) == id(obj)
-            return self._own(obj, "module", _bytes(name)) if known else None
+            name = fields_of(obj).get("__name__")
+            if type(name) is not str or sys.modules.get(name) is not obj:
+                return None
+            return self._own(obj, "module", _bytes(name))
         if kind is dict:
             return self._globals(obj)
         if kind is types.CodeType:
@@ -425,8 +426,8 @@ def _library_constants() -> dict[int, tuple[str, str]]:
     """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name."""
     if not _constants:
         for module in list(sys.modules.values()):
-            name = getattr(module, "__name__", "")
-            if type(module) is types.ModuleType and name.partition(".")[0] in ("torch", "godynamo"):
+            name = fields_of(module).get("__name__") if type(module) is types.ModuleType else None
+            if type(name) is str and name.partition(".")[0] in ("torch", "godynamo"):
                 for key, value in list(vars(module).items()):
                     if type(value) not in _OF_NO_INTEREST:
                         _constants.setdefault(id(value), (name, key))
@@ -443,7 +444,7 @@ def _look(module: str, path: str) -> Any:
         for part in path.split("."):
             found = getattr(found, part, Missing)
         return found
-    return _follow(holder.__dict__, path)
+    return _follow(fields_of(holder), path)
 
 
 def _follow(space: Mapping[str, Any], path: str) -> Any:
@@ -474,7 +475,7 @@ def _modules_of(file: str) -> list[str]:
     if file not in _files:
         _files.setdefault(file, [])
         for name, module in list(sys.modules.items()):
-            of = module.__dict__.get("__file__") if is_a(module, types.ModuleType) else None
+            of = fields_of(module).get("__file__") if is_a(module, types.ModuleType) else None
             if type(of) is str and name not in _files.setdefault(of, []):
                 _files[of].append(name)
     return [name for name in _files[file] if name in sys.modules]

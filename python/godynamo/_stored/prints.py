@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .._translator.identity_map import IdentityMap
-from .quietly import is_a, module_of, mro_of, qualname_of
+from .quietly import fields_of, is_a, module_of, mro_of, qualname_of
 
 #: the type of the fields of namedtuples
 TupleGetter = type(vars(collections.namedtuple("_", "field"))["field"])
@@ -69,8 +69,9 @@ def print_of(obj: Any) -> bytes:
         names = "\n".join(f"{module_of(c)}.{qualname_of(c)}" for c in mro_of(obj))
         return _short(names + version_of(module_of(obj)))
     if is_a(obj, enum.Enum):
-        value = obj.__dict__.get("_value_")
-        return _short(f"{obj.__dict__.get('_name_')} {plain_text(value) or qualname_of(type(value))}")
+        fields = fields_of(obj)
+        value = fields.get("_value_")
+        return _short(f"{fields.get('_name_')} {plain_text(value) or qualname_of(type(value))}")
     if kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:
         every = [obj] if kind is torch._ops.OpOverload else [getattr(obj, name) for name in obj.overloads()]
         library = str(obj).partition(".")[0]

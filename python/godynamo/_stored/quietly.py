@@ -38,6 +38,12 @@ def space_of(cls: type) -> Mapping[str, Any]:
     return space
 
 
+def fields_of(obj: object) -> dict[str, Any]:
+    """Return the ``__dict__`` of an object that has one, without calling ``__getattribute__`` of its class."""
+    fields: dict[str, Any] = object.__getattribute__(obj, "__dict__")
+    return fields
+
+
 def made_in_python(cls: type) -> bool:
     """Return whether a class statement, or a call of type(), has made the class.
 

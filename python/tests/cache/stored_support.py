@@ -50,7 +50,7 @@ def _child(send: Connection, program: str, folder: str, settings: dict[str, Any]
         path = Path(program)
         sys.path.insert(0, str(path.parent))
         sys.dont_write_bytecode = True
-        with godynamo.config.patch(cache_dir=folder, **settings):
+        with godynamo.config.patch(cache_dir=folder, **{"cache_min_ms": 0, **settings}):
             module = __import__(path.stem)
             result = module.main(*arguments)
         loaded = utils.counters["stats"]["translations_loaded"]

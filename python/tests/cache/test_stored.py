@@ -6,6 +6,7 @@ import linecache
 import os
 import random
 import shutil
+import stat
 import subprocess
 import sys
 from pathlib import Path
@@ -334,6 +335,113 @@ def test_a_break_that_would_not_be_made_again(programs: Programs) -> None:
     assert whole.result == ([7, 7], {}) and whole.translated == 1
     assert programs.run("elsewhere", "whole") == whole._replace(translated=0, loaded=1)
     assert programs.run("elsewhere", "split").translated == 0
+
+
+MARKS = """
+import torch, godynamo
+
+def f(x):
+    return x * int(x.shape[0] == 3)
+
+def main(mark):
+    x = torch.ones(3)
+    if mark:
+        godynamo.mark_dynamic(x, 0)
+    return godynamo.optimize(f)(x).tolist()
+"""
+
+
+def test_marks_of_tensors_count(programs: Programs) -> None:
+    programs.write("marks", MARKS)
+    assert programs.run("marks", False) == ([1, 1, 1], 1, 0, 0)
+    with pytest.raises(AssertionError, match="ConstraintViolationError"):
+        programs.run("marks", True)
+    assert programs.run("marks", False) == ([1, 1, 1], 0, 1, 0)
+
+
+ASKS = """
+import enum, torch, godynamo
+
+asked = []
+
+class Color(enum.Enum):
+    RED = 2
+
+    def __getattribute__(self, name):
+        asked.append(name)
+        return super().__getattribute__(name)
+
+def f(x, color):
+    return x * (2 if color is Color.RED else 3)
+
+def main():
+    asked.clear()
+    return godynamo.optimize(f)(torch.ones(1), Color.RED).item(), list(asked)
+"""
+
+
+def test_no_code_of_the_program_runs(programs: Programs) -> None:
+    programs.write("asks", ASKS)
+    first, second = programs.run("asks"), programs.run("asks")
+    assert first == ((2, []), 1, 0, 0) and second == ((2, []), 0, 1, 0)
+
+
+HOOKED = """
+import torch, godynamo
+
+def f(x):
+    return x + 1
+
+def main():
+    with godynamo.optimize():
+        return f(torch.ones(1)).tolist()
+"""
+
+
+@pytest.mark.parametrize(("least", "loaded"), [(0, 1), (60_000, 0)])
+def test_small_functions_of_the_hook(programs: Programs, least: int, loaded: int) -> None:
+    programs.write("hooked", HOOKED)
+    assert programs.run("hooked", cache_min_ms=least).translated == 1
+    assert programs.run("hooked", cache_min_ms=least).loaded == loaded
+
+
+WHERE = """
+import torch, godynamo, sys
+from godynamo import utils
+
+def f(x):
+    return x + 1
+
+assert godynamo.optimize(f)(torch.ones(1)).item() == 2
+print(godynamo.config.cache_dir, utils.counters["stats"]["translations_loaded"])
+"""
+
+
+def test_the_default_folder(tmp_path: Path) -> None:
+    (tmp_path / "where.py").write_text(WHERE)
+
+    def run(**variables: str) -> tuple[str, str]:
+        kept = {k: v for k, v in os.environ.items() if k not in ("GODYNAMO_CACHE_DIR", "XDG_CACHE_HOME")}
+        done = subprocess.run(
+            [sys.executable, "where.py"], cwd=tmp_path, env={**kept, "PYTHONPATH": str(PYTHON), **variables},
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.strip(), done.stderr
+
+    home = tmp_path / "home"
+    folder = home / ".cache" / "godynamo" / "translations"
+    assert run(HOME=str(home)) == (f"{folder} 0", "")
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert run(HOME=str(home)) == (f"{folder} 1", "")
+    xdg = tmp_path / "xdg"
+    assert run(HOME=str(home), XDG_CACHE_HOME=str(xdg)) == (f"{xdg}/godynamo/translations 0", "")
+    assert run(HOME=str(home), XDG_CACHE_HOME="xdg") == (f"{folder} 1", "")
+    assert run(HOME=str(home), GODYNAMO_CACHE_DIR="0") == run(HOME=str(home), GODYNAMO_CACHE_DIR="") == ("0", "")
+    assert run(HOME="/dev/null") == ("/dev/null/.cache/godynamo/translations 0", "")
+    assert run(HOME="") == ("0", "")
+    folder.chmod(0o777)
+    where, why = run(HOME=str(home))
+    assert where == f"{folder} 0" and len(why.splitlines()) == 1 and "other users may write" in why
 
 
 TRACEBACK = """

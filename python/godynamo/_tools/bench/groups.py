@@ -267,6 +267,7 @@ def _child(program: str, *arguments: str) -> dict[str, float]:
     """Return the JSON line printed by a fresh interpreter. Raises RuntimeError with its stderr."""
     environment = {**os.environ, "PYTHONPATH": str(_PACKAGES)}
     environment.pop("GODYNAMO_LOGS", None)
+    environment["GODYNAMO_CACHE_DIR"] = "0"  # first calls translate
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # as in an installed package, imports use bytecode files
     run = subprocess.run(
         [sys.executable, "-c", program, *arguments], env=environment, capture_output=True, text=True, check=False
