@@ -167,26 +167,32 @@ func (f *stored) pause(t *translation) bool {
 	return ok && C.gdb_interrupted() == 0
 }
 
-// fitting tries the files of the key that have not been tried.
+// fitting tries the files of the key that have not been tried. Translations with a graph break come last: the break may
+// have reasons that no guard compares, such as a logger's handlers.
 func (f *stored) fitting(t *translation, inst *installer, tried map[string]bool) (py.Object, bool) {
-	for _, file := range f.store.Files(f.key) {
-		if tried[file.Name] {
-			continue
-		}
-		tried[file.Name] = true
-		_, data, err := f.store.Read(file)
-		if err != nil {
+	files := f.store.Files(f.key)
+	for _, broken := range []bool{false, true} {
+		for _, file := range files {
+			if tried[file.Name] {
+				continue
+			}
+			_, data, err := f.store.Read(file)
+			var entry py.Object
+			if err == nil {
+				entry, err = inst.restored(t.scope, t.frame, data, t.settings.backend, broken)
+			}
+			if err == errBreaks {
+				continue
+			}
+			tried[file.Name] = true
+			if err == nil {
+				used[f.key] = true
+				return entry, true
+			}
 			f.why = err
-			continue
-		}
-		entry, err := inst.restored(t.scope, t.frame, data, t.settings.backend)
-		if err == nil {
-			used[f.key] = true
-			return entry, true
-		}
-		f.why = err
-		if C.gdb_interrupted() != 0 {
-			break
+			if C.gdb_interrupted() != 0 {
+				return py.Object{}, false
+			}
 		}
 	}
 	return py.Object{}, false
@@ -294,6 +300,9 @@ func marksOf(s *py.Scope, tensor py.Object) string {
 
 // errMissing is wrapped by errors about a stored translation that does not fit this process or this frame.
 var errMissing = errors.New("the stored translation does not fit")
+
+// errBreaks is returned for a translation with a graph break where others are tried first.
+var errBreaks = errors.New("the graph breaks")
 
 func missing(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errMissing, fmt.Sprintf(format, args...))

@@ -28,12 +28,16 @@ type restorer struct {
 	regs    map[uint32]py.Object // registers read so far; null while one is being read, or if it cannot be read
 }
 
-// restored returns the entry of a record as a new reference.
-func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte,
-	backend translate.Backend) (py.Object, error) {
+// restored returns the entry of a record as a new reference. It returns errBreaks if the graph breaks, unless broken is
+// set.
+func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte, backend translate.Backend,
+	broken bool) (py.Object, error) {
 	rec, err := record.Decode(data)
 	if err != nil {
 		return py.Object{}, err
+	}
+	if rec.Flags.Breaks && !broken {
+		return py.Object{}, errBreaks
 	}
 	if rec.State != "" && rec.State != torchState(s) {
 		return py.Object{}, missing("torch's global state is another")

@@ -46,6 +46,9 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	if r.OnlyHere.Local != "" {
 		return nil, notStored(r.OnlyHere.Local)
 	}
+	if r.Abandoned != nil && r.Abandoned.Local() != "" {
+		return nil, notStored(r.Abandoned.Local())
+	}
 	if r.OnlyHere.Seeded {
 		if w.out.Seed, err = hashSeed(s, objects); err != nil {
 			return nil, err
@@ -63,7 +66,7 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	w.compiledGraphs(g)
 	w.function(i, g)
 	w.program(g)
-	w.tracebacks(g)
+	w.tracebacks(g, len(r.Breaks) > 0)
 	w.sizes(r.SizePlaces)
 	w.info(g)
 	if w.err == nil {
@@ -366,8 +369,8 @@ func (w *recorder) refuse(why string) {
 	}
 }
 
-// tracebacks describes the rows and chains from which tracebacks are made.
-func (w *recorder) tracebacks(g *cache.GuardedCode) {
+// tracebacks describes the rows and chains from which tracebacks are made, and the flags.
+func (w *recorder) tracebacks(g *cache.GuardedCode, breaks bool) {
 	for _, r := range g.Rows {
 		w.out.Rows = append(w.out.Rows, record.Row{Start: r.Start, End: r.End, Chain: r.Chain, Drop: r.Drop,
 			Graph: r.Graph, Protected: r.Protected, Place: r.Place})
@@ -398,7 +401,7 @@ func (w *recorder) tracebacks(g *cache.GuardedCode) {
 			Outside: op.Outside})
 	}
 	w.out.Flags = record.Flags{NeedsHook: g.NeedsHook, Rerun: g.Rerun, HandsOver: g.HandsOver, Catches: g.Catches,
-		Watches: g.Watches}
+		Watches: g.Watches, Breaks: breaks}
 }
 
 // sizes describes the places that hold ints computed from sizes.

@@ -8,6 +8,9 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
+// notCaptured is the reason for World.Local where another array of this place could be captured.
+const notCaptured = "a numpy array breaks the graph, and no guard says why"
+
 // arrayTensor returns torch.from_numpy(array) for an array that was passed to the frame. The tensor shares the array's
 // memory. The transformed function makes the tensor before it runs the graph, and passes it to the graph as an input.
 // The array's layout is guarded, but not its contents. Making the tensor reads no data, so the position of the call
@@ -29,6 +32,7 @@ func arrayTensor(tx Translator, fn py.Object, array VariableTracker) (VariableTr
 		return nil, observed(err)
 	}
 	if parts == pyNone {
+		w.Local = notCaptured
 		return nil, unsupported(exc.CallUnsupported, "torch.from_numpy of an array that it may reject")
 	}
 	example, same := s.Items(parts)[0], s.Items(parts)[1]
@@ -84,6 +88,7 @@ func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, err
 	}
 	if how == pyNone {
+		w.Local = notCaptured
 		return v, nil
 	}
 	torch, err := s.Import("torch")

@@ -121,7 +121,8 @@ func ConvertFrame(compilerFn Backend, opts *Options, inst Installer) Converter {
 	return func(s *py.Scope, f *Frame, cacheSize int) (*Result, error) {
 		r, err := convert(s, f, cacheSize)
 		if u, ok := err.(*unbreakable); ok && !u.Forbidden {
-			r = &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why}
+			r = &Result{NeedsHook: true, Breaks: []*exc.Unsupported{u.Unsupported}, Skipped: u.why,
+				Abandoned: f.farthest}
 			u.by.leaveAlone(r)
 			return r, nil
 		}

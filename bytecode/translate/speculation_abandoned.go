@@ -13,14 +13,19 @@ import (
 // tries to make a better one.
 type Abandoned struct{ out *OutputGraph }
 
-// abandon keeps the attempt if it ended with a graph break and read more than earlier ones.
+// abandon keeps the attempt if it ended with a graph break, possible or not, and read more than earlier ones.
 func (o *OutputGraph) abandon(err error) {
 	_, again := err.(*exc.RestartAnalysis)
-	if f := o.frame; again && o.log.last != nil &&
+	_, never := err.(*unbreakable)
+	f := o.frame
+	if (never || again && o.log.last != nil) &&
 		(f.farthest == nil || len(o.guards.Said()) > len(f.farthest.out.guards.Said())) {
 		f.farthest = &Abandoned{o}
 	}
 }
+
+// Local returns the reason why the graph may break elsewhere in other processes, whatever the guards say, or "".
+func (a *Abandoned) Local() string { return a.out.world.Local }
 
 // Program returns the guards of the attempt and the constants to which they refer.
 func (a *Abandoned) Program() (*guards.Program, []py.Object, error) {

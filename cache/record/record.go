@@ -70,10 +70,10 @@ type Record struct {
 	Break *Record
 }
 
-// Flags are the flags of a cache.GuardedCode.
+// Flags are the flags of a cache.GuardedCode. Breaks is set if the graph breaks or the frame is left to CPython.
 type Flags struct {
-	_                                             struct{} `cbor:",toarray"`
-	NeedsHook, Rerun, HandsOver, Catches, Watches bool
+	_                                                     struct{} `cbor:",toarray"`
+	NeedsHook, Rerun, HandsOver, Catches, Watches, Breaks bool
 }
 
 // Function is a function made for a translation. Closure has the contents of its cells.
