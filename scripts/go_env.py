@@ -27,7 +27,8 @@ def main(arguments: list[str]) -> int:
         print(f"go_env: {error}", file=sys.stderr)
         return 2
     if command:
-        os.execvpe(command[0], command, {**os.environ, **environment})
+        # Tests are about translating, so they load no translations from the user's folder.
+        os.execvpe(command[0], command, {"GODYNAMO_CACHE_DIR": "0", **os.environ, **environment})
     for name, value in environment.items():
         print(f"export {name}={shlex.quote(value)}")
     return 0

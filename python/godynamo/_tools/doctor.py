@@ -21,6 +21,7 @@ import sys
 import timeit
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 OK, NOTE, WRONG = "ok", "note", "wrong"
@@ -94,6 +95,25 @@ def settings() -> Finding:
     text = " ".join(f"{k}={v}" for k, v in ours.items()) or "no GODYNAMO_ variable is set"
     off = "godynamo is switched off" if godynamo.config.disable else ""
     return _finding("settings", text, off, "unset GODYNAMO_DISABLE")
+
+
+def stored() -> Finding:
+    """Check the folder of translations for other processes."""
+    import godynamo
+
+    folder = Path(godynamo.config.cache_dir)
+    if not godynamo.config.cache_dir:
+        return _finding("stored", "translations are not stored for other processes")
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    status, problem = there.stat(), ""
+    if there == folder and (status.st_uid != os.geteuid() or status.st_mode & 0o022):
+        problem = "it is not used, since other users own or may write it"
+    elif not there.is_dir() or not os.access(there, os.W_OK):
+        problem = "it cannot be written"
+    if problem:
+        return Finding("stored", NOTE, f"{folder}: {problem}", "set GODYNAMO_CACHE_DIR to a folder of your own, or to 0")
+    sizes = [path.stat().st_size for path in folder.rglob("*.gdt")] if there == folder else []
+    return _finding("stored", f"{len(sizes)} translations, {sum(sizes) / 2**20:.1f} MiB, in {folder}")
 
 
 def layout() -> Finding:
@@ -298,17 +318,22 @@ def compiler() -> Finding:
 
 
 CHECKS: tuple[Callable[[], Finding], ...] = (
-    python, versions, settings, layout, torch_state, surroundings, translation, hook, fork, speed, backends,
+    python, versions, settings, stored, layout, torch_state, surroundings, translation, hook, fork, speed, backends,
     compiler,
 )  # fmt: skip
 
 
 def examine() -> list[Finding]:
     """Return all findings. If the core cannot be loaded, only the checks that do not need it run."""
+    import godynamo
+
     found = []
     for check in CHECKS:
+        # Checks translate, whatever is stored.
+        folder = contextlib.nullcontext() if check is stored else godynamo.config.patch(cache_dir="")
         try:
-            found.append(check())
+            with folder:
+                found.append(check())
         except Exception as error:
             name = check.__name__.replace("_", " ")
             found.append(Finding(name, WRONG, f"{type(error).__name__}: {error}", "please report it"))

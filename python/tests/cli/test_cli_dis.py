@@ -6,8 +6,11 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
+import godynamo
 from cli_support import ROOT, environment, tool
+from godynamo._tools import doctor
 
 PROGRAM = """\
 import sys
@@ -169,6 +172,25 @@ def test_doctor_says_what_is_off_and_ends_with_1():
     done = tool("doctor", "--plain", GODYNAMO_GOLIB="/no/library.so")
     assert done.returncode == 1
     assert "wrong  translation" in done.stdout
+
+
+def test_doctor_looks_at_the_folder_of_translations(tmp_path):
+    def finding(folder):
+        with godynamo.config.patch(cache_dir=str(folder)):
+            found = doctor.stored()
+        return found.state, found.text
+
+    folder = tmp_path / "new" / "translations"
+    empty = f"0 translations, 0.0 MiB, in {folder}"
+    assert finding(folder) == ("ok", empty)
+    with godynamo.config.patch(cache_dir=str(folder)):
+        godynamo.optimize(lambda x: x + 1)(torch.ones(1))
+    assert finding(folder) == ("ok", empty.replace("0", "1", 1))
+    folder.chmod(0o722)
+    assert finding(folder) == ("note", f"{folder}: it is not used, since other users own or may write it")
+    assert finding("/dev/null/translations") == ("note", "/dev/null/translations: it cannot be written")
+    with godynamo.config.patch(cache_dir=""):
+        assert doctor.stored() == doctor.Finding("stored", "ok", "translations are not stored for other processes")
 
 
 def test_a_python_without_libpython_is_said_in_one_line_and_used_as_it_is(tmp_path, monkeypatch):
