@@ -131,8 +131,8 @@ func (t *translation) unstored(why error) {
 // load returns the entry of a stored translation whose guards hold on the frame, as a new reference. If there is none,
 // it locks the key, so that processes that start at once wait for this one's translation. The caller calls close.
 //
-// Keys of frames of the hook are not locked: there may be thousands, and most are translated in 0.5 ms, of which making
-// a key's folder and locking it would be a fifth.
+// Keys of frames of the hook are not locked. There may be thousands of small ones, and a lock for each costs more than
+// translating one of them twice.
 func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
 	tried := map[string]bool{}
 	entry, ok := f.fitting(t, inst, tried)

@@ -102,7 +102,11 @@ def run(name: str, engine: str, folder: str, timeout: float) -> dict[str, Any]:
 
 def one(name: str, options: argparse.Namespace, folder: str) -> dict[str, Any]:
     """Run a model in its processes, one after the other."""
+    from godynamo._stored.keys import build_print
+
     result: dict[str, Any] = {"name": name}
+    # Of all programs, only the first one to use a folder computes the fingerprint of godynamo's files.
+    build_print(ROOT / "python" / "godynamo", Path(folder, name))
     for engine in ("ours", "torch") if options.torch else ("ours",):
         own = os.path.join(folder, name)
         result[engine] = [run(name, engine, own, options.timeout) for _ in range(2)]

@@ -35,8 +35,8 @@ type Frame struct {
 	FromSizes map[string]bool
 	// hasPassed is set once a translation has read such a place. fixesPassed makes these ints constants.
 	hasPassed, fixesPassed bool
-	attempts               int64 // number of attempts to translate the frame
-	farthest               *Abandoned
+	attempts               int64      // number of attempts to translate the frame
+	farthest               *Abandoned // the attempt that read the most before it ended with a graph break
 	// loud is the set of slots of a resumed frame that hold an object whose destruction runs code. It is nil until it
 	// is computed, before anything reads the slots.
 	loud map[int]bool

@@ -130,7 +130,7 @@ def _process_parts() -> Sequence[tuple[str, str]]:
     return (
         ("python", f"{sys.version} {platform.machine()} {sys.flags.optimize}"),
         ("torch", f"{torch.__version__} {version.git_version} {version.cuda} {version.hip}{version_of('numpy')}"),
-        ("godynamo", build_print(Path(_C.__file__).parent, Path(config.cache_dir))),
+        ("godynamo", build_print(Path(_C.__file__).parent, Path(config.cache_dir) if config.cache_dir else None)),
     )
 
 
@@ -144,7 +144,7 @@ def build_print(package: Path, memo: Path | None = None) -> str:
     with contextlib.suppress(OSError, ValueError):
         if known is not None and len(text := known.read_text("ascii")) == 2 * _PRINT_SIZE:
             return text
-    h = hashlib.sha256()  # twice as fast as blake2b where the processor has instructions for it
+    h = hashlib.sha256()  # faster than blake2b where the processor has instructions for it
     for path, _, _ in files:
         h.update(f"{path}\n".encode())
         with open(package / path, "rb") as file:

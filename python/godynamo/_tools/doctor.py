@@ -111,7 +111,9 @@ def stored() -> Finding:
     elif not there.is_dir() or not os.access(there, os.W_OK):
         problem = "it cannot be written"
     if problem:
-        return Finding("stored", NOTE, f"{folder}: {problem}", "set GODYNAMO_CACHE_DIR to a folder of your own, or to 0")
+        return Finding(
+            "stored", NOTE, f"{folder}: {problem}", "set GODYNAMO_CACHE_DIR to a folder of your own, or to 0"
+        )
     sizes = [path.stat().st_size for path in folder.rglob("*.gdt")] if there == folder else []
     return _finding("stored", f"{len(sizes)} translations, {sum(sizes) / 2**20:.1f} MiB, in {folder}")
 

@@ -337,6 +337,57 @@ def test_a_break_that_would_not_be_made_again(programs: Programs) -> None:
     assert programs.run("elsewhere", "split").translated == 0
 
 
+LOGS = """
+import logging, torch, godynamo
+from godynamo import utils
+
+log = logging.getLogger("program")
+log.setLevel(logging.INFO)
+log.propagate = False
+
+class Counts(logging.Handler):
+    def emit(self, record):
+        pass
+
+def f(x):
+    log.info("called")
+    return x + 1
+
+def main(handled):
+    log.addHandler(Counts() if handled else logging.NullHandler())
+    godynamo.optimize(f)(torch.ones(1))
+    return dict(utils.counters["graph_break"])
+"""
+
+
+def test_a_translation_without_a_break_comes_first(programs: Programs) -> None:
+    """No guard compares a logger's handlers where they break the graph."""
+    programs.write("logs", LOGS)
+    assert programs.run("logs", False).result == {}
+    assert len(programs.run("logs", True).result) == 1
+    assert programs.run("logs", False) == ({}, 0, 1, 0)
+
+
+ARRAYS = """
+import numpy, torch, godynamo
+from godynamo import utils
+
+def f(x, index):
+    return x[index]
+
+def main(kind):
+    index = numpy.zeros((2, 1) if kind == "rows" else 2, int)
+    godynamo.optimize(f)(torch.ones(3), index)
+    return len(utils.counters["graph_break"])
+"""
+
+
+def test_a_numpy_array_that_breaks_the_graph_is_not_stored(programs: Programs) -> None:
+    programs.write("arrays", ARRAYS)
+    assert programs.run("arrays", "rows").result == 1
+    assert programs.run("arrays", "one") == (0, 1, 0, 0)
+
+
 MARKS = """
 import torch, godynamo
 
