@@ -177,30 +177,44 @@ func (w *recorder) compiledGraphs(g *cache.GuardedCode) {
 	if w.compiled == nil {
 		return
 	}
-	if made := w.compiled.Made(); len(made) > 0 && made[len(made)-1].Symbolic {
-		w.refuse("the sizes of the graph's inputs are symbols for the compiler")
-		return
-	}
 	inputs := map[py.Object]uint32{}
 	for _, t := range g.Program.Tensors {
 		inputs[g.Pool[t.Example.Index]] = t.Reg
 	}
 	for _, m := range w.graphs(g) {
 		row := record.Graph{Rows: w.plain(m.Rows), Several: w.plain(m.Several), Changed: w.object(m.Changed),
-			OfModules: w.object(m.OfModules), Whole: m.Whole}
+			OfModules: w.object(m.OfModules), Sizes: w.plain(m.Sizes), Assumed: w.plain(m.Assumed), Whole: m.Whole}
 		for _, example := range m.Examples {
 			reg, known := inputs[example]
-			if !known {
+			switch {
+			case known:
+				row.Inputs = append(row.Inputs, int(reg))
+			case m.Sizes != py.None() && example.Kind() == py.Int:
+				row.Inputs = append(row.Inputs, -1)
+			default:
 				w.refuse("an input of the graph is no tensor of the frame")
 				return
 			}
-			row.Inputs = append(row.Inputs, reg)
+		}
+		if m.Sizes != py.None() && !w.derivable(m) {
+			w.refuse("the compiler's symbols are not all sizes of the graph's inputs")
+			return
 		}
 		w.out.Graphs = append(w.out.Graphs, row)
 	}
 	if w.err == nil {
 		w.out.Facts, w.err = w.compiled.Facts(w.s)
 	}
+}
+
+// derivable reports whether the tensors among a graph's inputs determine its symbols.
+func (w *recorder) derivable(m fx.Made) bool {
+	symbolic, ok := py.Answered(w.s.Import("godynamo._backends.symbolic"))
+	if !ok {
+		return false
+	}
+	v, ok := py.Answered(w.s.CallMethod(symbolic, "derivable", m.Sizes, w.s.List(m.Examples...)))
+	return ok && v == py.True()
 }
 
 // plain returns the number of data that godynamo has made.

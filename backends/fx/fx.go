@@ -25,8 +25,9 @@ type Made struct {
 	Changed, OfModules py.Object   // tuples of ints
 	Examples           []py.Object // the inputs in the call that was translated
 	Whole              bool
-	// Symbolic is set if the sizes of the inputs were symbols; such a graph cannot be compiled again from these parts.
-	Symbolic bool
+	// Sizes describes the inputs' symbolic sizes (OutputGraph.symbolicExamples), and Assumed has the conditions and
+	// constants of the compiler's answer. Both are None for constant sizes.
+	Sizes, Assumed py.Object
 }
 
 // Made returns the graphs that this translation has compiled, the latest last.
@@ -47,8 +48,14 @@ func (b *Backend) Facts(s *py.Scope) (string, error) {
 	return facts, nil
 }
 
-// Again compiles a graph of another process. m.Callable is not used.
-func (b *Backend) Again(s *py.Scope, m Made) (py.Object, error) { return b.compile(s, m, py.None()) }
+// Again compiles a graph of another process. m.Callable is not used; m.Examples has None for each int that is computed
+// from sizes. Again returns an error if the compiled code assumes more about sizes than in the other process.
+func (b *Backend) Again(s *py.Scope, m Made) (py.Object, error) {
+	if m.Sizes == py.None() {
+		return b.compile(s, "compile_fx", m)
+	}
+	return b.compile(s, "compile_again", m, m.Assumed)
+}
 
 // New returns the backend that is named by an Options object.
 func New(s *py.Scope, options py.Object) (*Backend, error) {
@@ -105,14 +112,22 @@ func (b *Backend) Compile(s *py.Scope, g *fxgraph.Graph, pool []py.Object, in tr
 		sizes = py.None()
 	}
 	m := Made{Rows: s.List(rows...), Several: s.List(several...), Changed: ints(s, in.Changed),
-		OfModules: ints(s, in.OfModules), Examples: in.Examples, Whole: in.Whole, Symbolic: sizes != py.None()}
-	if m.Callable, err = b.compile(s, m, sizes); err == nil {
-		b.made = append(b.made, m)
+		OfModules: ints(s, in.OfModules), Examples: in.Examples, Whole: in.Whole, Sizes: sizes, Assumed: py.None()}
+	answer, err := b.compile(s, "compile_fx", m)
+	if err != nil {
+		return answer, err
 	}
-	return m.Callable, err
+	m.Callable = answer
+	if sizes != py.None() && answer.Kind() == py.Tuple {
+		parts := s.Items(answer)
+		m.Callable, m.Assumed = parts[0], s.Tuple(parts[1:]...)
+	}
+	b.made = append(b.made, m)
+	return answer, nil
 }
 
-func (b *Backend) compile(s *py.Scope, m Made, sizes py.Object) (py.Object, error) {
+// compile calls a function of godynamo._backends.compiling: compile_fx or compile_again.
+func (b *Backend) compile(s *py.Scope, function string, m Made, more ...py.Object) (py.Object, error) {
 	compiling, err := s.Import("godynamo._backends.compiling")
 	if err != nil {
 		return py.Object{}, err
@@ -121,8 +136,8 @@ func (b *Backend) compile(s *py.Scope, m Made, sizes py.Object) (py.Object, erro
 	if err != nil {
 		return py.Object{}, err
 	}
-	return s.CallMethod(compiling, "compile_fx", m.Rows, backend, s.Str(b.name), s.List(m.Examples...), b.options,
-		m.Several, py.Bool(m.Whole), sizes, m.Changed, m.OfModules)
+	return s.CallMethod(compiling, function, append([]py.Object{m.Rows, backend, s.Str(b.name), s.List(m.Examples...),
+		b.options, m.Several, py.Bool(m.Whole), m.Sizes, m.Changed, m.OfModules}, more...)...)
 }
 
 // ints returns a tuple of Python ints.

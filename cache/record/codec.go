@@ -131,8 +131,10 @@ func (r *Record) check() error {
 		c.resume(&r.Resumes[i])
 	}
 	for _, g := range r.Graphs {
-		c.objects("part of a graph", []uint32{g.Rows, g.Several, g.Changed, g.OfModules}, n)
-		c.objects("register of an input", g.Inputs, r.Program.NumRegs)
+		c.objects("part of a graph", []uint32{g.Rows, g.Several, g.Changed, g.OfModules, g.Sizes, g.Assumed}, n)
+		for _, reg := range g.Inputs {
+			c.below("register of an input", reg+1, r.Program.NumRegs+1)
+		}
 	}
 	if r.Function != nil {
 		c.function(r.Function, n)

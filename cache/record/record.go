@@ -106,13 +106,13 @@ type Resume struct {
 	Function                Function
 }
 
-// Graph is a graph that the backend compiles again: fx.Made. Inputs are the registers of the examples, all of which are
-// tensors.
+// Graph is a graph that the backend compiles again: fx.Made. Inputs are the registers of the examples that are tensors,
+// and -1 for each int that is computed from sizes.
 type Graph struct {
-	_                                 struct{} `cbor:",toarray"`
-	Rows, Several, Changed, OfModules uint32
-	Inputs                            []uint32
-	Whole                             bool
+	_                                                 struct{} `cbor:",toarray"`
+	Rows, Several, Changed, OfModules, Sizes, Assumed uint32
+	Inputs                                            []int
+	Whole                                             bool
 }
 
 // Row is a cache.TracebackRow.

@@ -99,6 +99,35 @@ def compile_fx(
     return _compiled(rows, backend, backend_name, example_inputs, options, whole, changed, of_modules)
 
 
+def compile_again(
+    rows: Sequence[Any],
+    backend: Backend,
+    backend_name: str,
+    example_inputs: list[Any],
+    options: Any,
+    several: Sequence[int],
+    whole: bool,
+    sizes: Sequence[Any],
+    changed: tuple[int, ...],
+    of_modules: tuple[int, ...],
+    assumed: tuple[list[Any], list[Any]],
+) -> Callable[..., Any]:
+    """Compile a graph with symbolic sizes that another process has compiled; see compile_fx.
+
+    sizes, assumed: what compile_fx was passed there, and the conditions and constants that it returned. Guards check
+    these. Raises ValueError if the code compiled here assumes anything else about sizes.
+    """
+    sizes, examples = symbolic.derived(sizes, example_inputs)
+    answer = compile_fx(rows, backend, backend_name, examples, options, several, whole, sizes, changed, of_modules)
+    if answer is None:
+        raise ValueError("the graph is compiled for constant sizes")
+    compiled, conditions, constants = answer
+    if not (set(conditions) <= set(assumed[0]) and set(constants) <= set(assumed[1])):
+        raise ValueError("the compiled code assumes something else about sizes")
+    checked: Callable[..., Any] = compiled
+    return checked
+
+
 def _apart(backend: Backend, options: Any) -> bool:
     """Return whether the backend is known to trace with AOTAutograd."""
     return takes_apart(backend) or (options is not None and options.takes_apart)

@@ -222,6 +222,41 @@ class Sizes:
         return conditions + reader.needed, sorted(constants)
 
 
+def derived(arguments: Sequence[Any], example_inputs: Sequence[Any]) -> tuple[tuple[Any, ...], list[Any]]:
+    """Return the arguments of Sizes and the examples for a call in another process.
+
+    ``arguments`` are those of Sizes in the first process. ``example_inputs`` has this call's tensors; the other items
+    are ints that are computed from sizes. Raises ValueError if the tensors do not determine all symbols.
+    """
+    symbols, rounded, inputs, conditions, data, repeats = arguments
+    values: dict[int, int] = {}
+    for x, row in zip(example_inputs, inputs, strict=True):
+        if isinstance(x, torch.Tensor) and row is not None:
+            for e, n in zip(row[0], x.shape, strict=True):
+                if isinstance(e, tuple) and e[0] == "s":
+                    values.setdefault(e[1], n)
+    if rounded or data or not all(k in values for k, (_, value, _) in enumerate(symbols) if value is not None):
+        raise ValueError("a symbol is not the size of an input")
+
+    def value(e: Expression) -> int:
+        if isinstance(e, int):
+            return e
+        return values[e[1]] if e[0] == "s" else int(_OPERATORS[e[0]](value(e[1]), value(e[2])))
+
+    now = tuple((place, v if v is None else values[k], size) for k, (place, v, size) in enumerate(symbols))
+    examples = [x if isinstance(x, torch.Tensor) else value(row) for x, row in zip(example_inputs, inputs, strict=True)]
+    return (now, rounded, inputs, conditions, data, repeats), examples
+
+
+def derivable(arguments: tuple[Any, ...], example_inputs: Sequence[Any]) -> bool:
+    """Return whether the tensors among the inputs determine all symbols and ints."""
+    try:
+        now, examples = derived(arguments, example_inputs)
+    except (ValueError, KeyError):
+        return False
+    return now == arguments and all(x is y or x == y for x, y in zip(examples, example_inputs, strict=True))
+
+
 def _tensors_of_sizes(gm: torch.fx.GraphModule) -> bool:
     """Write torch.tensor(size) as operations. torch.tensor makes a constant of a SymInt. Return whether gm has one."""
     found = [

@@ -610,6 +610,62 @@ def test_graphs_of_backends_are_compiled_again(programs: Programs) -> None:
         assert second.translated == 0 and second.loaded == 1
 
 
+def test_graphs_with_symbols_are_compiled_again(programs: Programs) -> None:
+    programs.write("graphs", GRAPHS)
+    assert programs.run("graphs", "aot_eager", (3, 5, 6)).translated == 2
+    others = (7, 4, 9)
+    want = programs.run("graphs", "unchanged", others).result[0]
+    second = programs.run("graphs", "aot_eager", others)
+    assert second.result[0] == want
+    assert (second.translated, second.loaded) == (0, 1)  # the one with symbols
+
+
+ASSUMES = """
+import torch, godynamo
+from godynamo._backends import symbolic
+
+def f(x):
+    return x * 2 + x.shape[0]
+
+def main(most):
+    assumed = symbolic.Sizes.assumed
+
+    def more(self):  # a compiler whose code is right for small sizes
+        conditions, constants = assumed(self)
+        return [*conditions, ("le", ("s", 0), most)], constants
+
+    symbolic.Sizes.assumed = more
+    g = godynamo.optimize(f, backend="aot_eager", dynamic=True)
+    return [g(torch.ones(n)).sum().item() for n in (3, 5)]
+"""
+
+
+def test_code_that_assumes_something_else_is_not_used(programs: Programs) -> None:
+    programs.write("assumes", ASSUMES)
+    assert programs.run("assumes", 8) == ([15, 35], 1, 0, 0)
+    assert programs.run("assumes", 8) == ([15, 35], 0, 1, 0)
+    assert programs.run("assumes", 4) == ([15, 35], 2, 0, 0)
+
+
+NUMBERS = """
+import torch, godynamo
+
+def f(x, n):
+    return x * n
+
+def main():
+    g = godynamo.optimize(f, backend="aot_eager")
+    return [g(torch.ones(2), n).sum().item() for n in (3, 5, 7)]
+"""
+
+
+def test_graphs_whose_symbols_are_numbers_are_made_again(programs: Programs) -> None:
+    programs.write("ints", NUMBERS)
+    first, second = programs.run("ints"), programs.run("ints")
+    assert first.result == second.result == [6, 10, 14]
+    assert (second.translated, second.loaded) == (1, 1)
+
+
 def test_a_backend_that_has_become_another_one(programs: Programs) -> None:
     programs.write("graphs", GRAPHS)
     sizes = (3, 5, 4)
