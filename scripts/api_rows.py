@@ -131,7 +131,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
             Row(
                 "save_cache_artifacts",
                 "torch.compiler.save_cache_artifacts",
-                "godynamo.save_cache_artifacts() is None",
+                "len(godynamo.save_cache_artifacts() or (b'', 0)) == 2",
                 "returns translations of config.cache_dir, and the number of them; call torch's for its compilers",
             ),
             Row(
@@ -524,6 +524,14 @@ GROUPS: list[tuple[str, list[Row]]] = [
             )
         ]
         + [
+            Row(
+                "config.cache_dir",
+                "",
+                "type(godynamo.config.cache_dir) is str",
+                "godynamo's own: folder of stored translations; GODYNAMO_CACHE_DIR, else in the user's cache",
+            )
+        ]
+        + [
             Row(f"config.{name}", "", f"godynamo.config.{name} == {value}", f"godynamo's own: {what}")
             for name, value, what in (
                 ("cache_evict", False, "at the limit, the least recently used entry is evicted"),
@@ -537,7 +545,6 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 ("inline_depth_limit", 100, "of nested inlined calls"),
                 ("translate_everything", False, "also frames without tensors; for tests"),
                 ("python_ops", False, "calls of unknown Python functions become graph nodes"),
-                ("cache_dir", "''", "folder of stored translations (GODYNAMO_CACHE_DIR)"),
                 ("cache_mib", 1024, "its largest size"),
                 ("cache_min_ms", 2, "the least time in ms of a stored translation of a frame of the hook"),
                 ("memory_mib", 0, "bound of the translations in memory; 0: none"),
