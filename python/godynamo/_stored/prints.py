@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import collections
 import enum
+import functools
 import hashlib
+import importlib.metadata
 import sys
 import types
 from typing import Any
@@ -104,9 +106,21 @@ def plain_text(obj: Any) -> str | None:
 
 def version_of(module: object) -> str:
     """Return the version that a module's package states, or ""."""
-    package = sys.modules.get(module.partition(".")[0]) if type(module) is str else None
-    version = vars(package).get("__version__") if package is not None else None
+    name = module.partition(".")[0] if type(module) is str else ""
+    package = sys.modules.get(name)
+    version = fields_of(package).get("__version__") if is_a(package, types.ModuleType) else None
+    if version is None and is_a(package, types.ModuleType) and type(package) is not types.ModuleType:
+        version = _installed(name)  # transformers' module makes its attributes when they are read
     return f" {version}" if type(version) is str else ""
+
+
+@functools.cache
+def _installed(package: str) -> str | None:
+    """Return the version of an installed package."""
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
 
 
 def _short(text: str) -> bytes:

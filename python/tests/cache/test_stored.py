@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import linecache
 import os
 import random
@@ -9,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 import torch
 
 import godynamo
+from godynamo._stored.prints import version_of
 from stored_support import Programs
 
 PYTHON = Path(__file__).resolve().parents[2]
@@ -780,6 +783,19 @@ def test_an_archive_takes_translations_to_another_folder(programs: Programs, tmp
         there.run("archived", data[:-40])
     with pytest.raises(AssertionError, match="ValueError: godynamo: .*no export"):
         there.run("archived", b"something else")
+
+
+def test_the_version_of_a_package_whose_module_is_lazy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The fingerprint of operators that a package defines; transformers' module has no __version__ of its own."""
+
+    class Lazy(types.ModuleType):
+        pass
+
+    installed = importlib.metadata.version("pluggy")
+    monkeypatch.setitem(sys.modules, "pluggy", Lazy("pluggy"))
+    assert version_of("pluggy.hooks") == f" {installed}"
+    monkeypatch.setitem(sys.modules, "unknown_package", Lazy("unknown_package"))
+    assert version_of("unknown_package") == version_of(3) == ""
 
 
 def test_precompile_says_why_it_made_nothing() -> None:
