@@ -27,6 +27,7 @@ type restorer struct {
 	found   []py.Object
 	writers map[uint32]*record.Node
 	regs    map[uint32]py.Object // registers read so far; null while one is being read, or if it cannot be read
+	moved   [][2]string          // source files that have moved: the old name and the new one
 }
 
 // restored returns the entry of a record as a new reference. It returns errBreaks if the graph breaks, unless broken is
@@ -96,8 +97,27 @@ func (i *installer) foundAgain(s *py.Scope, f *translate.Frame, rec *record.Reco
 		return nil, nil, err
 	}
 	r.makeAnnotations()
+	r.findFiles()
 	g, err := r.guarded()
 	return r, g, err
+}
+
+// findFiles finds the source files that have moved, and tells the guards' lines.
+func (r *restorer) findFiles() {
+	for _, f := range r.rec.Files {
+		if now, ok := fileOf(r.s, r.found[f.Of]); ok && now != f.Name {
+			r.moved = append(r.moved, [2]string{f.Name, now})
+		}
+	}
+	p := &r.rec.Program
+	for _, m := range r.moved {
+		for i, name := range p.Files {
+			if name == m[0] {
+				p.Files[i] = m[1]
+			}
+		}
+		p.Kinds = strings.ReplaceAll(p.Kinds, "\t"+m[0]+"\n", "\t"+m[1]+"\n")
+	}
 }
 
 // breaksAgain returns an error if a new translation might not break the graph where this one does.
@@ -609,6 +629,17 @@ func (r *restorer) info(g *cache.GuardedCode) error {
 	g.Info = r.found[r.rec.Info]
 	if g.Info.Kind() != py.Dict {
 		return missing("no record for explain()")
+	}
+	if len(r.moved) > 0 {
+		var pairs []py.Object
+		for _, m := range r.moved {
+			pairs = append(pairs, r.s.Tuple(r.s.Str(m[0]), r.s.Str(m[1])))
+		}
+		info, err := r.s.CallMethod(r.objects, "moved", g.Info, r.s.Tuple(pairs...))
+		if err != nil {
+			return err
+		}
+		g.Info = info
 	}
 	r.s.DictSet(g.Info, "guards", r.s.Str(strings.Join(g.Program.Parts, " and ")))
 	r.s.DictSet(g.Info, "guard_kinds", r.s.Str(g.Program.Kinds))

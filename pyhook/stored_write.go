@@ -1,6 +1,9 @@
 package pyhook
 
 import (
+	"maps"
+	"slices"
+
 	"github.com/godynamo/godynamo/backends/fx"
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -69,6 +72,7 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	w.tracebacks(g, len(r.Breaks) > 0)
 	w.sizes(r.SizePlaces)
 	w.info(g)
+	w.files()
 	if w.err == nil {
 		w.rows()
 	}
@@ -446,6 +450,33 @@ func (w *recorder) info(g *cache.GuardedCode) {
 	}
 	n, _ := py.AsInt(info)
 	w.out.Info = uint32(n)
+}
+
+// files notes the source files of all code objects and functions, one object for each file.
+func (w *recorder) files() {
+	first := map[string]uint32{}
+	for o, n := range w.numbers {
+		if name, ok := fileOf(w.s, o); ok {
+			if known, found := first[name]; !found || n < known {
+				first[name] = n
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(first)) {
+		w.out.Files = append(w.out.Files, record.File{Of: first[name], Name: name})
+	}
+}
+
+// fileOf returns the source file of a code object or a function.
+func fileOf(s *py.Scope, o py.Object) (string, bool) {
+	if o.Kind() == py.Function {
+		o, _ = s.FunctionField(o, py.FuncCode)
+	}
+	if o.IsNull() || o.Kind() != py.Code {
+		return "", false
+	}
+	v, ok := py.Answered(s.GetAttr(o, "co_filename"))
+	return py.GoString(v), ok
 }
 
 // rows copies the table.

@@ -163,6 +163,9 @@ func (r *Record) check() error {
 	for _, call := range r.Folded {
 		c.objects("folded call", call[:], n)
 	}
+	for _, f := range r.Files {
+		c.below("code of a file", int(f.Of), n)
+	}
 	c.below("info", int(r.Info), n)
 	if r.Break != nil {
 		c.program(r.Break)

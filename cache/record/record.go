@@ -66,6 +66,8 @@ type Record struct {
 	Folded [][3]uint32
 	// Sizes are the places that the translation has found to hold ints computed from sizes.
 	Sizes []SizePlace
+	// Files are the source files of the code objects and functions among the Objects.
+	Files []File
 	// Break is nil or the guards of translate.Abandoned: a record of which only Objects and Program count.
 	Break *Record
 }
@@ -151,6 +153,13 @@ type Operation struct {
 	_              struct{} `cbor:",toarray"`
 	Name           string
 	Chain, Outside int
+}
+
+// File is the source file of a code object or a function in the first process. It may have moved since.
+type File struct {
+	_    struct{} `cbor:",toarray"`
+	Of   uint32
+	Name string
 }
 
 // SizePlace is a translate.SizePlaces. From counts only if Result is not empty.

@@ -38,6 +38,7 @@ func sample() *Record {
 		Operations: []Operation{{Name: "add"}}, Flags: Flags{Rerun: true}, Info: 4, State: "state", Seed: []byte("s"),
 		Devices: "cpu", Registered: [][2]uint32{{1, 2}}, Folded: [][3]uint32{{1, 2, 0}},
 		Sizes: []SizePlace{{Of: 1, Names: []string{"x"}}},
+		Files: []File{{Of: 1, Name: "f.py"}},
 		Break: &Record{Objects: []Object{{Kind: KindPython, Text: "int"}},
 			Program: Program{NumRegs: 1, Tensors: []Tensor{{Reg: 0}}}},
 	}
@@ -85,6 +86,7 @@ func TestNumbersOutOfRangeAreErrors(t *testing.T) {
 		"the sizes of a graph":            func(r *Record) { r.Graphs[0].Sizes = 6 },
 		"an input of a graph":             func(r *Record) { r.Graphs[0].Inputs[0] = 4 },
 		"a negative input of a graph":     func(r *Record) { r.Graphs[0].Inputs[0] = -2 },
+		"a file":                          func(r *Record) { r.Files[0].Of = 6 },
 		"an object of a break":            func(r *Record) { r.Break.Objects[0].Kind = KindResume },
 		"a register of a break":           func(r *Record) { r.Break.Program.Tensors[0].Reg = 1 },
 	} {

@@ -517,6 +517,21 @@ def check_folded(function: Callable[..., Any], arguments: tuple[Any, ...], resul
         raise Missing(f"{_name(function)} returned another result")
 
 
+def moved(data: Any, files: tuple[tuple[str, str], ...]) -> Any:
+    """Return dicts, lists and tuples with new names of files. ``files`` has pairs of an old name and the new one."""
+    names = dict(files)
+
+    def renamed(x: Any) -> Any:
+        kind = type(x)
+        if kind is str:
+            return names.get(x, x)
+        if kind is dict:
+            return {key: renamed(value) for key, value in x.items()}
+        return kind(map(renamed, x)) if kind is list or kind is tuple else x
+
+    return renamed(data)
+
+
 def _by_path(code: types.CodeType, path: bytes) -> types.CodeType:
     for part in path.split(b".")[1:]:
         consts = code.co_consts

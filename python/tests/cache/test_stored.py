@@ -126,6 +126,33 @@ def test_moved_sources_are_the_same_program(programs: Programs, tmp_path: Path) 
     assert ran.translated == 0 and ran.loaded > 0 and ran.result[0]
 
 
+PLACES = """
+import re, torch, godynamo
+
+def f(x, n):
+    y = x + 1
+    if y.sum() > n:
+        return y
+
+def main():
+    g = godynamo.optimize(f)
+    g(torch.ones(1), 1)
+    entry = godynamo.cache_entries(g)[0]
+    kinds = {line.split("\\t")[-1] for line in entry.info["guard_kinds"].splitlines() if line.endswith(".py")}
+    return __file__, entry.info["breaks"][0][3][0][1], kinds
+"""
+
+
+def test_places_are_those_of_this_process(programs: Programs, tmp_path: Path) -> None:
+    programs.write("places", PLACES)
+    file, place, kinds = programs.run("places").result
+    assert place == file and kinds == {file}
+    shutil.move(programs.sources, tmp_path / "elsewhere")
+    programs.sources = tmp_path / "elsewhere"
+    ran = programs.run("places")
+    assert ran.loaded == 2 and ran.result == (str(tmp_path / "elsewhere" / "places.py"),) * 2 + ({ran.result[0]},)
+
+
 @pytest.mark.parametrize("settings", [{"guard_nn_modules": False}, {"tensor_guards": "full"}, {"reuse_layers": False}])
 def test_settings_belong_to_the_key(programs: Programs, settings: dict[str, object]) -> None:
     model(programs)
