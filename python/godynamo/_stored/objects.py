@@ -7,8 +7,10 @@ its contents, since a copy of it would not change.
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
+import operator
 import struct
 import sys
 import types
@@ -147,9 +149,17 @@ class Table:
     def _of_library(self, obj: Any) -> Row | None:
         """Return the row of an object that a module of torch or godynamo has, if the object itself has no name."""
         module, name = _constant_of(module_of(type(obj)), obj)
+        if not module:  # most are globals of functions that were inlined
+            module, name = self._globals_of_libraries.get(id(obj), ("", ""))
         if not module:
             module, name = _library_constants().get(id(obj), ("", ""))
         return self._own(obj, "global", _bytes(f"{module}:{name}")) if _look(module, name) is obj else None
+
+    @functools.cached_property
+    def _globals_of_libraries(self) -> dict[int, tuple[str, str]]:
+        """Do what _library_constants does, for the modules of the pool's functions."""
+        names = {fn.__globals__.get("__name__") for fn in self._pool if type(fn) is types.FunctionType}
+        return _constants_of([sys.modules[name] for name in sorted(names, key=str) if name in sys.modules])
 
     def _constant(self, obj: Any) -> Row | None:
         """Return the row of a constant of the code that was translated: programs compare constants by identity."""
@@ -201,6 +211,8 @@ class Table:
             return self._python("tuple" if kind is tuple else "size", b"", tuple(map(self.add, obj)))
         if kind is frozenset:
             return self._python("frozenset", b"", tuple(map(self.add, obj)), seed() if _seeded(obj) else b"")
+        if kind is types.UnionType:
+            return self._python("union", b"", tuple(map(self.add, obj.__args__)))
         if kind is slice or kind is range:
             parts = (obj.start, obj.stop, obj.step)
             return self._python(kind.__name__, b"", tuple(map(self.add, parts)))
@@ -380,6 +392,8 @@ def _guarded(obj: Any) -> bool:
     cls = type(obj)
     if plain_text(obj) is not None or cls is TupleGetter:  # print_of has their contents
         return True
+    if is_a(obj, enum.Enum) and plain_text(fields_of(obj).get("_value_")) is not None:
+        return True
     return not module_of(cls).startswith("torch") and all(map(made_in_python, mro_of(cls)[:-1]))
 
 
@@ -398,6 +412,8 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if name is not None:
             yield "torch", name
             yield "torch._C", "_VariableFunctions." + name
+    elif module_of(kind) == "typing" and type(getattr(obj, "_name", None)) is str:  # typing.Literal and its kin
+        yield "typing", obj._name
     elif kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:
         library = str(obj).partition(".")[0]
         if library not in TORCHS_LIBRARIES and not version_of(library):
@@ -425,13 +441,20 @@ def _constant_of(module: str, obj: Any) -> tuple[str, str]:
 def _library_constants() -> dict[int, tuple[str, str]]:
     """Return {id: (module, name)} of the objects in torch's and godynamo's modules, for objects without a name."""
     if not _constants:
-        for module in list(sys.modules.values()):
-            name = fields_of(module).get("__name__") if type(module) is types.ModuleType else None
-            if type(name) is str and name.partition(".")[0] in ("torch", "godynamo"):
-                for key, value in list(vars(module).items()):
-                    if type(value) not in _OF_NO_INTEREST:
-                        _constants.setdefault(id(value), (name, key))
+        _constants.update(_constants_of(list(sys.modules.values())))
     return _constants
+
+
+def _constants_of(modules: list[types.ModuleType]) -> dict[int, tuple[str, str]]:
+    """Return {id: (module, name)} of the objects in those of the modules that are torch's and godynamo's."""
+    found: dict[int, tuple[str, str]] = {}
+    for module in modules:
+        name = fields_of(module).get("__name__") if type(module) is types.ModuleType else None
+        if type(name) is str and name.partition(".")[0] in ("torch", "godynamo"):
+            for key, value in list(vars(module).items()):
+                if type(value) not in _OF_NO_INTEREST:
+                    found.setdefault(id(value), (name, key))
+    return found
 
 
 def _look(module: str, path: str) -> Any:
@@ -628,6 +651,7 @@ _FIND: dict[str, _Way] = {
     "dict": lambda data, items, function: dict(zip(items[::2], items[1::2], strict=True)),
     "size": lambda data, items, function: torch.Size(items),
     "frozenset": lambda data, items, function: frozenset(items),
+    "union": lambda data, items, function: functools.reduce(operator.or_, items),
     "slice": lambda data, items, function: slice(*items),
     "range": lambda data, items, function: range(*items),
     "torch": _torch_constant,

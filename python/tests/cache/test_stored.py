@@ -67,11 +67,6 @@ def scaled(y, k):
 """
 
 
-@pytest.fixture
-def programs(tmp_path: Path) -> Programs:
-    return Programs(tmp_path)
-
-
 def model(programs: Programs) -> None:
     programs.write("model", MODEL)
     programs.write("helper", HELPER)
@@ -124,33 +119,6 @@ def test_moved_sources_are_the_same_program(programs: Programs, tmp_path: Path) 
     shutil.copytree(programs.files, moved.files)
     ran = moved.run("model")
     assert ran.translated == 0 and ran.loaded > 0 and ran.result[0]
-
-
-PLACES = """
-import re, torch, godynamo
-
-def f(x, n):
-    y = x + 1
-    if y.sum() > n:
-        return y
-
-def main():
-    g = godynamo.optimize(f)
-    g(torch.ones(1), 1)
-    entry = godynamo.cache_entries(g)[0]
-    kinds = {line.split("\\t")[-1] for line in entry.info["guard_kinds"].splitlines() if line.endswith(".py")}
-    return __file__, entry.info["breaks"][0][3][0][1], kinds
-"""
-
-
-def test_places_are_those_of_this_process(programs: Programs, tmp_path: Path) -> None:
-    programs.write("places", PLACES)
-    file, place, kinds = programs.run("places").result
-    assert place == file and kinds == {file}
-    shutil.move(programs.sources, tmp_path / "elsewhere")
-    programs.sources = tmp_path / "elsewhere"
-    ran = programs.run("places")
-    assert ran.loaded == 2 and ran.result == (str(tmp_path / "elsewhere" / "places.py"),) * 2 + ({ran.result[0]},)
 
 
 @pytest.mark.parametrize("settings", [{"guard_nn_modules": False}, {"tensor_guards": "full"}, {"reuse_layers": False}])
@@ -310,114 +278,6 @@ def test_the_global_state_of_the_first_call_counts(programs: Programs) -> None:
         assert programs.run("states", grad).result == ([2.0] if grad else [3.0])
 
 
-BREAKS = """
-import torch, godynamo
-
-def f(x, n):
-    y = x + n
-    print(end="")
-    try:
-        z = y * int(y.sum())
-        raise ValueError(n)
-    except ValueError as e:
-        z = z + e.args[0]
-    return [z[i] for i in range(n)]
-
-def main():
-    g = godynamo.optimize(f)
-    return [t.tolist() for t in g(torch.ones(3), 2)], [t.tolist() for t in g(torch.ones(4), 3)]
-"""
-
-
-def test_resume_functions_are_loaded(programs: Programs) -> None:
-    programs.write("breaks", BREAKS)
-    first, second = programs.run("breaks"), programs.run("breaks")
-    assert first.result == second.result and first.translated > 1
-    assert second.translated == 0
-
-
-ELSEWHERE = """
-import torch, godynamo
-from godynamo import utils
-
-def split(x):
-    if x.sum() > 0:
-        return x * 4
-
-def whole(x):
-    return x * 3
-
-def f(x, g):
-    return g(x + 1) + 1
-
-def main(name):
-    result = godynamo.optimize(f)(torch.ones(2), globals()[name])
-    return result.tolist(), dict(utils.counters["graph_break"])
-"""
-
-
-def test_a_break_that_would_not_be_made_again(programs: Programs) -> None:
-    """The translation that breaks at g(x + 1) is valid for each g."""
-    programs.write("elsewhere", ELSEWHERE)
-    assert programs.run("elsewhere", "split").translated == 4
-    assert programs.run("elsewhere", "split").translated == 0
-    whole = programs.run("elsewhere", "whole")
-    assert whole.result == ([7, 7], {}) and whole.translated == 1
-    assert programs.run("elsewhere", "whole") == whole._replace(translated=0, loaded=1)
-    assert programs.run("elsewhere", "split").translated == 0
-
-
-LOGS = """
-import logging, torch, godynamo
-from godynamo import utils
-
-log = logging.getLogger("program")
-log.setLevel(logging.INFO)
-log.propagate = False
-
-class Counts(logging.Handler):
-    def emit(self, record):
-        pass
-
-def f(x):
-    log.info("called")
-    return x + 1
-
-def main(handled):
-    log.addHandler(Counts() if handled else logging.NullHandler())
-    godynamo.optimize(f)(torch.ones(1))
-    return dict(utils.counters["graph_break"])
-"""
-
-
-def test_a_translation_without_a_break_comes_first(programs: Programs) -> None:
-    """No guard compares a logger's handlers where they break the graph."""
-    programs.write("logs", LOGS)
-    assert programs.run("logs", False).result == {}
-    assert len(programs.run("logs", True).result) == 1
-    assert programs.run("logs", False) == ({}, 0, 1, 0)
-
-
-ARRAYS = """
-import numpy, torch, godynamo
-from godynamo import utils
-
-def f(x, index):
-    return x[index]
-
-def main(kind):
-    index = numpy.zeros((2, 1) if kind == "rows" else 2, int)
-    godynamo.optimize(f)(torch.ones(3), index)
-    return len(utils.counters["graph_break"])
-"""
-
-
-def test_a_numpy_array_that_breaks_the_graph_is_not_stored(programs: Programs) -> None:
-    programs.write("arrays", ARRAYS)
-    assert programs.run("arrays", "rows").result == 1
-    assert programs.run("arrays", "one") == (0, 1, 0, 0)
-
-
 MARKS = """
 import torch, godynamo
 
@@ -465,6 +325,32 @@ def test_no_code_of_the_program_runs(programs: Programs) -> None:
     programs.write("asks", ASKS)
     first, second = programs.run("asks"), programs.run("asks")
     assert first == ((2, []), 1, 0, 0) and second == ((2, []), 0, 1, 0)
+
+
+MEMBERS = """
+import enum, torch, godynamo
+
+class Format(str, enum.Enum):
+    NCHW = "NCHW"
+    NHWC = "NHWC"
+
+class Holder:
+    kinds = {"a": int | None, "b": str | int}
+
+def f(x, format, kinds):
+    y = x + 1 if format is Format.NHWC else x - 1
+    return y * len(kinds), Holder.kinds["a"] == (int | None)
+
+def main(format):
+    return godynamo.optimize(f)(torch.ones(1), Format(format), Holder.kinds)[0].item()
+"""
+
+
+def test_members_of_enums_with_a_mixin_and_unions(programs: Programs) -> None:
+    programs.write("members", MEMBERS)
+    assert programs.run("members", "NHWC") == (4, 1, 0, 0)
+    assert programs.run("members", "NHWC") == (4, 0, 1, 0)
+    assert programs.run("members", "NCHW") == (0, 1, 0, 0)
 
 
 HOOKED = """
@@ -599,110 +485,6 @@ def test_constant_results_are_computed_in_each_process(programs: Programs) -> No
         assert ran.result == [2.0 * int(by)]
         made.append(ran.translated)
     assert made == [1, 1, 0, 0]
-
-
-GRAPHS = """
-import torch, godynamo
-
-calls = []
-
-def main(backend, sizes=(3,)):
-    def unchanged(gm, inputs):
-        calls.append(len(inputs))
-        return gm.forward
-
-    def fixed(gm, inputs):  # what compilers do: the code is right for the sizes of the examples only
-        calls.append(len(inputs))
-        shapes = [tuple(t.shape) for t in inputs]
-
-        def run(*args):
-            assert [tuple(t.shape) for t in args] == shapes
-            return gm.forward(*args)
-
-        return run
-
-    def compiler(gm, inputs):
-        return (unchanged if backend == "unchanged" else fixed)(gm, inputs)
-
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.ReLU(), torch.nn.BatchNorm1d(4))
-    f = godynamo.optimize(backend if backend.startswith("aot") else compiler)(model)
-    results = [f(torch.ones(n, 4) * n).sum().item() for n in sizes]
-    return results, calls
-"""
-
-
-def test_graphs_of_backends_are_compiled_again(programs: Programs) -> None:
-    programs.write("graphs", GRAPHS)
-    for backend in ("unchanged", "fixed", "aot_eager"):
-        first, second = programs.run("graphs", backend), programs.run("graphs", backend)
-        assert first.result[0] == second.result[0]
-        assert second.translated == 0 and second.loaded == 1
-
-
-def test_graphs_with_symbols_are_compiled_again(programs: Programs) -> None:
-    programs.write("graphs", GRAPHS)
-    assert programs.run("graphs", "aot_eager", (3, 5, 6)).translated == 2
-    others = (7, 4, 9)
-    want = programs.run("graphs", "unchanged", others).result[0]
-    second = programs.run("graphs", "aot_eager", others)
-    assert second.result[0] == want
-    assert (second.translated, second.loaded) == (0, 1)  # the one with symbols
-
-
-ASSUMES = """
-import torch, godynamo
-from godynamo._backends import symbolic
-
-def f(x):
-    return x * 2 + x.shape[0]
-
-def main(most):
-    assumed = symbolic.Sizes.assumed
-
-    def more(self):  # a compiler whose code is right for small sizes
-        conditions, constants = assumed(self)
-        return [*conditions, ("le", ("s", 0), most)], constants
-
-    symbolic.Sizes.assumed = more
-    g = godynamo.optimize(f, backend="aot_eager", dynamic=True)
-    return [g(torch.ones(n)).sum().item() for n in (3, 5)]
-"""
-
-
-def test_code_that_assumes_something_else_is_not_used(programs: Programs) -> None:
-    programs.write("assumes", ASSUMES)
-    assert programs.run("assumes", 8) == ([15, 35], 1, 0, 0)
-    assert programs.run("assumes", 8) == ([15, 35], 0, 1, 0)
-    assert programs.run("assumes", 4) == ([15, 35], 2, 0, 0)
-
-
-NUMBERS = """
-import torch, godynamo
-
-def f(x, n):
-    return x * n
-
-def main():
-    g = godynamo.optimize(f, backend="aot_eager")
-    return [g(torch.ones(2), n).sum().item() for n in (3, 5, 7)]
-"""
-
-
-def test_graphs_whose_symbols_are_numbers_are_made_again(programs: Programs) -> None:
-    programs.write("ints", NUMBERS)
-    first, second = programs.run("ints"), programs.run("ints")
-    assert first.result == second.result == [6, 10, 14]
-    assert (second.translated, second.loaded) == (1, 1)
-
-
-def test_a_backend_that_has_become_another_one(programs: Programs) -> None:
-    programs.write("graphs", GRAPHS)
-    sizes = (3, 5, 4)
-    want = programs.run("graphs", "unchanged", sizes).result[0]
-    for backend in ("fixed", "unchanged", "fixed"):
-        ran = programs.run("graphs", backend, sizes)
-        assert ran.result[0] == want
 
 
 FORKS = """

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from stored_support import Programs
 
 WORKERS = """
@@ -44,11 +40,6 @@ def main(kind):
             return pool.map(task, range(6), 1)
     return [*DataLoader(Rows(), batch_size=None, num_workers=2, multiprocessing_context="spawn")]
 """
-
-
-@pytest.fixture
-def programs(tmp_path: Path) -> Programs:
-    return Programs(tmp_path)
 
 
 def test_spawned_workers_load(programs: Programs) -> None:

@@ -1,0 +1,142 @@
+"""Stored translations of frames whose graph breaks: resume functions, the places of breaks, breaks to come."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from stored_support import Programs
+
+BREAKS = """
+import torch, godynamo
+
+def f(x, n):
+    y = x + n
+    print(end="")
+    try:
+        z = y * int(y.sum())
+        raise ValueError(n)
+    except ValueError as e:
+        z = z + e.args[0]
+    return [z[i] for i in range(n)]
+
+def main():
+    g = godynamo.optimize(f)
+    return [t.tolist() for t in g(torch.ones(3), 2)], [t.tolist() for t in g(torch.ones(4), 3)]
+"""
+
+
+def test_resume_functions_are_loaded(programs: Programs) -> None:
+    programs.write("breaks", BREAKS)
+    first, second = programs.run("breaks"), programs.run("breaks")
+    assert first.result == second.result and first.translated > 1
+    assert second.translated == 0
+
+
+PLACES = """
+import re, torch, godynamo
+
+def f(x, n):
+    y = x + 1
+    if y.sum() > n:
+        return y
+
+def main():
+    g = godynamo.optimize(f)
+    g(torch.ones(1), 1)
+    entry = godynamo.cache_entries(g)[0]
+    kinds = {line.split("\\t")[-1] for line in entry.info["guard_kinds"].splitlines() if line.endswith(".py")}
+    return __file__, entry.info["breaks"][0][3][0][1], kinds
+"""
+
+
+def test_places_are_those_of_this_process(programs: Programs, tmp_path: Path) -> None:
+    programs.write("places", PLACES)
+    file, place, kinds = programs.run("places").result
+    assert place == file and kinds == {file}
+    shutil.move(programs.sources, tmp_path / "elsewhere")
+    programs.sources = tmp_path / "elsewhere"
+    ran = programs.run("places")
+    assert ran.loaded == 2 and ran.result == (str(tmp_path / "elsewhere" / "places.py"),) * 2 + ({ran.result[0]},)
+
+
+ELSEWHERE = """
+import torch, godynamo
+from godynamo import utils
+
+def split(x):
+    if x.sum() > 0:
+        return x * 4
+
+def whole(x):
+    return x * 3
+
+def f(x, g):
+    return g(x + 1) + 1
+
+def main(name):
+    result = godynamo.optimize(f)(torch.ones(2), globals()[name])
+    return result.tolist(), dict(utils.counters["graph_break"])
+"""
+
+
+def test_a_break_that_would_not_be_made_again(programs: Programs) -> None:
+    """The translation that breaks at g(x + 1) is valid for each g."""
+    programs.write("elsewhere", ELSEWHERE)
+    assert programs.run("elsewhere", "split").translated == 4
+    assert programs.run("elsewhere", "split").translated == 0
+    whole = programs.run("elsewhere", "whole")
+    assert whole.result == ([7, 7], {}) and whole.translated == 1
+    assert programs.run("elsewhere", "whole") == whole._replace(translated=0, loaded=1)
+    assert programs.run("elsewhere", "split").translated == 0
+
+
+LOGS = """
+import logging, torch, godynamo
+from godynamo import utils
+
+log = logging.getLogger("program")
+log.setLevel(logging.INFO)
+log.propagate = False
+
+class Counts(logging.Handler):
+    def emit(self, record):
+        pass
+
+def f(x):
+    log.info("called")
+    return x + 1
+
+def main(handled):
+    log.addHandler(Counts() if handled else logging.NullHandler())
+    godynamo.optimize(f)(torch.ones(1))
+    return dict(utils.counters["graph_break"])
+"""
+
+
+def test_a_translation_without_a_break_comes_first(programs: Programs) -> None:
+    """No guard compares a logger's handlers where they break the graph."""
+    programs.write("logs", LOGS)
+    assert programs.run("logs", False).result == {}
+    assert len(programs.run("logs", True).result) == 1
+    assert programs.run("logs", False) == ({}, 0, 1, 0)
+
+
+ARRAYS = """
+import numpy, torch, godynamo
+from godynamo import utils
+
+def f(x, index):
+    return x[index]
+
+def main(kind):
+    index = numpy.zeros((2, 1) if kind == "rows" else 2, int)
+    godynamo.optimize(f)(torch.ones(3), index)
+    return len(utils.counters["graph_break"])
+"""
+
+
+def test_a_numpy_array_that_breaks_the_graph_is_not_stored(programs: Programs) -> None:
+    programs.write("arrays", ARRAYS)
+    assert programs.run("arrays", "rows").result == 1
+    assert programs.run("arrays", "one") == (0, 1, 0, 0)
