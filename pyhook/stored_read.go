@@ -52,7 +52,7 @@ func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte, backe
 		if err != nil {
 			return py.Object{}, err
 		}
-		if seed, err := hashSeed(s, objects); err != nil || !bytes.Equal(seed, rec.Seed) {
+		if seed, err := hashSeed(s, objects, "seed"); err != nil || !bytes.Equal(seed, rec.Seed) {
 			return py.Object{}, missing("the hash seed is another")
 		}
 	}

@@ -53,7 +53,7 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 		return nil, notStored(r.Abandoned.Local())
 	}
 	if r.OnlyHere.Seeded {
-		if w.out.Seed, err = hashSeed(s, objects); err != nil {
+		if w.out.Seed, err = hashSeed(s, objects, "lasting_seed"); err != nil {
 			return nil, err
 		}
 	}
@@ -500,9 +500,10 @@ func (w *recorder) rows() {
 	}
 }
 
-// hashSeed returns bytes that distinguish hash seeds.
-func hashSeed(s *py.Scope, objects py.Object) ([]byte, error) {
-	v, err := s.CallMethod(objects, "seed")
+// hashSeed returns bytes that distinguish hash seeds. They come from a function of godynamo._stored.objects: "seed", or
+// "lasting_seed" to store them.
+func hashSeed(s *py.Scope, objects py.Object, function string) ([]byte, error) {
+	v, err := s.CallMethod(objects, function)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import enum
 import functools
 import importlib
 import operator
+import os
 import struct
 import sys
 import types
@@ -210,7 +211,7 @@ class Table:
         if kind is tuple or kind is torch.Size:
             return self._python("tuple" if kind is tuple else "size", b"", tuple(map(self.add, obj)))
         if kind is frozenset:
-            return self._python("frozenset", b"", tuple(map(self.add, obj)), seed() if _seeded(obj) else b"")
+            return self._python("frozenset", b"", tuple(map(self.add, obj)), lasting_seed() if _seeded(obj) else b"")
         if kind is types.UnionType:
             return self._python("union", b"", tuple(map(self.add, obj.__args__)))
         if kind is slice or kind is range:
@@ -379,6 +380,13 @@ def _seeded(items: frozenset[Any]) -> bool:
 def seed() -> bytes:
     """Return bytes that distinguish hash seeds."""
     return struct.pack("<q", hash("godynamo"))
+
+
+def lasting_seed() -> bytes:
+    """Return seed(). Raises NotStored if each process has a seed of its own, since no other one would load the file."""
+    if os.environ.get("PYTHONHASHSEED", "random") in ("", "random"):
+        raise NotStored("the order of a set depends on the process's hash seed (PYTHONHASHSEED is not set)")
+    return seed()
 
 
 def _guarded(obj: Any) -> bool:

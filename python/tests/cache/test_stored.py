@@ -552,6 +552,19 @@ def test_the_order_of_a_set_is_that_of_the_process(programs: Programs, seed: str
             "GODYNAMO_CACHE_DIR": str(programs.files),
         }
         subprocess.run([sys.executable, "-c", "import sets; assert sets.main()"], env=env, check=True)
+    assert len(programs.stored()) == 2
+
+
+def test_nothing_is_stored_for_a_hash_seed_that_no_process_has_again(programs: Programs) -> None:
+    programs.write("sets", SETS)
+    env = {
+        **os.environ,
+        "PYTHONPATH": f"{PYTHON}{os.pathsep}{programs.sources}",
+        "PYTHONHASHSEED": "random",
+        "GODYNAMO_CACHE_DIR": str(programs.files),
+    }
+    subprocess.run([sys.executable, "-c", "import sets; assert sets.main()"], env=env, check=True)
+    assert programs.stored() == []
 
 
 ARCHIVED = """
