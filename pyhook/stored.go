@@ -27,7 +27,24 @@ type stored struct {
 	meta  disk.Meta
 	lock  *disk.Lock // held while this process translates; nil if another one does, or if no file can be written
 	why   error      // why the last file that was tried does not fit
+	uses  *keyUses
 }
+
+// keyUses says what one process has done with a key. A program may make thousands of functions from one code object, of
+// which each needs a translation of its own: then neither trying other functions' files nor storing more is worth it.
+type keyUses struct {
+	wasted time.Duration // by tries to load since the last one that was successful
+	stored int
+}
+
+const (
+	// mostWasted bounds keyUses.wasted. A key has at most 32 files, which take about as long.
+	mostWasted = 50 * time.Millisecond
+	// mostStored bounds keyUses.stored. It is the number of files of a key.
+	mostStored = disk.MaxFiles
+)
+
+var usesOf = map[disk.Key]*keyUses{}
 
 // stores has the open folders by path. It is never closed: a Store holds no file open.
 var stores = map[string]*disk.Store{}
@@ -74,6 +91,10 @@ func (t *translation) storedIn(store *disk.Store, parts []disk.Part) *stored {
 		}
 	}
 	copy(out.key[:], h.Sum(nil))
+	if out.uses = usesOf[out.key]; out.uses == nil {
+		out.uses = &keyUses{}
+		usesOf[out.key] = out.uses
+	}
 	out.meta = disk.Meta{Function: codeName(s, t.frame.Code), Parts: parts, Backend: t.settings.backend.Name()}
 	for _, p := range parts {
 		switch p.Name {
@@ -134,8 +155,15 @@ func (t *translation) unstored(why error) {
 // Keys of frames of the hook are not locked. There may be thousands of small ones, and a lock for each costs more than
 // translating one of them twice.
 func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
+	if f.uses.wasted > mostWasted {
+		return py.Object{}, false
+	}
+	begun := time.Now()
 	tried := map[string]bool{}
 	entry, ok := f.fitting(t, inst, tried)
+	if f.uses.wasted += time.Since(begun); ok {
+		f.uses.wasted = 0
+	}
 	if ok || C.gdb_interrupted() != 0 || t.frame.Inner {
 		return entry, ok
 	}
@@ -226,7 +254,8 @@ func (f *stored) close() {
 
 // save stores a finished translation, unless it is a small one of a frame of the hook.
 func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
-	if t.frame.Inner && time.Since(t.started) < time.Duration(t.settings.cacheMinMS)*time.Millisecond {
+	small := t.frame.Inner && time.Since(t.started) < time.Duration(t.settings.cacheMinMS)*time.Millisecond
+	if small || f.uses.stored >= mostStored {
 		return
 	}
 	rec, err := inst.recorded(t.scope, t.frame, g, t.result, t.settings.backend)
@@ -239,6 +268,7 @@ func (f *stored) save(t *translation, inst *installer, g *cache.GuardedCode) {
 	}
 	if err == nil {
 		used[f.key] = true
+		f.uses.stored++
 		return
 	}
 	t.unstored(err)

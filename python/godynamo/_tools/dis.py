@@ -47,6 +47,7 @@ def main(arguments: list[str]) -> int:
     """See ``godynamo dis --help``."""
     options = _parser().parse_args(arguments)
     need_core()
+    godynamo.config.cache_dir = ""  # the output shows what the translator does, whatever is stored
     backend = backend_named(options.backend) if options.backend else None
     name, function = split_target(options.target)
     found: list[dict[str, Any]] = []

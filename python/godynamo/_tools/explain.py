@@ -45,6 +45,7 @@ def main(arguments: list[str]) -> int:
     """See ``godynamo explain --help``. Returns the program's exit code if that is not 0."""
     options = _parser().parse_args(arguments)
     need_core()
+    godynamo.config.cache_dir = ""  # the output shows what the translator does, whatever is stored
     name, function = split_target(options.target)
     files = {option: path for option in _FILES if (path := getattr(options, option))}
     _check(files)

@@ -372,6 +372,28 @@ def test_small_functions_of_the_hook(programs: Programs, least: int, loaded: int
     assert programs.run("hooked", cache_min_ms=least).loaded == loaded
 
 
+MANY = """
+import torch, godynamo
+
+def make(name):
+    def f(x):
+        return x + len(name), name
+    return f
+
+def main():
+    return sum(godynamo.optimize(make("n" * i))(torch.ones(1))[0].item() for i in range(80))
+"""
+
+
+def test_many_functions_of_one_code_object(programs: Programs) -> None:
+    """Each needs a translation of its own, of which the folder keeps 32."""
+    programs.write("many", MANY)
+    first = programs.run("many")
+    assert first == (80 + 79 * 40, 80, 0, 0) and len(programs.stored()) == 32
+    second = programs.run("many")
+    assert second.result == first.result and second.translated + second.loaded == 80 and 0 < second.loaded <= 32
+
+
 WHERE = """
 import torch, godynamo, sys
 from godynamo import utils

@@ -15,7 +15,8 @@ def environment(**more: str) -> dict[str, str]:
     """Return this process's environment with the checkout's package and this Python."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_") or k == "GODYNAMO_GOLIB"}
     path = os.pathsep.join(filter(None, [str(ROOT / "python"), kept.get("PYTHONPATH", "")]))
-    return {**kept, "PYTHONPATH": path, "GODYNAMO_PYTHON": sys.executable, "OMP_NUM_THREADS": "1", **more}
+    ours = {"PYTHONPATH": path, "GODYNAMO_PYTHON": sys.executable, "GODYNAMO_CACHE_DIR": "0", "OMP_NUM_THREADS": "1"}
+    return {**kept, **ours, **more}
 
 
 def tool(

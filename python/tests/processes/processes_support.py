@@ -17,7 +17,7 @@ def run_program(name: str, *arguments: str, timeout: float, env: dict[str, str] 
     Nothing outlives the call: all processes of the session are killed at the end, even if the program fails.
     """
     # Settings of the shell or the CI must not influence the test.
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")}
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")} | {"GODYNAMO_CACHE_DIR": "0"}
     process = subprocess.Popen(
         [sys.executable, str(HERE / name), *arguments],
         stdout=subprocess.PIPE,

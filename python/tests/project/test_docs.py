@@ -87,6 +87,7 @@ def place(tmp_path):
         **{k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "python"),
+        "GODYNAMO_CACHE_DIR": "0",
         "GODYNAMO_PYTHON": sys.executable,
         "OMP_NUM_THREADS": "1",
         "COLUMNS": "100",
