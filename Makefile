@@ -61,8 +61,8 @@ test-embed: venv ## run the Go tests that embed CPython
 test-python: build ## run pytest on the built extension, on all cores: PYTEST_ARGS="-k word"
 	@PYTEST_ARGS='$(PYTEST_ARGS)' scripts/pytest.sh
 
-test-heavy: build ## run the tests that take minutes: memory over tens of thousands of functions and modules
-	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes -k "many_more" $(PYTEST_ARGS)
+test-heavy: build ## run the tests that take minutes: memory over tens of thousands of functions, 64 processes at once
+	GODYNAMO_HEAVY_TESTS=1 $(PY) -m pytest python/tests/processes python/tests/cache -k "many_more" $(PYTEST_ARGS)
 
 test-stored: build ## run pytest twice over one folder of translations: STORED_TESTS="python/tests/language"
 	@PYTEST_ARGS='$(PYTEST_ARGS)' STORED_TESTS='$(STORED_TESTS)' scripts/test_stored.sh

@@ -38,7 +38,7 @@ type keyUses struct {
 }
 
 const (
-	// mostWasted bounds keyUses.wasted. A key has at most 32 files, which take about as long.
+	// mostWasted bounds keyUses.wasted.
 	mostWasted = 50 * time.Millisecond
 	// mostStored bounds keyUses.stored. It is the number of files of a key.
 	mostStored = disk.MaxFiles
@@ -152,8 +152,8 @@ func (t *translation) unstored(why error) {
 // load returns the entry of a stored translation whose guards hold on the frame, as a new reference. If there is none,
 // it locks the key, so that processes that start at once wait for this one's translation. The caller calls close.
 //
-// Keys of frames of the hook are not locked. There may be thousands of small ones, and a lock for each costs more than
-// translating one of them twice.
+// Keys of frames of the hook are not locked: there may be thousands of small ones, and little is lost if two processes
+// translate one of them.
 func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
 	if f.uses.wasted > mostWasted {
 		return py.Object{}, false
@@ -198,29 +198,45 @@ func (f *stored) pause(t *translation) bool {
 // fitting tries the files of the key that have not been tried. Translations with a graph break come last: the break may
 // have reasons that no guard compares, such as a logger's handlers.
 func (f *stored) fitting(t *translation, inst *installer, tried map[string]bool) (py.Object, bool) {
-	files := f.store.Files(f.key)
-	for _, broken := range []bool{false, true} {
-		for _, file := range files {
-			if tried[file.Name] {
-				continue
-			}
-			_, data, err := f.store.Read(file)
-			var entry py.Object
-			if err == nil {
-				entry, err = inst.restored(t.scope, t.frame, data, t.settings.backend, broken)
-			}
-			if err == errBreaks {
-				continue
-			}
-			tried[file.Name] = true
-			if err == nil {
-				used[f.key] = true
-				return entry, true
-			}
+	var entry py.Object
+	fits := func(rec *record.Record) bool {
+		var err error
+		if entry, err = inst.restored(t.scope, t.frame, rec, t.settings.backend); err != nil {
 			f.why = err
-			if C.gdb_interrupted() != 0 {
-				return py.Object{}, false
-			}
+		} else {
+			used[f.key] = true
+		}
+		return err == nil
+	}
+	var broken []*record.Record
+	for _, file := range f.store.Files(f.key) {
+		if tried[file.Name] {
+			continue
+		}
+		tried[file.Name] = true
+		_, data, err := f.store.Read(file)
+		var rec *record.Record
+		if err == nil {
+			rec, err = record.Decode(data)
+		}
+		switch {
+		case err != nil:
+			f.why = err
+		case rec.Flags.Breaks:
+			broken = append(broken, rec)
+		case fits(rec):
+			return entry, true
+		}
+		if C.gdb_interrupted() != 0 {
+			return py.Object{}, false
+		}
+	}
+	for _, rec := range broken {
+		if fits(rec) {
+			return entry, true
+		}
+		if C.gdb_interrupted() != 0 {
+			break
 		}
 	}
 	return py.Object{}, false
@@ -330,9 +346,6 @@ func marksOf(s *py.Scope, tensor py.Object) string {
 
 // errMissing is wrapped by errors about a stored translation that does not fit this process or this frame.
 var errMissing = errors.New("the stored translation does not fit")
-
-// errBreaks is returned for a translation with a graph break where others are tried first.
-var errBreaks = errors.New("the graph breaks")
 
 func missing(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", errMissing, fmt.Sprintf(format, args...))

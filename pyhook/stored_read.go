@@ -30,17 +30,9 @@ type restorer struct {
 	moved   [][2]string          // source files that have moved: the old name and the new one
 }
 
-// restored returns the entry of a record as a new reference. It returns errBreaks if the graph breaks, unless broken is
-// set.
-func (i *installer) restored(s *py.Scope, f *translate.Frame, data []byte, backend translate.Backend,
-	broken bool) (py.Object, error) {
-	rec, err := record.Decode(data)
-	if err != nil {
-		return py.Object{}, err
-	}
-	if rec.Flags.Breaks && !broken {
-		return py.Object{}, errBreaks
-	}
+// restored returns the entry of a record as a new reference.
+func (i *installer) restored(s *py.Scope, f *translate.Frame, rec *record.Record,
+	backend translate.Backend) (py.Object, error) {
 	if rec.State != "" && rec.State != torchState(s) {
 		return py.Object{}, missing("torch's global state is another")
 	}

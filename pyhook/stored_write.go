@@ -69,7 +69,8 @@ func (i *installer) recorded(s *py.Scope, f *translate.Frame, g *cache.GuardedCo
 	w.compiledGraphs(g)
 	w.function(i, g)
 	w.program(g)
-	w.tracebacks(g, len(r.Breaks) > 0)
+	w.tracebacks(g)
+	w.out.Flags.Breaks = len(r.Breaks) > 0
 	w.sizes(r.SizePlaces)
 	w.info(g)
 	w.files()
@@ -387,8 +388,8 @@ func (w *recorder) refuse(why string) {
 	}
 }
 
-// tracebacks describes the rows and chains from which tracebacks are made, and the flags.
-func (w *recorder) tracebacks(g *cache.GuardedCode, breaks bool) {
+// tracebacks describes the rows and chains from which tracebacks are made.
+func (w *recorder) tracebacks(g *cache.GuardedCode) {
 	for _, r := range g.Rows {
 		w.out.Rows = append(w.out.Rows, record.Row{Start: r.Start, End: r.End, Chain: r.Chain, Drop: r.Drop,
 			Graph: r.Graph, Protected: r.Protected, Place: r.Place})
@@ -419,7 +420,7 @@ func (w *recorder) tracebacks(g *cache.GuardedCode, breaks bool) {
 			Outside: op.Outside})
 	}
 	w.out.Flags = record.Flags{NeedsHook: g.NeedsHook, Rerun: g.Rerun, HandsOver: g.HandsOver, Catches: g.Catches,
-		Watches: g.Watches, Breaks: breaks}
+		Watches: g.Watches}
 }
 
 // sizes describes the places that hold ints computed from sizes.

@@ -235,10 +235,11 @@ func (c *cacheCommand) existing(do func(s *disk.Store, args []string) error) fun
 
 // folder returns the path of the folder.
 func (c *cacheCommand) folder() (string, error) {
-	for _, dir := range []string{c.dir, os.Getenv("GODYNAMO_CACHE_DIR")} {
-		if dir != "" && dir != "0" { // 0 switches storing off
-			return dir, nil
-		}
+	if c.dir != "" {
+		return c.dir, nil
+	}
+	if dir := os.Getenv("GODYNAMO_CACHE_DIR"); dir != "" && dir != "0" { // 0 switches storing off
+		return dir, nil
 	}
 	base := os.Getenv("XDG_CACHE_HOME")
 	if !filepath.IsAbs(base) { // the XDG specification: a relative path is ignored

@@ -105,7 +105,7 @@ cache_dir: str
 #: size in MiB beyond which the least recently used files of cache_dir are removed
 cache_mib: int
 #: a function that the hook has found (one that was not passed to optimize()) is stored in cache_dir if its translation
-#: took at least this many ms; loading what took less is not faster
+#: took at least this many ms
 cache_min_ms: int
 #: True: inductor compiles in another process, and a graph runs as captured until it is compiled
 compile_aside: bool

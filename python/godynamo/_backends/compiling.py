@@ -121,11 +121,11 @@ def compile_again(
     answer = compile_fx(rows, backend, backend_name, examples, options, several, whole, sizes, changed, of_modules)
     if answer is None:
         raise ValueError("the graph is compiled for constant sizes")
+    compiled: Callable[..., Any]
     compiled, conditions, constants = answer
     if not (set(conditions) <= set(assumed[0]) and set(constants) <= set(assumed[1])):
         raise ValueError("the compiled code assumes something else about sizes")
-    checked: Callable[..., Any] = compiled
-    return checked
+    return compiled
 
 
 def _apart(backend: Backend, options: Any) -> bool:

@@ -130,7 +130,7 @@ def _process_parts() -> Sequence[tuple[str, str]]:
     return (
         ("python", f"{sys.version} {platform.machine()} {sys.flags.optimize}"),
         ("torch", f"{torch.__version__} {version.git_version} {version.cuda} {version.hip}{version_of('numpy')}"),
-        ("godynamo", build_print(Path(_C.__file__).parent, Path(config.cache_dir) if config.cache_dir else None)),
+        ("godynamo", build_print(Path(_C.__file__).parent, Path(config.cache_dir))),
     )
 
 
@@ -147,8 +147,7 @@ def build_print(package: Path, memo: Path | None = None) -> str:
     h = hashlib.sha256()  # faster than blake2b where the processor has instructions for it
     for path, _, _ in files:
         h.update(f"{path}\n".encode())
-        with open(package / path, "rb") as file:
-            h.update(file.read())
+        h.update((package / path).read_bytes())
     text = h.hexdigest()[: 2 * _PRINT_SIZE]
     with contextlib.suppress(OSError):
         if known is not None and memo is not None:

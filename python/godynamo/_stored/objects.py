@@ -159,8 +159,9 @@ class Table:
     @functools.cached_property
     def _globals_of_libraries(self) -> dict[int, tuple[str, str]]:
         """Do what _library_constants does, for the modules of the pool's functions."""
-        names = {fn.__globals__.get("__name__") for fn in self._pool if type(fn) is types.FunctionType}
-        return _constants_of([sys.modules[name] for name in sorted(names, key=str) if name in sys.modules])
+        names = [fn.__globals__.get("__name__") for fn in self._pool if type(fn) is types.FunctionType]
+        known = dict.fromkeys(name for name in names if type(name) is str and name in sys.modules)
+        return _constants_of([sys.modules[name] for name in known])
 
     def _constant(self, obj: Any) -> Row | None:
         """Return the row of a constant of the code that was translated: programs compare constants by identity."""
@@ -212,7 +213,7 @@ class Table:
             return self._python("tuple" if kind is tuple else "size", b"", tuple(map(self.add, obj)))
         if kind is frozenset:
             return self._python("frozenset", b"", tuple(map(self.add, obj)), lasting_seed() if _seeded(obj) else b"")
-        if kind is types.UnionType:
+        if kind is types.UnionType and all(map(_joins_plainly, obj.__args__)):
             return self._python("union", b"", tuple(map(self.add, obj.__args__)))
         if kind is slice or kind is range:
             parts = (obj.start, obj.stop, obj.step)
@@ -366,6 +367,11 @@ def _interned(text: str) -> bool:
     if known is not None:
         return bool(known(text))
     return text.isascii() and text.replace("_", "a").isalnum() and sys.intern(text) is text
+
+
+def _joins_plainly(cls: Any) -> bool:
+    """Return whether ``cls | other`` runs no code of the program: its metaclass does not define it."""
+    return is_a(cls, type) and not any({"__or__", "__ror__"} & space_of(c).keys() for c in mro_of(type(cls))[:-2])
 
 
 #: the types of constants in code objects, apart from code objects and singletons

@@ -332,9 +332,9 @@ def examine() -> list[Finding]:
     found = []
     for check in CHECKS:
         # Checks translate, whatever is stored.
-        folder = contextlib.nullcontext() if check is stored else godynamo.config.patch(cache_dir="")
+        setting = contextlib.nullcontext() if check is stored else godynamo.config.patch(cache_dir="")
         try:
-            with folder:
+            with setting:
                 found.append(check())
         except Exception as error:
             name = check.__name__.replace("_", " ")

@@ -150,9 +150,13 @@ def test_a_folder_that_cannot_be_written_is_no_error(programs: Programs) -> None
     assert ran.result[0] and ran.translated > 0
 
 
-def test_processes_that_start_at_once_translate_once(programs: Programs) -> None:
+HEAVY = pytest.mark.skipif(not os.environ.get("GODYNAMO_HEAVY_TESTS"), reason="make test-heavy")
+
+
+@pytest.mark.parametrize("count", [6, pytest.param(64, id="many_more", marks=HEAVY)])
+def test_processes_that_start_at_once_translate_once(programs: Programs, count: int) -> None:
     model(programs)
-    children = [programs.start("model") for _ in range(6)]
+    children = [programs.start("model") for _ in range(count)]
     ran = [programs.ended(*child) for child in children]
     assert all(r.result == ran[0].result and r.result[0] for r in ran)
     alone = programs.run("model")
