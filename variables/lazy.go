@@ -49,13 +49,17 @@ func (l *LazyVariable) GuardType(tx Translator) {
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
 // Realize returns the tracker that models v. For a lazy value, it determines the kind and adds guards. It returns other
-// trackers unchanged, with two exceptions: objects that a Python call in the graph may have changed (see current), and
-// sizes, whose values it fixes (see SymNodeVariable).
+// trackers unchanged, with three exceptions: objects that a Python call in the graph may have changed (see current),
+// sizes, whose values it fixes (see SymNodeVariable), and parameters that FSDP2 may have resharded, which break the
+// graph.
 func Realize(tx Translator, v VariableTracker) (VariableTracker, error) {
 	l, ok := v.(*LazyVariable)
 	if !ok {
 		if x, ok := v.(*SymNodeVariable); ok {
 			return x.Fixed(tx)
+		}
+		if x, ok := v.(*staleParameter); ok {
+			return nil, x.unknown()
 		}
 		metAbove(tx, v)
 		return current(tx, v)

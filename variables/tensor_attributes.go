@@ -157,6 +157,11 @@ func (t *TensorVariable) parameters(tx Translator) []*TensorVariable {
 		}
 	}
 	visit(t.Node)
+	for _, p := range w.gathered {
+		if seen[p.Node] {
+			out = append(out, p)
+		}
+	}
 	return out
 }
 

@@ -53,6 +53,14 @@ func (o *OpaqueVariable) CallMethod(tx Translator, name string, args []VariableT
 // callForeign adds a call of a function of torch.distributed. The detail of its kind is what the function returns.
 func (t *TorchVariable) callForeign(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
+	switch t.detail {
+	case "fsdp_before", "fsdp_after":
+		return t.fsdpHook(tx, name, args)
+	case "ddp_before":
+		return ddpBefore(tx, name, args, kwargs)
+	case "ddp_after":
+		return ddpAfter(tx, name, args, kwargs)
+	}
 	node, err := tx.Output().CallForeign(tx, t.Fn, name, args, kwargs)
 	if err != nil {
 		return nil, err

@@ -430,9 +430,18 @@ type Output interface {
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
 	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
+	Declare(n *fxgraph.Node, d Declared)
 	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor, it adds the
 	// fields on which the tensor depends to the guards on all inputs.
 	NeedField(v *TensorVariable, field uint16)
+}
+
+// Declared is what the result of an operation looks like: the tensor of Like, converted to Dtype unless that is None.
+// If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
+type Declared struct {
+	Like         *fxgraph.Node
+	Dtype, Looks py.Object
 }
 
 // Translator is the part of InstructionTranslator that trackers use.

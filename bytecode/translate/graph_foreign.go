@@ -53,6 +53,7 @@ func (o *OutputGraph) foreignOperand(tx variables.Translator,
 		if err != nil {
 			return nil, err
 		}
+		n.Node.Foreign = true
 		return variables.NewForeign(n.Node, ""), nil
 	}
 	return v, nil

@@ -325,6 +325,9 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 	if in, ok := o.inputOf[n]; ok {
 		return known(in.Example, nil)
 	}
+	if d, ok := o.declared[n]; ok {
+		return o.runDeclared(n, d)
+	}
 	if v, ok := o.symbols.values[n]; ok {
 		return known(valueOf(v))
 	}

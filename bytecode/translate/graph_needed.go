@@ -28,9 +28,14 @@ func (o *OutputGraph) needed(n *fxgraph.Node) []*fxgraph.Node {
 	set := map[*fxgraph.Node]bool{}
 	var add func(n *fxgraph.Node)
 	add = func(n *fxgraph.Node) {
-		if !set[n] {
-			set[n] = true
+		if set[n] {
+			return
+		}
+		set[n] = true
+		if d, ok := o.declared[n]; !ok {
 			n.EachInput(add)
+		} else if d.Like != nil {
+			add(d.Like)
 		}
 	}
 	add(n)

@@ -93,6 +93,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if in, ok := o.inputOf[n]; ok {
 		return o.inputSizes(in)
 	}
+	if d, ok := o.declared[n]; ok {
+		return o.declaredSizes(d)
+	}
 	if v, ok := o.loops.rows[n]; ok {
 		return v
 	}

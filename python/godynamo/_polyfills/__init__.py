@@ -38,6 +38,7 @@ _MODULES = {
 PYTHON_MODULES = {
     "copy": "copy",
     "torch.autograd.profiler": "torch_modes",
+    "torch.nn.parallel.distributed": "torch_parallel",
     "torch._tensor": "torch_function",
     "torch.masked._ops": "masked",
 }

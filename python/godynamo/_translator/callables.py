@@ -164,7 +164,13 @@ _INLINED_MODULES = (
 )
 
 #: modules with Python functions that have stand-ins, see _polyfills
-_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
+_PYTHON_STAND_INS = (
+    "copy",
+    "torch.autograd.profiler",
+    "torch._tensor",
+    "torch.masked._ops",
+    "torch.nn.parallel.distributed",
+)
 
 _cache: dict[Any, Classified] = {}
 
@@ -243,7 +249,7 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("op")
         if obj.__code__ is _SCRIPT_IF_TRACING:
             return OWN
-        if module.startswith("torch.distributed."):
+        if module.startswith(("torch.distributed.", "torch.nn.parallel.")):
             gives = foreign.returns(obj)
             if gives:
                 return OWN if gives == "inline" else classified("foreign", gives)

@@ -7,7 +7,7 @@ import functools
 import logging
 import re
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -15,7 +15,7 @@ import torch.utils._pytree
 from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
 
 from .._backends.rows import Ref
-from .._called import torch_state
+from .._called import fsdp, torch_state
 from .._called.saved_tensors import unseen
 from . import torch_function, vague
 
@@ -119,6 +119,20 @@ class Session:
         """Run the following nodes under these modes of torch. If a node switches modes, later nodes see the switch."""
         self._state = state
 
+    @contextlib.contextmanager
+    def _modes(self) -> Iterator[None]:
+        """Enter the modes for the next nodes, and remember what they become."""
+        if self._state is None:
+            yield
+            return
+        outside = torch_state.snapshot()
+        torch_state.restore(self._state)
+        try:
+            yield
+        finally:
+            self._state = torch_state.snapshot()
+            torch_state.restore(outside)
+
     def input(self, index: int, tensor: Any) -> None:
         """Add a graph input. ``tensor`` is an example of it; it may also be a number that differs in each call."""
         if not isinstance(tensor, torch.Tensor):
@@ -140,6 +154,21 @@ class Session:
                 constant = getattr(t, "constant", None)
                 if constant is not None:
                     self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
+
+    def declared(self, index: int, like: int, dtype: torch.dtype | None, looks: fsdp.Looks) -> None:
+        """Add a result that is known without a run: a view of the node ``like``, of this dtype unless it is None, or a
+        parameter with these looks if ``like`` is -1."""
+        found: Any = self._values.get(like)
+        if isinstance(found, _Unknown):
+            self._values[index] = found
+            return
+        with self._modes(), unseen(), self._mode:
+            if looks is not None:
+                size, stride, of, device, requires_grad = looks
+                made = torch.empty_strided(size, stride, dtype=of, device=device)
+                self._values[index] = torch.nn.Parameter(made, requires_grad=requires_grad)
+            else:
+                self._values[index] = torch.ops.aten.alias(found) if dtype is None else found.to(dtype)
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> Any:
         """Run one node row (see _backends/rows.py) and keep its fake result.
@@ -166,22 +195,16 @@ class Session:
         # A wrong call raises in the user's code when it runs. So torch must not log it as an error now.
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         before, noisy.disabled = noisy.disabled, True
-        outside = self._watch.vague = None
-        if self._state is not None:
-            outside = torch_state.snapshot()
-            torch_state.restore(self._state)
+        self._watch.vague = None
         try:
             # These functions run outside the fake mode: inference mode saves the state and restores it later, and the
             # saved state must not contain the fake mode.
-            with unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
+            with self._modes(), unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
             value = _Unknown(index, error)
         finally:
             noisy.disabled = before
-            if outside is not None:
-                self._state = torch_state.snapshot()
-                torch_state.restore(outside)
         if self._watch.vague is not None and not isinstance(value, _Unknown):
             value = _Unknown(
                 index, vague.VagueMetadata(f"{self._watch.vague} of a tensor that is not dense and strided")

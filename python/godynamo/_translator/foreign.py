@@ -18,10 +18,13 @@ _COLLECTIVES = "torch.distributed.distributed_c10d"
 _FUNCTIONAL = "torch.distributed._functional_collectives"
 _TENSOR = "torch.distributed.tensor._api"
 _PARALLEL = "torch.distributed.tensor.parallel.style"
+_DDP = "torch.nn.parallel.distributed"
+_FSDP = "torch.distributed.fsdp._fully_shard._fsdp_state"
 
 #: what a call returns, the module, the functions' qualified names. A call returns "tensor" (of a class that is not
 #: known), "none", "object", or "work", which is None unless the argument async_op is true. Functions with "inline" are
-#: inlined like the user's.
+#: inlined like the user's. The hooks of FSDP2 and the
+#: methods of DistributedDataParallel have details of their own (_called/fsdp and _called/ddp).
 _LISTS = (
     (
         "work",
@@ -50,6 +53,10 @@ _LISTS = (
         "ColwiseParallel._prepare_input_fn ColwiseParallel._prepare_output_fn RowwiseParallel._prepare_input_fn "
         "RowwiseParallel._prepare_output_fn SequenceParallel._prepare_input_fn SequenceParallel._prepare_output_fn",
     ),
+    ("fsdp_before", _FSDP, "FSDPState._pre_forward"),
+    ("fsdp_after", _FSDP, "FSDPState._post_forward"),
+    ("ddp_before", _DDP, "DistributedDataParallel._pre_forward"),
+    ("ddp_after", _DDP, "DistributedDataParallel._post_forward"),
     ("inline", _TENSOR, "distribute_module.<locals>.<lambda>"),
     (
         "inline",
@@ -128,10 +135,10 @@ def is_constant(cls: type) -> bool:
 
 
 def is_operand(obj: Any) -> bool:
-    """Return whether an object may be an operand of a foreign function without being known: a group, a mesh or a
-    module."""
-    meshes = _loaded((("torch.distributed.device_mesh", "DeviceMesh"),))
-    return issubclass(type(obj), (*_GROUPS, *meshes, torch.nn.Module))  # isinstance would read obj.__class__
+    """Return whether an object may be an operand of a foreign function without being known: a group, a mesh, the state
+    of FSDP2 or a module."""
+    known = _loaded((("torch.distributed.device_mesh", "DeviceMesh"), (_FSDP, "FSDPState")))
+    return issubclass(type(obj), (*_GROUPS, *known, torch.nn.Module))  # isinstance would read obj.__class__
 
 
 def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type, ...]:

@@ -111,6 +111,13 @@ class _Handle:
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         """Do nothing, since the user's __init_subclass__ must not run for a class that the user did not write."""
 
+    def __eq__(self, other: object) -> bool:
+        """Compare the modules, so that a dict with a module as key, such as FSDP2's of states, has its handle."""
+        return bool(_slot(self, "_godynamo_module") == original(other))
+
+    def __hash__(self) -> int:
+        return hash(_slot(self, "_godynamo_module"))
+
     def __reduce_ex__(self, _protocol: Any) -> Any:
         """Pickle the module, and the function that optimizes it."""
         return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
@@ -243,6 +250,8 @@ class _Proxy:
     def __reduce_ex__(self, _protocol: Any) -> Any:
         return _again, (_slot(self, "_godynamo_module"), _slot(self, "_godynamo_again"))
 
+    __eq__ = _Handle.__eq__
+    __hash__ = _Handle.__hash__
     __copy__ = _Handle.__copy__
     __deepcopy__ = _Handle.__deepcopy__
 

@@ -1,0 +1,67 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// Declare implements variables.Output. The operation itself may be foreign, but its result is not: it is an exact
+// tensor or parameter whose metadata are known.
+func (o *OutputGraph) Declare(n *fxgraph.Node, d variables.Declared) {
+	if o.declared == nil {
+		o.declared = map[*fxgraph.Node]variables.Declared{}
+	}
+	o.declared[n], n.Foreign = d, false
+}
+
+// runDeclared passes a declared result to the session of fake tensors.
+func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
+	s, like := o.scope, int64(-1)
+	if d.Like != nil {
+		like = int64(d.Like.Index)
+	}
+	none := func(v py.Object) py.Object {
+		if v.IsNull() {
+			return py.None()
+		}
+		return v
+	}
+	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), none(d.Dtype),
+		none(d.Looks)); err != nil {
+		return exc.Break(exc.TensorMetadata, "%v", err)
+	}
+	return nil
+}
+
+// declaredSizes returns the shape, dtype and device of a declared result.
+func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
+	s := o.sizes
+	if d.Like != nil {
+		t, ok := s.values[d.Like].(*shapes.Tensor)
+		if !ok {
+			return shapes.Unknown{}
+		}
+		if d.Dtype == py.None() {
+			return t
+		}
+		return &shapes.Tensor{Shape: t.Shape, Dtype: s.dtypeName(o.scope, d.Dtype), Device: t.Device}
+	}
+	parts := o.scope.Items(d.Looks)
+	var sizes []int
+	for _, it := range o.scope.Items(parts[0]) {
+		n, ok := py.AsInt(it)
+		if !ok {
+			return shapes.Unknown{}
+		}
+		sizes = append(sizes, int(n))
+	}
+	device, ok := s.constant(o.scope, parts[3]).(shapes.Device)
+	dtype := s.dtypeName(o.scope, parts[2])
+	if !ok || !dtype.Known() {
+		return shapes.Unknown{}
+	}
+	return &shapes.Tensor{Shape: shapes.Sizes(sizes...), Dtype: dtype, Device: device}
+}
