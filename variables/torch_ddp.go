@@ -68,7 +68,11 @@ func ddpAfter(tx Translator, name string, args []VariableTracker, kwargs []Kw) (
 			return false, pyNone, err
 		}
 		fn, err := tx.Scope().GetAttr(v, "grad_fn")
-		return fn != pyNone, pyNone, err
+		if err != nil || fn == pyNone || told[2] != py.True() {
+			return err == nil && fn != pyNone, pyNone, err
+		}
+		dtype, err := tx.Scope().GetAttr(v, "dtype")
+		return true, dtype, err
 	}
 	if err := h.collect(args[1]); err != nil {
 		return nil, err

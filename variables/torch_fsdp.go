@@ -60,19 +60,26 @@ func (t *TorchVariable) fsdpHook(tx Translator, name string, args []VariableTrac
 	return h.callAfter(args)
 }
 
-// describe asks what the hook does, and guards it. It returns false if that is unknown.
+// describe asks what the hook does, and guards it, once for both hooks. It returns false if that is unknown.
 func (h *fsdpHook) describe(state py.Object) (bool, error) {
-	s, out := h.tx.Scope(), h.tx.Output()
-	told, err := s.CallMethod(h.helpers, "described", state, h.module.Obj)
-	if err != nil || told == pyNone {
-		return false, err
+	s, out, w := h.tx.Scope(), h.tx.Output(), h.tx.World()
+	told, known := w.fsdpTold[h.module.Obj]
+	if !known {
+		var err error
+		if told, err = s.CallMethod(h.helpers, "described", state, h.module.Obj); err != nil || told == pyNone {
+			return false, err
+		}
+		same, err := s.CallMethod(h.helpers, "AsDescribed", told)
+		if err != nil {
+			return false, err
+		}
+		out.AddGuards(guards.GlobalState(),
+			guards.PyCheck(h.module.Src, out.Const(same), "FSDP2 does what it did"))
+		if w.fsdpTold == nil {
+			w.fsdpTold = map[py.Object]py.Object{}
+		}
+		w.fsdpTold[h.module.Obj] = told
 	}
-	same, err := s.CallMethod(h.helpers, "AsDescribed", told)
-	if err != nil {
-		return false, err
-	}
-	out.AddGuards(guards.GlobalState(),
-		guards.PyCheck(h.module.Src, out.Const(same), "FSDP2 does what it did"))
 	parts := s.Items(told)
 	h.cast, h.rows = parts[0], s.Items(parts[2])
 	if !h.before {

@@ -18,8 +18,8 @@ type moduleHook struct {
 	refused error
 	// copies says that lists, dicts and other objects with tensors are passed on as copies. Such calls are refused.
 	copies bool
-	// replaces reports whether a tensor that is not foreign is replaced, and the dtype of what replaces it, or None for
-	// that of the tensor.
+	// replaces reports whether a tensor that is not foreign is replaced, and the dtype of the copy that replaces it, or
+	// None if it is a view.
 	replaces func(t *TensorVariable) (replaced bool, dtype py.Object, err error)
 	tensors  []VariableTracker
 	node     *fxgraph.Node // the call

@@ -134,8 +134,10 @@ type modesAndStates struct {
 	underDevice bool // the default device is a mode entered before the frame ran; see UnderDefaultDevice
 	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int
-	// gathered has the parameters that hooks of FSDP2 have returned (torch_fsdp.go).
+	// gathered has the parameters that hooks of FSDP2 have returned, and fsdpTold what is known of the hooks by module
+	// (torch_fsdp.go).
 	gathered []*TensorVariable
+	fsdpTold map[py.Object]py.Object
 	// Replaced counts the running calls of modules whose tensors are replaced by others (higher/functional_call.go).
 	Replaced int
 	// optimized counts the running calls of optimized callables.

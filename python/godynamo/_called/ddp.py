@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
-#: (the device to which tensors are moved before forward, or None; whether results with a grad_fn are replaced)
-Described = tuple[torch.device | None, bool]
+#: (the device to which tensors are moved before forward, or None; whether results with a grad_fn are replaced; whether
+#: copies replace them)
+Described = tuple[torch.device | None, bool, bool]
 
 
 def before(module: Any, tensors: tuple[torch.Tensor, ...]) -> None:
@@ -31,7 +32,8 @@ def described(module: Any) -> Described | None:
             return None
         device = torch.device(module.device_type, module.device_ids[0]) if module.device_ids else None
         once = module.static_graph and not module._static_graph_delay_allreduce_enqueued
-        return device, once or (module.find_unused_parameters and not module.static_graph)
+        replaces = once or (module.find_unused_parameters and not module.static_graph)
+        return device, replaces, module._ddp_sink_clone
     except AttributeError:
         return None
 

@@ -24,7 +24,7 @@ import torch
 from .. import _C
 from .._backends.rows import Ref
 from .._called.copies import Copies
-from .._translator import callable_names
+from .._translator import caches, callable_names
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
 
@@ -248,6 +248,10 @@ class Table:
                 return self._own(obj, "global", _bytes(f"{module}:{path}"))
             if _follow(self.function.__globals__, path) is obj:
                 return self._own(obj, "frame global", _bytes(path))
+            outer = _look(module, path)
+            for depth, inside in enumerate(_unwrapped(outer)):
+                if inside is obj:
+                    return self._own(obj, "wrapped", b"%d" % depth, (self.add(outer),))
         of_class = kind is types.BuiltinFunctionType and is_a(obj.__self__, type)
         if of_class or (kind is types.MethodWrapperType and type(obj.__self__) in _DESCRIPTORS):
             return self._python("bound", _bytes(obj.__name__), (self.add(obj.__self__),))
@@ -282,10 +286,10 @@ class Table:
             found = _follow(space, outer)
             if type(found) is types.FunctionType and found.__code__ is code:
                 return self._own(code, "code", b"", (self.add(found),))
-            if type(found) is types.FunctionType:
-                for inside, inner in _inner(found.__code__):
+            for fn in _unwrapped(found):
+                for inside, inner in _inner(fn.__code__):
                     if inner is code:
-                        return self._own(code, "code", inside, (self.add(found),))
+                        return self._own(code, "code", inside, (self.add(fn),))
         return None
 
     def _made(self, obj: Any) -> Row | None:
@@ -293,6 +297,8 @@ class Table:
         kind = type(obj)
         if kind is _C.Keywords:
             return self._python("keywords", b"", (self.add(obj.names),))
+        if kind is caches.Finds:
+            return self._cached(obj)
         if kind is Copies:
             return self._python("copies", b"", (self.add(obj.groups),))
         if kind is types.FunctionType and _is_ours(obj):
@@ -302,6 +308,12 @@ class Table:
         if kind is types.MethodType and _is_ours(obj.__func__):
             return self._python("method", b"", (self.add(obj.__func__), self.add(obj.__self__)))
         return None
+
+    def _cached(self, finds: caches.Finds) -> Row:
+        wrapper = finds.wrapper()
+        if wrapper is None or (finds.hit and (plain_text(finds.value) is None or _has_identity(finds.value))):
+            raise NotStored("the result of a cached call that is no constant")
+        return self._python("cached", b"", (self.add(wrapper), *map(self.add, (finds.args, finds.hit, finds.value))))
 
     def _closure(self, fn: types.FunctionType) -> Row:
         cells = [cell.cell_contents for cell in fn.__closure__ or ()]
@@ -330,6 +342,15 @@ def users_code(function: types.FunctionType) -> types.CodeType:
     origin = function.__dict__.get("__godynamo_origin__")
     code: types.CodeType = origin[0] if origin is not None else function.__code__
     return code
+
+
+def _unwrapped(fn: Any) -> Iterator[types.FunctionType]:
+    """Yield the function and, if decorators have wrapped it, the functions inside."""
+    seen: set[int] = set()
+    while type(fn) is types.FunctionType and id(fn) not in seen:
+        seen.add(id(fn))
+        yield fn
+        fn = fn.__dict__.get("__wrapped__")
 
 
 def _is_ours(fn: Any) -> bool:
@@ -638,6 +659,21 @@ def _function(data: bytes, items: list[Any], function: types.FunctionType) -> An
     return made
 
 
+def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    for depth, inside in enumerate(_unwrapped(items[0])):
+        if depth == int(data):
+            return inside
+    raise Missing(f"{_name(items[0])} wraps no function")
+
+
+def _found_cached(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    wrapper, args, hit, value = items
+    found = caches.peek(wrapper, args)
+    if found is None or found[0] != hit or plain_text(found[1]) != plain_text(value):
+        raise Missing("another result of a cached call")
+    return found[2]
+
+
 def _torch_constant(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     found = getattr(torch, data.decode(), None)
     if not isinstance(found, _TORCH_CONSTANTS):
@@ -681,6 +717,8 @@ _FIND: dict[str, _Way] = {
     "code": _found_code,
     "const": _found_constant,
     "closure": _function,
+    "wrapped": _wrapped,
+    "cached": _found_cached,
     "weakref": lambda data, items, function: weakref.ref(items[0]),
     "method": lambda data, items, function: types.MethodType(*items),
     "copies": lambda data, items, function: Copies.joining(items[0]),

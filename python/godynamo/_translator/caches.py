@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -30,7 +31,22 @@ def _key(args: tuple[Any, ...]) -> Any:
     return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
 
 
-def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any], bool]] | None:
+class Finds:
+    """A guard predicate: the call of a wrapper with these arguments finds the same in its cache as when this was made.
+
+    Translations on disk contain the call and what it finds (_stored/objects). ``wrapper`` is a weak reference.
+    """
+
+    __slots__ = ("_same", "args", "hit", "value", "wrapper")
+
+    def __init__(self, wrapper: Any, args: tuple[Any, ...], hit: bool, value: Any, same: Callable[[Any], bool]) -> None:
+        self.wrapper, self.args, self.hit, self.value, self._same = weakref.ref(wrapper), args, hit, value, same
+
+    def __call__(self, wrapper: Any) -> bool:
+        return self._same(wrapper)
+
+
+def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Finds] | None:
     """Return (whether a call with these plain constants is a hit, its result, the guard predicate for both).
 
     Returns None if the cache cannot be read. This counts neither a hit nor a miss.
@@ -40,8 +56,11 @@ def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any]
     found = _cache_of(wrapper)
     if found is None:
         return None
-    cache, links = found
-    key = _key(args)
+    hit, value, same = _found(wrapper, *found, _key(args))
+    return hit, value, Finds(wrapper, args, hit, value, same)
+
+
+def _found(wrapper: Any, cache: dict[Any, Any], links: list[Any], key: Any) -> tuple[bool, Any, Callable[[Any], bool]]:
     if key not in cache:
         return False, None, lambda _: key not in cache
     value = cache[key]
@@ -61,4 +80,4 @@ def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Callable[[Any]
     return True, result, same
 
 
-__all__ = ["Wrapper", "peek"]
+__all__ = ["Finds", "Wrapper", "peek"]

@@ -134,6 +134,7 @@ def _special() -> dict[Any, Classified]:
     put_objects("inline", torch.autograd.profiler.record_function.__init__)
     put_objects("check", torch._check_with)
     put_objects("later", torch.nn.modules.lazy.LazyModuleMixin._infer_parameters)
+    put_objects("substitute", torch.nn.parallel.DistributedDataParallel._run_ddp_forward)
     put_objects("true", godynamo.is_compiling)
     put_objects("tracing", godynamo.is_exporting)
     put_objects("graph_break", godynamo.graph_break)
@@ -164,13 +165,7 @@ _INLINED_MODULES = (
 )
 
 #: modules with Python functions that have stand-ins, see _polyfills
-_PYTHON_STAND_INS = (
-    "copy",
-    "torch.autograd.profiler",
-    "torch._tensor",
-    "torch.masked._ops",
-    "torch.nn.parallel.distributed",
-)
+_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
 
 _cache: dict[Any, Classified] = {}
 

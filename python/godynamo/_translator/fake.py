@@ -156,8 +156,8 @@ class Session:
                     self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
 
     def declared(self, index: int, like: int, dtype: torch.dtype | None, looks: fsdp.Looks) -> None:
-        """Add a result that is known without a run: a view of the node ``like``, of this dtype unless it is None, or a
-        parameter with these looks if ``like`` is -1."""
+        """Add a result that is known without a run: a copy of the node ``like`` with this dtype, a view of it if the
+        dtype is None, or a parameter with these looks if ``like`` is -1."""
         found: Any = self._values.get(like)
         if isinstance(found, _Unknown):
             self._values[index] = found
@@ -168,7 +168,7 @@ class Session:
                 made = torch.empty_strided(size, stride, dtype=of, device=device)
                 self._values[index] = torch.nn.Parameter(made, requires_grad=requires_grad)
             else:
-                self._values[index] = torch.ops.aten.alias(found) if dtype is None else found.to(dtype)
+                self._values[index] = torch.ops.aten.alias(found) if dtype is None else found.to(dtype, copy=True)
 
     def run(self, index: int, row: tuple[str, str, Any, tuple[Any, ...], dict[str, Any], str, str]) -> Any:
         """Run one node row (see _backends/rows.py) and keep its fake result.

@@ -140,3 +140,70 @@ def test_a_numpy_array_that_breaks_the_graph_is_not_stored(programs: Programs) -
     programs.write("arrays", ARRAYS)
     assert programs.run("arrays", "rows").result == 1
     assert programs.run("arrays", "one") == (0, 1, 0, 0)
+
+
+CACHED = """
+import functools, torch, godynamo
+
+@functools.lru_cache
+def wide(n):
+    return n > LIMIT
+
+LIMIT = 2
+
+def f(x, n):
+    return x * 3 if wide(n) else x + 1
+
+def main(first):
+    if first:
+        wide(3)
+    return godynamo.optimize(f)(torch.ones(2), 3).tolist()
+"""
+
+
+def test_cached_calls_must_find_the_same(programs: Programs) -> None:
+    """Whether the call is a hit, and its result, decide what is captured."""
+    programs.write("cached", CACHED)
+    assert programs.run("cached", True).translated == 1
+    second = programs.run("cached", True)
+    assert (second.translated, second.loaded, second.result) == (0, 1, [3.0, 3.0])
+    missed = programs.run("cached", False)
+    assert missed.result == [3.0, 3.0] and missed.translated > 0
+    programs.write("cached", CACHED.replace("LIMIT = 2", "LIMIT = 5"))
+    other = programs.run("cached", True)
+    assert (other.loaded, other.result) == (0, [2.0, 2.0])
+
+
+WRAPPED = """
+import functools, torch, godynamo
+
+def decorated(fn):
+    @functools.wraps(fn)
+    def wrapper(*args):
+        return fn(*args)
+    return wrapper
+
+@decorated
+@decorated
+def inside(x):
+    def twice(t):
+        return t * 2
+    return twice
+
+def f(x):
+    twice = inside(x)
+    return twice(x) + 1, twice
+
+def main():
+    y, twice = godynamo.optimize(f)(torch.ones(2))
+    return y.tolist(), twice(3), twice.__qualname__
+"""
+
+
+def test_functions_made_inside_decorated_ones(programs: Programs) -> None:
+    programs.write("wrapped", WRAPPED)
+    first, second = programs.run("wrapped"), programs.run("wrapped")
+    assert first.result == second.result == ([3.0, 3.0], 6, "inside.<locals>.twice")
+    assert (first.translated, second.translated) == (1, 0)
+    programs.write("wrapped", WRAPPED.replace("t * 2", "t * 3"))
+    assert programs.run("wrapped").result == ([4.0, 4.0], 9, "inside.<locals>.twice")
