@@ -64,6 +64,13 @@ def one(name: str, listed: dict[str, str], timeout: float, only: str = "") -> Co
     plain = run_file(name, godynamo=False, timeout=timeout, only=only) if only else plain_run(name, timeout)
     translated = run_file(name, godynamo=True, timeout=timeout, only=only)
     c = compare(name, plain, translated, listed, whole=not only)
+    if c.differ:  # a test may depend on time: test_int skips some on a fast machine
+        plain = run_file(name, godynamo=False, timeout=timeout, only=only)
+        again = compare(name, plain, run_file(name, godynamo=True, timeout=timeout, only=only), listed, whole=not only)
+        unsteady = c.differ.keys() - again.differ.keys()
+        c.differ = {test: how for test, how in c.differ.items() if test not in unsteady}
+        for test in sorted(unsteady):
+            print(f"{test}: differs in one of two runs only", file=sys.stderr, flush=True)
     faults = f"{len(c.differ)} differ, {len(c.stale)} stale, {len(translated.internal)} internal errors"
     verdict = f"cannot be loaded here: {c.unloadable}" if c.unloadable else "ok" if c.ok else faults
     print(f"{name}: {verdict} ({translated.seconds:.0f} s)", file=sys.stderr, flush=True)
