@@ -437,8 +437,8 @@ type Output interface {
 	NeedField(v *TensorVariable, field uint16)
 }
 
-// Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if Dtype
-// is None. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
+// Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
+// Dtype is None. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
 type Declared struct {
 	Like         *fxgraph.Node
 	Dtype, Looks py.Object
