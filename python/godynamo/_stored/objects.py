@@ -23,6 +23,7 @@ import torch
 
 from .. import _C
 from .._backends.rows import Ref
+from .._called import ddp, fsdp
 from .._called.copies import Copies
 from .._translator import caches, callable_names
 from .prints import TupleGetter, plain_text, print_of, version_of
@@ -299,6 +300,8 @@ class Table:
             return self._python("keywords", b"", (self.add(obj.names),))
         if kind is caches.Finds:
             return self._cached(obj)
+        if kind is fsdp.AsDescribed or kind is ddp.AsDescribed:
+            return self._python("described", kind.__module__.encode(), (self.add(obj.told),))
         if kind is Copies:
             return self._python("copies", b"", (self.add(obj.groups),))
         if kind is types.FunctionType and _is_ours(obj):
@@ -666,6 +669,13 @@ def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any
     raise Missing(f"{_name(items[0])} wraps no function")
 
 
+def _described(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    makers = {module.__name__: module.AsDescribed for module in (fsdp, ddp)}
+    if data.decode() not in makers:
+        raise Missing("a guard of another version")
+    return makers[data.decode()](items[0])
+
+
 def _found_cached(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     wrapper, args, hit, value = items
     found = caches.peek(wrapper, args)
@@ -718,6 +728,7 @@ _FIND: dict[str, _Way] = {
     "const": _found_constant,
     "closure": _function,
     "wrapped": _wrapped,
+    "described": _described,
     "cached": _found_cached,
     "weakref": lambda data, items, function: weakref.ref(items[0]),
     "method": lambda data, items, function: types.MethodType(*items),

@@ -93,12 +93,12 @@ TRAINED_OTHERS = (
 ).split()
 
 
-def start(program, *arguments):
-    """Run a program as two ranks; return the exit statuses and outputs by rank."""
+def start(program, *arguments, **variables):
+    """Run a program as two ranks with these environment variables; return the exit statuses and outputs by rank."""
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    env = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
+    env = {**os.environ, **variables, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     children = [
         subprocess.Popen(
             [sys.executable, str(HERE / program), *arguments],
@@ -156,6 +156,17 @@ def test_training_is_eagers(backend, name):
 def test_captured_training(name):
     record = ran("inline", "training_cases.py")[0][name]
     assert (record["graphs"], record["breaks"]) == TRAINED[name]
+
+
+def test_ranks_share_translations(tmp_path):
+    """What one process has stored, both ranks of the next one load."""
+    for again in (False, True):
+        codes, out = start("training_cases.py", "inline", "fsdp", "ddp", GODYNAMO_CACHE_DIR=str(tmp_path / "folder"))
+        assert codes == [0, 0], out
+        for stdout, _ in out:
+            records = [json.loads(line) for line in stdout.splitlines() if line.startswith("{")]
+            assert [r["differs"] for r in records] == [[], []]
+            assert not again or [r["loaded"] for r in records] == [1, 1]
 
 
 def test_a_rank_dies():

@@ -25,6 +25,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
+from godynamo import utils
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -579,8 +580,10 @@ def run(name, backend):
     optimized, got = trained(name, lambda model: godynamo.optimize(model, **options))
     differs = [(e, g) for e, g in zip(expected, got, strict=True) if e != g]
     entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
-    record = {"case": name, "differs": differs[:1], "entries": len(entries)}
+    loaded = utils.counters["stats"]["translations_loaded"]
+    record = {"case": name, "differs": differs[:1], "entries": len(entries), "loaded": loaded}
     godynamo.reset()
+    utils.counters.clear()
     torch.manual_seed(7)
     model, calls = CASES[name]()
     with warnings.catch_warnings():
