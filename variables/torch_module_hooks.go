@@ -33,7 +33,7 @@ func newModuleHook(tx Translator, name, file string) (*moduleHook, error) {
 		refused: exc.Break(exc.CallUnsupported, "%s with these arguments", name)}, err
 }
 
-// collect adds the tensors in v to h.tensors, in the order of torch's _collect_grad_tensors.
+// collect appends the tensors found in v to h.tensors, in the order in which torch's _collect_grad_tensors visits them.
 func (h *moduleHook) collect(v VariableTracker) error {
 	v, err := Realize(h.tx, v)
 	if err != nil {

@@ -1,6 +1,6 @@
 """Runs what DistributedDataParallel does before and after its module's forward, as one operation each.
 
-Neither is run while translating. ``described`` tells what they pass on, and a guard asks again.
+Neither runs during translation. ``described`` returns which tensors they pass on, and a guard compares it in each call.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ from torch.distributed.tensor.parallel import (
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
+from rank_support import shown
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -596,18 +597,6 @@ def copies(value):
         return t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t
 
     return torch.utils._pytree.tree_map(own, value)
-
-
-def shown(value):
-    """Return a value as data that json compares exactly."""
-    if isinstance(value, DTensor):
-        return ["DTensor", repr(value.placements), shown(value.to_local())]
-    if isinstance(value, torch.Tensor):
-        bits = value.detach().contiguous().clone().flatten()
-        return [type(value).__name__, str(value.dtype), list(value.shape), value.requires_grad, repr(bits.tolist())]
-    if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *map(shown, value)]
-    return repr(value)
 
 
 def outcome(call, arguments):

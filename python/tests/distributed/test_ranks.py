@@ -146,10 +146,11 @@ def test_every_training_case_is_listed():
 @pytest.mark.parametrize("name", [*TRAINED, *TRAINED_OTHERS])
 @pytest.mark.parametrize("backend", ["inline", "aot_eager"])
 def test_training_is_eagers(backend, name):
-    if (backend, name) == ("aot_eager", "fsdp_view"):
-        pytest.skip("AOTAutograd's results are no views, of which eager mode warns")
     for rank in ran(backend, "training_cases.py"):
-        assert rank[name]["differs"] == []
+        differs = rank[name]["differs"]
+        if (backend, name) == ("aot_eager", "fsdp_view"):  # AOTAutograd's results are no views, of which torch warns
+            differs = [(eager, got) for eager, got in differs if eager[:-1] != got[:-1]]
+        assert differs == []
 
 
 @pytest.mark.parametrize("name", TRAINED)

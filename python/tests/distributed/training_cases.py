@@ -19,13 +19,13 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import DTensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
 from godynamo import utils
+from rank_support import shown
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -524,22 +524,6 @@ def ddp_without_gradients():
 
 
 # ---- running ----
-
-
-def shown(value):
-    """Return a value as data that json compares exactly."""
-    if isinstance(value, DTensor):
-        return ["DTensor", repr(value.placements), shown(value.to_local())]
-    if isinstance(value, torch.Tensor):
-        bits = value.detach().contiguous().clone().flatten()
-        return [type(value).__name__, str(value.dtype), list(value.shape), value.requires_grad, repr(bits.tolist())]
-    if isinstance(value, (list, tuple)):
-        return [type(value).__name__, *map(shown, value)]
-    if isinstance(value, dict):
-        return [type(value).__name__, *((k, shown(v)) for k, v in value.items())]
-    if dataclasses.is_dataclass(value):
-        return [type(value).__name__, *(shown(getattr(value, f.name)) for f in dataclasses.fields(value))]
-    return repr(value)
 
 
 def first_tensor(value):

@@ -1,0 +1,24 @@
+"""What the programs of this folder share."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import torch
+from torch.distributed.tensor import DTensor
+
+
+def shown(value):
+    """Return a value as data that json compares exactly."""
+    if isinstance(value, DTensor):
+        return ["DTensor", repr(value.placements), shown(value.to_local())]
+    if isinstance(value, torch.Tensor):
+        bits = value.detach().contiguous().clone().flatten()
+        return [type(value).__name__, str(value.dtype), list(value.shape), value.requires_grad, repr(bits.tolist())]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(shown, value)]
+    if isinstance(value, dict):
+        return [type(value).__name__, *((k, shown(v)) for k, v in value.items())]
+    if dataclasses.is_dataclass(value):
+        return [type(value).__name__, *(shown(getattr(value, f.name)) for f in dataclasses.fields(value))]
+    return repr(value)
