@@ -10,6 +10,7 @@ gdb_set_core(const gd_core_api *core)
     gd_core = core;
     gdpy_on_return = core->python_returned;
     gdpy_signals = core->check_signals;
+    gdpy_function_is_plain = core->runs_its_code;
 }
 int
 gdb_code_view(PyObject *code, gd_code_view *out)

@@ -135,6 +135,9 @@ func dictItems(tx Translator, obj py.Object) (keys, values []py.Object, err erro
 
 func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
+	if err := bounded(obj, py.DictLen(obj)); err != nil {
+		return nil, nil, err
+	}
 	keys, values, err := dictItems(tx, obj)
 	if err != nil {
 		return nil, nil, err
@@ -269,6 +272,13 @@ func isTupleOfKeys(tx Translator, o py.Object) bool {
 
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
+	n, err := s.Len(obj)
+	if err == nil {
+		err = bounded(obj, n)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
 	v, err := newSetObject(tx, obj, src)
 	if err != nil {
 		return nil, nil, err

@@ -113,6 +113,9 @@ func wrapSlice(w *wrapping) (VariableTracker, []guards.Guard, error) {
 
 func wrapSequence(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	items := w.tx.Scope().Items(w.obj)
+	if err := bounded(w.obj, len(items)); err != nil {
+		return nil, nil, err
+	}
 	vs := make([]VariableTracker, len(items))
 	for i, it := range items {
 		vs[i] = w.tx.Build(it, guards.NewIndexSource(w.src, i))
@@ -122,6 +125,15 @@ func wrapSequence(w *wrapping) (VariableTracker, []guards.Guard, error) {
 		return NewTuple(vs, w.src), gs, nil
 	}
 	return NewList(vs, w.src), gs, nil
+}
+
+// bounded returns an error if a container of n items is too large to be tracked. Reading a list of 200,000 items took
+// 2 s and 300 MB, most of it for the guards.
+func bounded(obj py.Object, n int) error {
+	if n <= maxUnroll {
+		return nil
+	}
+	return unsupported(exc.TooLarge, "%s of more than %d items", py.TypeName(obj.Type()), maxUnroll)
 }
 
 func wrapTupleLike(w *wrapping) (VariableTracker, []guards.Guard, error) {

@@ -84,6 +84,9 @@ func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTrack
 func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
 	items, err := listOf(tx, obj)
+	if err == nil {
+		err = bounded(obj, len(items))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

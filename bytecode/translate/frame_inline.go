@@ -17,6 +17,10 @@ func (tx *InstructionTranslator) Inline(fn *variables.FunctionVariable, args []v
 	if tx.depth+1 > tx.out.opts.InlineDepth {
 		return nil, exc.Break(exc.InlineTooDeep, "%d levels", tx.depth+1)
 	}
+	if !fn.Fn.IsNull() && !py.RunsItsCode(fn.Fn) {
+		return nil, exc.Break(exc.CallUnsupported, "%s: a C extension has replaced what a call of it runs",
+			variables.Describe(tx, fn))
+	}
 	codeObj, globals, globalsSrc, err := tx.functionParts(fn)
 	if err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ var memoryWatchers = map[string]bool{"gc.collect": true, "gc.get_count": true, "
 // watched reports whether the code names a watcher. If the graph breaks in such a frame, the whole frame is left to
 // CPython.
 func (tx *InstructionTranslator) watched() bool {
-	return tx.watchesInterpreter() || namesAttr(tx.d.code, frameWatchers)
+	return tx.watchesInterpreter() || namesAttr(tx.d.code, frameWatchers) || measures(tx.d.code)
 }
 
 // watchesInterpreter reports whether the code inspects the interpreter's activity.
@@ -63,9 +63,7 @@ var frameGetters = map[string]bool{"_getframe": true, "currentframe": true, "f_b
 
 // asksFrames reports whether the code asks for the frame object of a caller.
 func asksFrames(c *bytecode.Code) bool {
-	return namesAttr(c, frameGetters) || slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool {
-		return in.Op == opcode.LOAD_GLOBAL && frameGetters[c.Names[in.Arg>>1]]
-	})
+	return slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool { return getsFrame(c, in) })
 }
 
 // readsFrames reports whether the code reads the variables of a frame object, as pandas' query does with those of its
@@ -73,6 +71,54 @@ func asksFrames(c *bytecode.Code) bool {
 // they would call it between two pieces, and the code asks for a frame.
 func readsFrames(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"f_locals": true})
+}
+
+// keepsFrames reports whether the code stores a caller's frame object where it outlives the call, as in
+// `self.frame = sys._getframe(1)`. When the function has ended, such a frame tells the line on which it ended, which for
+// a frame in pieces is the line of its first graph break.
+func keepsFrames(c *bytecode.Code) bool {
+	for i, in := range c.Instructions {
+		if !getsFrame(c, in) {
+			continue
+		}
+		for _, next := range c.Instructions[i+1:] {
+			if frameStores[next.Op] {
+				return true
+			}
+			if !frameLoads[next.Op] && !getsFrame(c, next) {
+				break
+			}
+		}
+	}
+	return false
+}
+
+// getsFrame reports whether the instruction loads one of frameGetters.
+func getsFrame(c *bytecode.Code, in *bytecode.Instruction) bool {
+	switch in.Op {
+	case opcode.LOAD_ATTR, opcode.LOAD_METHOD:
+		return frameGetters[c.Names[in.Arg]]
+	case opcode.LOAD_GLOBAL:
+		return frameGetters[c.Names[in.Arg>>1]]
+	}
+	return false
+}
+
+// frameStores lists the instructions that store a value where it outlives the call. frameLoads lists those that may be
+// between the name of a frame getter and such a store: they call it, and load what the value is stored into.
+var (
+	frameStores = map[opcode.Op]bool{opcode.STORE_DEREF: true, opcode.STORE_GLOBAL: true, opcode.STORE_ATTR: true,
+		opcode.STORE_SUBSCR: true}
+	frameLoads = map[opcode.Op]bool{opcode.PUSH_NULL: true, opcode.PRECALL: true, opcode.CALL: true,
+		opcode.LOAD_CONST: true, opcode.LOAD_SMALL_INT: true, opcode.LOAD_FAST: true, opcode.LOAD_DEREF: true,
+		opcode.LOAD_GLOBAL: true}
+)
+
+// measures reports whether the code asks for the memory of an object. A container that captured code makes in one step
+// has other room to spare than one that grew. So the callers of such code, which may have made the object, are left to
+// CPython too.
+func measures(c *bytecode.Code) bool {
+	return namesAttr(c, map[string]bool{"getsizeof": true, "__sizeof__": true})
 }
 
 func namesAttr(c *bytecode.Code, names map[string]bool) bool {

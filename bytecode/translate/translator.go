@@ -409,6 +409,12 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 		if u.AsksFrame && readsFrames(tx.d.code) {
 			return tx.unbreakable(u, "the function reads the variables of a frame")
 		}
+		if keepsFrames(tx.d.code) {
+			return tx.unbreakable(u, "the function keeps a frame object")
+		}
+		if measures(tx.d.code) {
+			return tx.unbreakable(u, "the function measures the memory of an object")
+		}
 		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.
 		u.Frame = false
 		if u.Code == exc.Finalizer {

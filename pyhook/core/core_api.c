@@ -3,6 +3,7 @@
 #include "cache/entry.h"
 #include "calls/callable.h"
 #include "golib_load.h"
+#include "guards/access.h"
 #include "guards/eval.h"
 #include "guards/guarded_code.h"
 #include "interrupt.h"
@@ -54,6 +55,7 @@ const gd_core_api gd_core = {
     .check_signals = gd_check_signals,
     .interrupted = gd_interrupted,
     .mode_active = gd_torch_mode_active,
+    .runs_its_code = gd_runs_its_code,
 };
 
 int

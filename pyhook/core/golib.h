@@ -257,6 +257,9 @@ typedef struct {
     int (*interrupted)(void);
     /* Reports whether a mode that records or transforms operators is active. */
     int (*mode_active)(void);
+    /* Reports whether a call of this exact function runs its code. It does not if a C extension has given the function
+     * another C function to call. */
+    int (*runs_its_code)(PyObject *function);
     /* New fields may be added at the end; check `size`. */
 } gd_core_api;
 

@@ -14,6 +14,7 @@
 #include "calls/traceback.h"
 #include "golib_load.h"
 #include "guard_env.h"
+#include "guards/access.h"
 #include "guards/memo.h"
 #include "interrupt.h"
 #include "kept_codes.h"
@@ -31,6 +32,7 @@ static int (*const parts[])(PyObject *) = {
     gd_tail_call_init,     gd_eval_frame_init,    gd_code_init,        gd_set_layout_init,  gd_random_words_init,
     gd_fork_init,          gd_golib_init,         gd_core_api_init,    gd_census_init,      gd_quiet_call_init,
     gd_interrupt_init,     gd_patience_init,      gd_traceback_init,   gd_load_method_init, gd_kept_codes_init,
+    gd_access_init,
 };
 
 static int

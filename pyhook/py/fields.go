@@ -136,6 +136,12 @@ func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 	return s.Hold(wrapC(v)), v != nil
 }
 
+// RunsItsCode reports whether a call of the exact function runs its code. It does not if a C extension has given the
+// function another entry point with PyFunction_SetVectorcall.
+func RunsItsCode(f Object) bool {
+	return C.gdpy_runs_its_code(f.c()) != 0
+}
+
 // MethodParts returns __func__ and __self__ of a bound method.
 func (s *Scope) MethodParts(m Object) (fn, self Object) {
 	method := (*C.PyMethodObject)(unsafe.Pointer(m.p))

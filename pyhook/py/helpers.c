@@ -316,6 +316,14 @@ gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *desc
 
 /* Reports whether the type's __getattribute__ is a wrapper of PyObject_GenericGetAttr:
  * object.__getattribute__, or the wrapper of a C type that uses the same function. */
+int (*gdpy_function_is_plain)(PyObject *);
+
+int
+gdpy_runs_its_code(PyObject *function)
+{
+    return gdpy_function_is_plain == NULL || gdpy_function_is_plain(function);
+}
+
 int
 gdpy_reads_generically(PyObject *type)
 {

@@ -137,6 +137,9 @@ int gdpy_odd_attributes(PyObject *o);
 int gdpy_odd_keys(PyObject *dict);
 int gdpy_odd_class(PyObject *type);
 int gdpy_reads_generically(PyObject *type);
+int gdpy_runs_its_code(PyObject *function);
+/* The function runs_its_code of gd_core_api; NULL if Go runs without the core, as in its tests. */
+extern int (*gdpy_function_is_plain)(PyObject *function);
 
 /* ---- may run the user's Python (run.c); return new references, or NULL or -1 with an exception set ---- */
 

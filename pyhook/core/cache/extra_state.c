@@ -1,7 +1,7 @@
 /* The data attached to a code object: see cache/extra_state.h. */
 #include "cache/extra_state.h"
 
-static Py_ssize_t extra_index = -1;
+#include "code_data.h"
 
 /* Frees the data of a code object. Runs when the code object dies, possibly at interpreter exit or in a
  * forked child, so it calls no Go and uses no Python object. The index of FrameCaches is empty by then,
@@ -19,12 +19,7 @@ extra_free(void *p)
 gd_ExtraState *
 gd_extra_get(PyCodeObject *code)
 {
-    void *p = NULL;
-    if (_PyCode_GetExtra((PyObject *)code, extra_index, &p) < 0) {
-        PyErr_Clear();
-        return NULL;
-    }
-    return p;
+    return gd_code_data_get(code);
 }
 
 gd_ExtraState *
@@ -39,7 +34,7 @@ gd_extra_make(PyCodeObject *code)
         PyErr_NoMemory();
         return NULL;
     }
-    if (_PyCode_SetExtra((PyObject *)code, extra_index, state) < 0) {
+    if (gd_code_data_set(code, state) < 0) {
         PyMem_RawFree(state);
         return NULL;
     }
@@ -111,14 +106,8 @@ static PyMethodDef functions[] = {
 int
 gd_extra_state_init(PyObject *module)
 {
-    if (extra_index < 0) {
-        extra_index = _PyEval_RequestCodeExtraIndex(extra_free);
-        if (extra_index < 0) {
-            PyErr_SetString(PyExc_ImportError, "godynamo: CPython has no free slot for data on code objects");
-            return -1;
-        }
-    }
-    if (PyModule_AddFunctions(module, functions) < 0 || PyModule_AddIntConstant(module, "CODE_SKIP", GD_CODE_SKIP) < 0
+    if (gd_code_data_init(extra_free) < 0 || PyModule_AddFunctions(module, functions) < 0
+        || PyModule_AddIntConstant(module, "CODE_SKIP", GD_CODE_SKIP) < 0
         || PyModule_AddIntConstant(module, "CODE_OURS", GD_CODE_OURS) < 0
         || PyModule_AddIntConstant(module, "CODE_ASKED", GD_CODE_ASKED) < 0) {
         return -1;

@@ -1,4 +1,4 @@
-/* ExtraState: the data in a code object's co_extra slot. It holds the frame action and an index of the
+/* ExtraState: what belongs to a code object (code_data.h). It holds the frame action and an index of the
  * FrameCaches made for the code, and owns no objects. The garbage collector cannot see into code objects, so
  * entries owned here would keep every closure that reaches itself alive. A dying FrameCache removes itself
  * from the index.
@@ -46,7 +46,7 @@ void gd_extra_unlink(PyCodeObject *code, struct gd_FrameCache *cache);
 /* Sets flags on the code. Returns 0, or -1 with an exception set. */
 int gd_code_mark(PyCodeObject *code, uint32_t flags);
 
-/* Requests the co_extra slot and adds code_flags to the module. Returns 0, or -1 with an exception set. */
+/* Prepares all of this and adds code_flags to the module. Returns 0, or -1 with an exception set. */
 int gd_extra_state_init(PyObject *module);
 
 #endif

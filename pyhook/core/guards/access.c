@@ -174,6 +174,28 @@ gd_mro_class(PyObject *type, uint32_t i)
     return mro != NULL && PyTuple_Check(mro) && (Py_ssize_t)i < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, i) : NULL;
 }
 
+/* The C function that calls of plain Python functions run. Its name is not exported by every build of CPython. */
+static vectorcallfunc function_entry;
+
+int
+gd_access_init(PyObject *Py_UNUSED(module))
+{
+    PyCodeObject *code = PyCode_NewEmpty("", "", 0);
+    PyObject *globals = PyDict_New();
+    PyObject *plain = code != NULL && globals != NULL ? PyFunction_New((PyObject *)code, globals) : NULL;
+    function_entry = plain != NULL ? ((PyFunctionObject *)plain)->vectorcall : NULL;
+    Py_XDECREF(code);
+    Py_XDECREF(globals);
+    Py_XDECREF(plain);
+    return plain != NULL ? 0 : -1;
+}
+
+int
+gd_runs_its_code(PyObject *function)
+{
+    return ((PyFunctionObject *)function)->vectorcall == function_entry;
+}
+
 PyObject *
 gd_func_field(PyObject *v, uint32_t field)
 {
@@ -196,6 +218,9 @@ gd_func_field(PyObject *v, uint32_t field)
         return NULL;
     }
     PyFunctionObject *f = (PyFunctionObject *)v;
+    if (field == GD_FUNC_CODE && !gd_runs_its_code(v)) {
+        return NULL; /* calling it does not run its code */
+    }
     PyObject *const values[] = {f->func_code,    f->func_closure,    f->func_defaults, f->func_kwdefaults,
                                 f->func_globals, f->func_name,       f->func_qualname, f->func_doc,
                                 f->func_module,  f->func_annotations};

@@ -60,7 +60,15 @@ PyObject *gd_param_names(PyObject *module);
  * shorter. */
 PyObject *gd_mro_class(PyObject *type, uint32_t i);
 
-/* Returns a field of a function, method or exception, borrowed, or NULL for any other object. */
+/* Reports whether a call of this function runs its code. It does not if a C extension has given the function another C
+ * function to call (PyFunction_SetVectorcall). */
+int gd_runs_its_code(PyObject *function);
+
+/* Prepares gd_runs_its_code. Returns -1 with an exception set. */
+int gd_access_init(PyObject *module);
+
+/* Returns a field of a function, method or exception, borrowed, or NULL for any other object. Returns NULL also
+ * for the code of a function that does not run it. */
 PyObject *gd_func_field(PyObject *v, uint32_t field);
 
 /* Reports whether the __name__ of a function, class, builtin or module equals this str. Performs no

@@ -280,6 +280,9 @@ watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
                                   &f->func_globals, &f->func_name,       &f->func_qualname, &f->func_doc,
                                   &f->func_module,  &f->func_annotations};
     watch(l, places[field]);
+    if (field == GD_FUNC_CODE) {
+        watch(l, (const void *)&f->vectorcall);
+    }
     /* __closure__ and __globals__ cannot be assigned. */
     int fixed = field == GD_FUNC_CLOSURE || field == GD_FUNC_GLOBALS;
     return fixed && l->known[l->reg] == OBJECT ? OBJECT : at_address(l, value);

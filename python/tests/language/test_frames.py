@@ -246,6 +246,27 @@ def test_frames_that_are_looked_at_are_left_whole():
         assert compiled(torch.ones(1))[1:] == (5, True, True, 5)
 
 
+def test_a_frame_that_a_callee_keeps_tells_its_last_line():
+    kept = {}
+
+    def keep():
+        kept["frame"] = sys._getframe(1)
+
+    def fn(x):
+        y = x + 1
+        keep()
+        if y.ndim:
+            y = y * 2
+        return y
+
+    lines = []
+    compiled = godynamo.optimize(fn)
+    for run in (fn, compiled, compiled):
+        assert run(torch.ones(1)) == 4
+        lines.append(kept.pop("frame").f_lineno)
+    assert lines == [fn.__code__.co_firstlineno + 5] * 3
+
+
 def test_the_exception_that_is_handled():
     def fn(x):
         seen = [sys.exception()]

@@ -152,3 +152,30 @@ def test_a_parameter_that_gets_a_default(first, change):
     for name, value in change.items():
         setattr(called, name, value)
     assert str(fast(x)) == str(fn(x))
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="PyFunction_SetVectorcall is new in 3.12")
+def test_a_call_runs_what_an_extension_put_in_the_code_s_place():
+    """CPython runs the C function instead, also in calls that are translated already."""
+    testcapi = pytest.importorskip("_testcapi", reason="this CPython has no test modules")
+
+    def helper(x):
+        return x + 1
+
+    class Has:
+        def __getattribute__(self, name):
+            return name
+
+    has = Has()
+
+    def calls(x):
+        return x * 2, helper(x), has.attribute
+
+    x, counter = torch.ones(2), godynamo.testing.CompileCounter()
+    optimized = godynamo.optimize(calls, backend=counter)
+    assert [optimized(x)[1].equal(x + 1) for _ in range(3)] == [True] * 3 and counter.frame_count == 1
+    testcapi.function_setvectorcall(Has.__getattribute__)
+    assert [optimized(x)[2] for _ in range(3)] == ["overridden"] * 3
+    testcapi.function_setvectorcall(helper)
+    assert [optimized(x)[1:] for _ in range(3)] == [("overridden", "overridden")] * 3
+    assert optimized(x)[0].equal(x * 2) and counter.frame_count > 1

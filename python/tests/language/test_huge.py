@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import deque
 
 import pytest
 import torch
 
 import godynamo
+from godynamo.testing import CompileCounter
 
 HUGE = (sys.maxsize * 2 + 2) // 4  # times four items: overflows to 0 in 64 bits
 
@@ -46,3 +48,19 @@ def test_a_huge_step_of_a_slice(step):
     for _ in range(2):
         assert optimized(torch.ones(2), [1, 2, 3, 4], step)[1:] == expected[1:]
     assert godynamo.explain(sliced)(torch.ones(2), [1, 2, 3, 4], step).graph_count == 1
+
+
+@pytest.mark.parametrize("kind", [list, tuple, dict.fromkeys, set, deque])
+def test_a_container_too_large_to_track_is_left_to_cpython(kind):
+    """The items of a list of a million took 2 GB and 10 s, most of it for their guards."""
+
+    def reads(x, values):
+        y = x + 1
+        return y, len(values), 7 in values, len(repr(values))
+
+    values = kind(range(100_001))
+    counter = CompileCounter()
+    optimized = godynamo.optimize(reads, backend=counter)
+    for _ in range(2):
+        assert optimized(torch.ones(2), values)[1:] == reads(torch.ones(2), values)[1:]
+    assert counter.op_count == 1

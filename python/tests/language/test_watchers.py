@@ -209,3 +209,40 @@ def test_the_cache_of_source_lines_is_the_program_s(logged, monkeypatch):
     linecache.clearcache()
     assert godynamo.optimize(breaks)(torch.ones(1)) == 2
     assert linecache.cache == {}
+
+
+class Shrinks:
+    """CPython gives its instances' dicts less room once it has made many of them."""
+
+
+def size_of(value):
+    return sys.getsizeof(value)
+
+
+def sizes_of_containers(x):
+    grown = []
+    for i in range(5):
+        grown.append(x + i)
+    return sys.getsizeof(grown), sys.getsizeof(list([x])), [x].__sizeof__(), grown[4]
+
+
+def sizes_that_a_callee_reads(x):
+    grown = {}
+    for i in range(6):
+        grown[i] = x + i
+    return size_of(list([x])), size_of(grown), size_of({5 - i for i in range(3)}), grown[5]
+
+
+def sizes_after_many_instances(x):
+    for _ in range(40):
+        Shrinks()
+    one = Shrinks()
+    one.x = x
+    return sys.getsizeof(vars(one)), x + 1
+
+
+@pytest.mark.parametrize("fn", [sizes_of_containers, sizes_that_a_callee_reads, sizes_after_many_instances])
+def test_containers_have_the_size_of_cpython_s(fn):
+    x = torch.ones(2)
+    found = godynamo.optimize(fn)(x)
+    assert found[:-1] == fn(x)[:-1] and found[-1].equal(fn(x)[-1])

@@ -136,3 +136,25 @@ def test_only_code_objects() -> None:
         for function in (_C.code_roundtrip, _C.code_flags, _C.code_caches, _C.mark_ours):
             with pytest.raises(TypeError):
                 function(wrong)
+
+
+def test_what_is_known_of_code_objects_dies_with_them() -> None:
+    """There are enough of them to make the table of code_data.c grow, and to free rows in the middle of others."""
+    template = test_only_code_objects.__code__
+    codes = {i: template.replace(co_firstlineno=i + 1) for i in range(4000)}
+    for i, code in codes.items():
+        if i % 3:
+            _C.mark_skip(code)
+    for i in range(0, 4000, 2):
+        del codes[i]
+    new = [template.replace(co_firstlineno=i + 1) for i in range(4000)]
+    assert not any(_C.code_flags(code) for code in new)
+    assert all(bool(_C.code_flags(code)) == (i % 3 > 0) for i, code in codes.items())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 14), reason="only 3.14 asks whether code is stateless")
+def test_a_marked_function_can_be_handed_to_another_interpreter() -> None:
+    internals = pytest.importorskip("_testinternalcapi", reason="this CPython has no test modules")
+    code = (lambda a: a).__code__
+    _C.mark_skip(code)
+    internals.verify_stateless_code(code)

@@ -1,0 +1,19 @@
+/* One pointer of ours for each code object. Up to CPython 3.13 it is in the code object's co_extra. 3.14 does not hand
+ * a function to another interpreter if its code has a co_extra, so from 3.14 on it is in a table by address.
+ */
+#ifndef GD_CODE_DATA_H
+#define GD_CODE_DATA_H
+
+#include "pycompat.h"
+
+/* Must be called first. `release` frees a pointer when its code object dies, possibly at the interpreter's exit or in a
+ * forked child. Returns 0, or -1 with an exception set if CPython has no room for one more user of code objects. */
+int gd_code_data_init(void (*release)(void *));
+
+/* Returns the pointer of the code object, or NULL. Raises nothing. */
+void *gd_code_data_get(PyCodeObject *code);
+
+/* Sets the pointer of a code object that has none. Returns 0, or -1 with an exception set. */
+int gd_code_data_set(PyCodeObject *code, void *data);
+
+#endif
