@@ -16,6 +16,7 @@ import (
 	"github.com/godynamo/godynamo/cache/disk"
 	"github.com/godynamo/godynamo/cache/record"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 	"github.com/zeebo/blake3"
 	"go.uber.org/zap"
 )
@@ -70,6 +71,12 @@ func (t *translation) openStored() *stored {
 	if store == nil {
 		return nil
 	}
+	w, err := variables.NewWorld(s)
+	if err != nil {
+		t.unstored(err)
+		return nil
+	}
+	t.frame.FindLoud(w, s) // before the guards of stored translations read the frame
 	parts, err := t.keyParts()
 	if err != nil {
 		t.unstored(err)

@@ -13,11 +13,18 @@ var pyNone = py.None()
 // noAlias returns the guard that checks that two places hold different objects.
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
+// maxPlace is the longest name of a place, in bytes, at which an object is tracked. The names of a list's items begin
+// with the list's name, so a tuple nested in 8,000 others took 1.3 GB.
+const maxPlace = 8192
+
 // wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards on which
 // the tracker depends. An object reached by two paths has one tracker.
 func wrap(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
 	if v, ok := tx.World().seen(tx, obj, src); ok {
 		return v, nil
+	}
+	if len(src.Name()) > maxPlace {
+		return nil, unsupported(exc.TooLarge, "a value in too many others")
 	}
 	v, gs, err := wrapKind(tx, obj, src)
 	if err != nil {

@@ -243,7 +243,7 @@ func (tx *InstructionTranslator) symbolicLocals() {
 	if o := f.Origin; o != nil {
 		o.unbound(f.Slots)
 		tx.out.holders.params, tx.out.holders.finalizers = map[int]bool{}, map[int]bool{}
-		tx.out.findLoud()
+		tx.out.frame.FindLoud(tx.out.world, tx.out.scope)
 		read := bytecode.Liveness(tx.d.code)[tx.d.code.Instructions[o.Target]]
 		for i, local := range o.Params {
 			if local < 0 {

@@ -146,17 +146,17 @@ func (o *OutputGraph) addHolder(param int) {
 	}
 }
 
-// findLoud finds the slots of objects whose destruction runs code. Such an object has a __del__ or a weak reference
-// with a callback, or it is the only holder of an object that does. A translation attempt keeps references to the
-// objects that it reads, so only the first attempt can find them.
-func (o *OutputGraph) findLoud() {
-	f := o.frame
-	if f.loud != nil {
+// FindLoud finds the slots of a resumed frame that hold objects whose destruction runs code. Such an object has a
+// __del__ or a weak reference with a callback, or it is the only holder of an object that does. FindLoud must be called
+// before anything reads the objects in the slots: a translation attempt, and the guards of a stored translation, keep
+// references to what they read. A second call does nothing.
+func (f *Frame) FindLoud(w *variables.World, s *py.Scope) {
+	if f.loud != nil || f.Origin == nil {
 		return
 	}
 	f.loud = map[int]bool{}
 	for i, obj := range f.Slots {
-		if !obj.IsNull() && !variables.EndsAlone(obj) && o.world.VariableEndsInCode(o.scope, obj) {
+		if !obj.IsNull() && !variables.EndsAlone(obj) && w.VariableEndsInCode(s, obj) {
 			f.loud[i] = true
 		}
 	}

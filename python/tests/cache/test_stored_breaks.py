@@ -207,3 +207,46 @@ def test_functions_made_inside_decorated_ones(programs: Programs) -> None:
     assert (first.translated, second.translated) == (1, 0)
     programs.write("wrapped", WRAPPED.replace("t * 2", "t * 3"))
     assert programs.run("wrapped").result == ([4.0, 4.0], 9, "inside.<locals>.twice")
+
+
+ENDINGS = """
+import torch, godynamo
+from godynamo import _C
+from godynamo.testing import CompileCounter
+
+class Number:
+    value = 2
+
+class Noisy(Number):
+    def __del__(self):
+        ended.append("ended")
+
+def internal_error(info):
+    ended.append(str(info["error"]))
+
+ended = []
+_C.set_callback("internal_error", internal_error)
+
+@godynamo.disable
+def pair(kind):
+    return 3, kind()
+
+def f(x, kind):
+    numbers = pair(kind)
+    y = x * numbers[1].value
+    del numbers
+    ended.append("after")
+    return y + 1
+
+def main(mode):
+    out = godynamo.optimize(f)(torch.ones(1), Noisy if mode == "noisy" else Number)
+    return int(out), ended
+"""
+
+
+def test_what_ends_here_is_found_before_a_translation_is_tried(programs: Programs) -> None:
+    """The guards of the stored translation read the object, and so hold it when the frame is translated."""
+    programs.write("endings", ENDINGS)
+    assert programs.run("endings", "plain").result == (3, ["after"])
+    for _ in range(2):
+        assert programs.run("endings", "noisy").result == (3, ["ended", "after"])

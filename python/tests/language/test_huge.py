@@ -64,3 +64,13 @@ def test_a_container_too_large_to_track_is_left_to_cpython(kind):
     for _ in range(2):
         assert optimized(torch.ones(2), values)[1:] == reads(torch.ones(2), values)[1:]
     assert counter.op_count == 1
+
+
+def test_a_value_nested_too_deep_is_left_to_cpython():
+    """The name of a place has the names of all places around it: 8,000 tuples took 1.3 GB."""
+    nested = ()
+    for _ in range(5_000):
+        nested = (nested,)
+    counter = CompileCounter()
+    optimized = godynamo.optimize(lambda x, t: (x + 1, hash(t)), backend=counter)
+    assert optimized(torch.ones(2), nested)[1] == hash(nested) and counter.op_count == 1
