@@ -51,6 +51,30 @@ func (tx *InstructionTranslator) leaveAlone(r *Result) {
 	r.NeedsHook = r.NeedsHook && !tx.watchesSpecializing()
 }
 
+// callerWatchers lists what code may do whose result depends on its callers' frames, or on how these made an object. If
+// the graph breaks in such code, its callers are left to CPython. asked says that this holds only if the code, or code
+// that it calls, asks for a frame.
+var callerWatchers = []struct {
+	does  func(*bytecode.Code) bool
+	asked bool
+	why   string
+}{
+	{setsEvents, false, "the function installs a trace or profile function"},
+	{readsFrames, true, "the function reads the variables of a frame"},
+	{keepsFrames, false, "the function keeps a frame object"},
+	{measures, false, "the function measures the memory of an object"},
+}
+
+// watchesCallers returns which of callerWatchers the code is, or "".
+func watchesCallers(c *bytecode.Code, asksFrame bool) string {
+	for _, w := range callerWatchers {
+		if (asksFrame || !w.asked) && w.does(c) {
+			return w.why
+		}
+	}
+	return ""
+}
+
 // setsEvents reports whether the code sets a trace or profile function, or the events of a tool of sys.monitoring.
 // These must see the events of the callers as in CPython.
 func setsEvents(c *bytecode.Code) bool {
@@ -67,8 +91,7 @@ func asksFrames(c *bytecode.Code) bool {
 }
 
 // readsFrames reports whether the code reads the variables of a frame object, as pandas' query does with those of its
-// caller. A frame in pieces has other variables than the user's. So the callers of such code are left to CPython if
-// they would call it between two pieces, and the code asks for a frame.
+// caller. A frame in pieces has other variables than the user's.
 func readsFrames(c *bytecode.Code) bool {
 	return namesAttr(c, map[string]bool{"f_locals": true})
 }
@@ -94,12 +117,15 @@ func keepsFrames(c *bytecode.Code) bool {
 }
 
 // getsFrame reports whether the instruction loads one of frameGetters.
-func getsFrame(c *bytecode.Code, in *bytecode.Instruction) bool {
+func getsFrame(c *bytecode.Code, in *bytecode.Instruction) bool { return loadsOne(c, in, frameGetters) }
+
+// loadsOne reports whether the instruction loads an attribute or a global variable with one of the names.
+func loadsOne(c *bytecode.Code, in *bytecode.Instruction, names map[string]bool) bool {
 	switch in.Op {
 	case opcode.LOAD_ATTR, opcode.LOAD_METHOD:
-		return frameGetters[c.Names[in.Arg]]
+		return names[c.Names[in.Arg]]
 	case opcode.LOAD_GLOBAL:
-		return frameGetters[c.Names[in.Arg>>1]]
+		return names[c.Names[in.Arg>>1]]
 	}
 	return false
 }
@@ -115,10 +141,10 @@ var (
 )
 
 // measures reports whether the code asks for the memory of an object. A container that captured code makes in one step
-// has other room to spare than one that grew. So the callers of such code, which may have made the object, are left to
-// CPython too.
+// has other room to spare than one that grew.
 func measures(c *bytecode.Code) bool {
-	return namesAttr(c, map[string]bool{"getsizeof": true, "__sizeof__": true})
+	names := map[string]bool{"getsizeof": true, "__sizeof__": true}
+	return slices.ContainsFunc(c.Instructions, func(in *bytecode.Instruction) bool { return loadsOne(c, in, names) })
 }
 
 func namesAttr(c *bytecode.Code, names map[string]bool) bool {

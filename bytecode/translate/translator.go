@@ -402,18 +402,9 @@ func (tx *InstructionTranslator) failed(step int, inst *bytecode.Instruction, h 
 	}
 	u.Stack = append(u.Stack, tx.d.frameAt(inst))
 	if tx.parent != nil {
-		if setsEvents(tx.d.code) {
-			return tx.unbreakable(u, "the function installs a trace or profile function")
-		}
 		u.AsksFrame = u.AsksFrame || asksFrames(tx.d.code)
-		if u.AsksFrame && readsFrames(tx.d.code) {
-			return tx.unbreakable(u, "the function reads the variables of a frame")
-		}
-		if keepsFrames(tx.d.code) {
-			return tx.unbreakable(u, "the function keeps a frame object")
-		}
-		if measures(tx.d.code) {
-			return tx.unbreakable(u, "the function measures the memory of an object")
+		if why := watchesCallers(tx.d.code, u.AsksFrame); why != "" {
+			return tx.unbreakable(u, why)
 		}
 		// The inlined function inspects its own frame, not its caller's. So the caller leaves the call to CPython.
 		u.Frame = false

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import traceback
 from pathlib import Path
+from sys import getsizeof
 
 import pytest
 import torch
@@ -216,7 +217,7 @@ class Shrinks:
 
 
 def size_of(value):
-    return sys.getsizeof(value)
+    return getsizeof(value)
 
 
 def sizes_of_containers(x):
