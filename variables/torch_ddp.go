@@ -1,9 +1,6 @@
 package variables
 
-import (
-	"github.com/godynamo/godynamo/guards"
-	"github.com/godynamo/godynamo/pyhook/py"
-)
+import "github.com/godynamo/godynamo/pyhook/py"
 
 // DistributedDataParallel prepares its reducer and its buffers before forward, and its reducer again after it. If it
 // looks for unused parameters, the results are passed through an autograd function.
@@ -105,16 +102,9 @@ func newDDPHook(tx Translator, name string, args []VariableTracker) (*moduleHook
 	if err != nil {
 		return nil, nil, err
 	}
-	s, out := tx.Scope(), tx.Output()
-	told, err := s.CallMethod(h.helpers, "described", module.Obj)
+	told, err := h.described(module, "DistributedDataParallel does what it did")
 	if err != nil || told == pyNone {
 		return nil, nil, err
 	}
-	same, err := s.CallMethod(h.helpers, "AsDescribed", told)
-	if err != nil {
-		return nil, nil, err
-	}
-	out.AddGuards(guards.GlobalState(),
-		guards.PyCheck(module.Src, out.Const(same), "DistributedDataParallel does what it did"))
-	return h, s.Items(told), nil
+	return h, tx.Scope().Items(told), nil
 }

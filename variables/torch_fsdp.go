@@ -3,7 +3,6 @@ package variables
 import (
 	"strings"
 
-	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -51,7 +50,7 @@ func (t *TorchVariable) fsdpHook(tx Translator, name string, args []VariableTrac
 	}
 	h := &fsdpHook{moduleHook: common, before: t.detail == "fsdp_before", module: module}
 	h.replaces = h.replacesTensor
-	if known, err := h.describe(state.obj); err != nil || !known {
+	if known, err := h.ask(state.obj); err != nil || !known {
 		return nil, err
 	}
 	if h.before {
@@ -60,21 +59,15 @@ func (t *TorchVariable) fsdpHook(tx Translator, name string, args []VariableTrac
 	return h.callAfter(args)
 }
 
-// describe asks what the hook does, and guards it, once for both hooks. It returns false if that is unknown.
-func (h *fsdpHook) describe(state py.Object) (bool, error) {
-	s, out, w := h.tx.Scope(), h.tx.Output(), h.tx.World()
+// ask finds out what the hook does, once for both hooks. It returns false if that is unknown.
+func (h *fsdpHook) ask(state py.Object) (bool, error) {
+	s, w := h.tx.Scope(), h.tx.World()
 	told, known := w.fsdpTold[h.module.Obj]
 	if !known {
 		var err error
-		if told, err = s.CallMethod(h.helpers, "described", state, h.module.Obj); err != nil || told == pyNone {
+		if told, err = h.described(h.module, "FSDP2 does what it did", state); err != nil || told == pyNone {
 			return false, err
 		}
-		same, err := s.CallMethod(h.helpers, "AsDescribed", told)
-		if err != nil {
-			return false, err
-		}
-		out.AddGuards(guards.GlobalState(),
-			guards.PyCheck(h.module.Src, out.Const(same), "FSDP2 does what it did"))
 		if w.fsdpTold == nil {
 			w.fsdpTold = map[py.Object]py.Object{}
 		}

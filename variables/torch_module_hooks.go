@@ -2,6 +2,7 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -31,6 +32,22 @@ func newModuleHook(tx Translator, name, file string) (*moduleHook, error) {
 	m, err := tx.Scope().Import("godynamo._called." + file)
 	return &moduleHook{tx: tx, name: name, helpers: m,
 		refused: exc.Break(exc.CallUnsupported, "%s with these arguments", name)}, err
+}
+
+// described asks the helpers what they do for the module, and guards it. It returns pyNone if that is unknown. args
+// come before the module; text says in the guard what holds.
+func (h *moduleHook) described(module *ObjectVariable, text string, args ...py.Object) (py.Object, error) {
+	s, out := h.tx.Scope(), h.tx.Output()
+	told, err := s.CallMethod(h.helpers, "described", append(args, module.Obj)...)
+	if err != nil || told == pyNone {
+		return pyNone, err
+	}
+	same, err := s.CallMethod(h.helpers, "AsDescribed", told)
+	if err != nil {
+		return pyNone, err
+	}
+	out.AddGuards(guards.GlobalState(), guards.PyCheck(module.Src, out.Const(same), text))
+	return told, nil
 }
 
 // collect appends the tensors found in v to h.tensors, in the order in which torch's _collect_grad_tensors visits them.

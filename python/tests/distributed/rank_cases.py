@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import sys
 import traceback
 import warnings
@@ -29,7 +28,7 @@ from torch.distributed.tensor.parallel import (
 from torch.utils.checkpoint import checkpoint
 
 import godynamo
-from rank_support import shown
+from rank_support import report, shown
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -627,16 +626,7 @@ def run(name, backend):
     entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
     differs = [(e, g) for e, g in zip(expected, got, strict=True) if e != g]
     record = {"case": name, "differs": differs[:1], "first": shown(expected[0][0]), "entries": len(entries)}
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            told = godynamo.explain(target)(*copies(calls[0]))
-        except Exception:
-            told = None
-    if told is not None:
-        record.update(graphs=told.graph_count, breaks=[str(b).partition(":")[0] for b in told.break_reasons])
-    print(json.dumps(record), flush=True)
+    report(record, lambda: godynamo.explain(target)(*copies(calls[0])))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import warnings
 
 import torch
 from torch.distributed.tensor import DTensor
+
+import godynamo
+from godynamo import utils
 
 
 def shown(value):
@@ -22,3 +27,21 @@ def shown(value):
     if dataclasses.is_dataclass(value):
         return [type(value).__name__, *(shown(getattr(value, f.name)) for f in dataclasses.fields(value))]
     return repr(value)
+
+
+def report(record, explain):
+    """Print the record of a case as one line of json, with the graphs and breaks of what ``explain`` returns.
+
+    A case that raises has none. What was counted and translated for the case is dropped.
+    """
+    godynamo.reset()
+    utils.counters.clear()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            told = explain()
+        except Exception:
+            told = None
+    if told is not None:
+        record.update(graphs=told.graph_count, breaks=[str(b).partition(":")[0] for b in told.break_reasons])
+    print(json.dumps(record), flush=True)

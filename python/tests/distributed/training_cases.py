@@ -5,7 +5,6 @@ order."""
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 import traceback
 import warnings
@@ -25,7 +24,7 @@ from torch.utils.checkpoint import checkpoint
 
 import godynamo
 from godynamo import utils
-from rank_support import shown
+from rank_support import report, shown
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -566,19 +565,9 @@ def run(name, backend):
     entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
     loaded = utils.counters["stats"]["translations_loaded"]
     record = {"case": name, "differs": differs[:1], "entries": len(entries), "loaded": loaded}
-    godynamo.reset()
-    utils.counters.clear()
     torch.manual_seed(7)
     model, calls = CASES[name]()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            told = calls[0](godynamo.explain(model))
-        except Exception:
-            told = None
-    if told is not None:
-        record.update(graphs=told.graph_count, breaks=[str(b).partition(":")[0] for b in told.break_reasons])
-    print(json.dumps(record), flush=True)
+    report(record, lambda: calls[0](godynamo.explain(model)))
 
 
 if __name__ == "__main__":
