@@ -13,6 +13,14 @@ from cpython_children import FileRun
 EXPECTED = Path(__file__).resolve().parent / "expected_differences.toml"
 
 
+@dataclass(frozen=True)
+class Listed:
+    """An expected difference of a test."""
+
+    cause: str
+    sometimes: bool = False  #: the test may also pass
+
+
 @dataclass
 class Comparison:
     """The verdict on one file."""
@@ -41,12 +49,15 @@ class Comparison:
         return not bad and self.translated.translated > 0 and any(o == "passed" for o, _ in self.plain.tests.values())
 
 
-def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
-    """Return file → test id → cause, for this version of Python. Raises ValueError for an incomplete or duplicate
-    entry."""
-    out: dict[str, dict[str, str]] = {}
+def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, Listed]]:
+    """Return file → test id → the difference, for this version of Python.
+
+    Raises ValueError for an incomplete or duplicate entry.
+    """
+    out: dict[str, dict[str, Listed]] = {}
     for row in tomllib.loads(path.read_text()).get("difference", []):
         since, until = row.pop("since", "3.11"), row.pop("until", "3.99")
+        sometimes = row.pop("sometimes", False)
         versions = all(re.fullmatch(r"3\.\d+", version) for version in (since, until))
         if set(row) != {"file", "tests", "cause"} or not all(row.values()) or not versions:
             raise ValueError(f"{path.name}: file, tests and cause are needed, not {row}")
@@ -56,24 +67,29 @@ def expected_differences(path: Path = EXPECTED) -> dict[str, dict[str, str]]:
         for test in (f"test.{row['file']}.{name}" for name in row["tests"]):
             if test in listed:
                 raise ValueError(f"{path.name}: {test} is listed twice")
-            listed[test] = row["cause"]
+            listed[test] = Listed(row["cause"], sometimes)
     return out
 
 
-def compare(file: str, plain: FileRun, translated: FileRun, listed: dict[str, str], whole: bool = True) -> Comparison:
-    """Compare two runs: a test that passes plainly must pass translated, but a listed test must fail translated."""
+def compare(
+    file: str, plain: FileRun, translated: FileRun, listed: dict[str, Listed], whole: bool = True
+) -> Comparison:
+    """Compare two runs: a test that passes plainly must pass translated, but a listed test must fail translated,
+    unless it may also pass."""
     c = Comparison(file, plain, translated, whole)
     for test, (outcome, text) in translated.tests.items():
         before = plain.tests.get(test, ("not there", ""))[0]
         if outcome in (before, "passed") or (outcome == "failed" and before not in ("passed", "skipped", "not there")):
             continue
         if test in listed:
-            c.expected[test] = listed[test]
+            c.expected[test] = listed[test].cause
         else:
             c.differ[test] = (outcome, text)
     for test, (outcome, _) in plain.tests.items():
         if outcome == "passed" and test not in translated.tests:
             c.differ[test] = ("not run", "")
     ended = whole and not plain.died and not translated.died
-    c.stale = [t for t in listed if t not in c.expected and (ended or t in translated.tests)]
+    c.stale = [
+        t for t in listed if t not in c.expected and not listed[t].sometimes and (ended or t in translated.tests)
+    ]
     return c

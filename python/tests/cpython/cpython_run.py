@@ -21,7 +21,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from cpython_children import HERE, ROOT, FileRun, run_file
-from cpython_compare import Comparison, compare, expected_differences
+from cpython_compare import Comparison, Listed, compare, expected_differences
 
 FILES = (
     """
@@ -59,7 +59,7 @@ def plain_run(name: str, timeout: float) -> FileRun:
     return run
 
 
-def one(name: str, listed: dict[str, str], timeout: float, only: str = "") -> Comparison:
+def one(name: str, listed: dict[str, Listed], timeout: float, only: str = "") -> Comparison:
     """Run a file in both modes and compare."""
     plain = run_file(name, godynamo=False, timeout=timeout, only=only) if only else plain_run(name, timeout)
     translated = run_file(name, godynamo=True, timeout=timeout, only=only)
