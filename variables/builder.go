@@ -14,7 +14,7 @@ var pyNone = py.None()
 func noAlias(a, b guards.Source) guards.Guard { return guards.NoAlias(a, b) }
 
 // maxPlace is the longest name of a place, in bytes, at which an object is tracked. The names of a list's items begin
-// with the list's name, so a tuple nested in 8,000 others took 1.3 GB.
+// with the list's name, so the memory for them grows with the square of the depth.
 const maxPlace = 8192
 
 // wrap is VariableBuilder._wrap: it returns the tracker of an object read through src and installs the guards on which
@@ -279,14 +279,10 @@ func isTupleOfKeys(tx Translator, o py.Object) bool {
 
 func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
-	n, err := s.Len(obj)
-	if err == nil {
-		err = bounded(obj, n)
-	}
-	if err != nil {
-		return nil, nil, err
-	}
 	v, err := newSetObject(tx, obj, src)
+	if err == nil {
+		err = bounded(obj, len(v.history))
+	}
 	if err != nil {
 		return nil, nil, err
 	}

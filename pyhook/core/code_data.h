@@ -1,5 +1,6 @@
-/* One pointer of ours for each code object. Up to CPython 3.13 it is in the code object's co_extra. 3.14 does not hand
- * a function to another interpreter if its code has a co_extra, so from 3.14 on it is in a table by address.
+/* Attaches one pointer to each code object. Up to CPython 3.13 the pointer is in the code object's co_extra. CPython
+ * 3.14 does not pass a function to another interpreter if its code has a co_extra, so there the pointer is in a hash
+ * table.
  */
 #ifndef GD_CODE_DATA_H
 #define GD_CODE_DATA_H

@@ -314,8 +314,6 @@ gdpy_is_own_field(PyObject *type, const char *name, Py_ssize_t n, PyObject *desc
            && is_own(type, name, n, descr);
 }
 
-/* Reports whether the type's __getattribute__ is a wrapper of PyObject_GenericGetAttr:
- * object.__getattribute__, or the wrapper of a C type that uses the same function. */
 int (*gdpy_function_is_plain)(PyObject *);
 
 int
@@ -324,6 +322,8 @@ gdpy_runs_its_code(PyObject *function)
     return gdpy_function_is_plain == NULL || gdpy_function_is_plain(function);
 }
 
+/* Reports whether the type's __getattribute__ is a wrapper of PyObject_GenericGetAttr:
+ * object.__getattribute__, or the wrapper of a C type that uses the same function. */
 int
 gdpy_reads_generically(PyObject *type)
 {

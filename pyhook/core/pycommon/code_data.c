@@ -37,7 +37,7 @@ gd_code_data_set(PyCodeObject *code, void *data)
 
 #else
 
-/* A row of the table, which is probed linearly and at most half full. */
+/* A row of the hash table, which uses linear probing and is at most half full. */
 typedef struct {
     PyCodeObject *code; /* borrowed; NULL if the row is free. on_code removes it when the code object dies */
     void *data;
@@ -47,7 +47,7 @@ static struct {
     row *rows;
     size_t capacity; /* a power of two, or 0 */
     size_t used;
-    int shift; /* 64 less the number of bits of a place in the table */
+    int shift; /* 64 minus the base-2 logarithm of the capacity */
     void (*release)(void *);
 } table;
 
@@ -109,7 +109,7 @@ gd_code_data_set(PyCodeObject *code, void *data)
     return 0;
 }
 
-/* Frees a row and moves the rows behind it up, so that no search ends too early. */
+/* Removes a row. Later rows of the same probe sequence move forward, so that a search still reaches them. */
 static void
 remove_row(size_t hole)
 {
