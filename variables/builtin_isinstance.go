@@ -72,7 +72,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 // determine it. `real` is a real tensor on which CPython can compute the result, or zero.
 func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known VariableTracker, real py.Object, err error) {
 	s, w := tx.Scope(), tx.World()
-	if t.computedForeign() {
+	if t.unknownClass(tx) {
 		if w.truth(s, w.decidesItself, cls) {
 			return nil, real, t.unknownForeign("class")
 		}

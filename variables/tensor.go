@@ -72,7 +72,7 @@ func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 		return py.Object{}, unsupported(exc.TensorMetadata, "type of %s, where Python calls return tensors",
 			t.describe())
 	}
-	if t.computedForeign() {
+	if t.unknownClass(tx) {
 		return py.Object{}, t.unknownForeign("type")
 	}
 	if len(t.classes(tx)) > 1 {
@@ -268,7 +268,7 @@ func numel(tx Translator, sizes []sym.Size) (VariableTracker, error) {
 
 // metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
-	if t.computedForeign() {
+	if t.computedForeign() && (name == "requires_grad" || !t.knownForeign(tx)) {
 		return t.foreignMeta(tx, name)
 	}
 	switch name {

@@ -280,9 +280,9 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	default:
 		return nil, false, nil
 	}
-	if t.computedForeign() && name == "size" && len(args) == 0 {
+	if unknown := t.computedForeign() && name == "size" && !t.knownForeign(tx); unknown && len(args) == 0 {
 		return t.foreignMeta(tx, "shape")
-	} else if t.computedForeign() && name == "size" && len(args) == 1 {
+	} else if unknown && len(args) == 1 {
 		v, err := t.foreignSize(tx, args[0])
 		return v, true, err
 	}

@@ -65,8 +65,9 @@ func (t *TorchVariable) callForeign(tx Translator, name string, args []VariableT
 	if err != nil {
 		return nil, err
 	}
-	gives, position, _ := strings.Cut(t.detail, ":")
+	gives, rest, _ := strings.Cut(t.detail, ":")
 	if gives == "tensor" {
+		tx.Output().ForeignRule(node, rest)
 		return NewTensor(node), nil
 	}
 	node.Inplace = true
@@ -75,7 +76,7 @@ func (t *TorchVariable) callForeign(tx Translator, name string, args []VariableT
 	}
 	if gives == "work" {
 		async := VariableTracker(BoolConst(false))
-		if r, err := parseResult("tensors:" + position); err == nil && r.n < len(args) {
+		if r, err := parseResult("tensors:" + rest); err == nil && r.n < len(args) {
 			async = args[r.n]
 		}
 		for _, kw := range kwargs {
@@ -165,6 +166,11 @@ func (t *TensorVariable) foreign() bool { return t.Node != nil && t.Node.Foreign
 // computedForeign reports whether a foreign operation has computed the tensor, so that its class is unknown.
 func (t *TensorVariable) computedForeign() bool { return t.foreign() && t.Src == nil }
 
+// unknownClass reports whether the tensor's class is unknown.
+func (t *TensorVariable) unknownClass(tx Translator) bool {
+	return t.computedForeign() && !tx.Output().ForeignIsPlain(t.Node)
+}
+
 func (t *TensorVariable) unknownForeign(what string) error {
 	return unsupported(exc.TensorMetadata, "%s of the %s, whose class computes it", what, t.describe())
 }
@@ -172,8 +178,7 @@ func (t *TensorVariable) unknownForeign(what string) error {
 // foreignAttr reads an attribute that the classes of foreign tensors define. ok is false for the attributes of
 // torch.Tensor.
 func (t *TensorVariable) foreignAttr(tx Translator, name string) (v VariableTracker, ok bool, err error) {
-	gives := t.foreignMember(tx, name)
-	switch gives {
+	switch gives, _ := t.foreignMember(tx, name); gives {
 	case "":
 		return nil, false, nil
 	case "object":
@@ -189,8 +194,17 @@ func (t *TensorVariable) foreignAttr(tx Translator, name string) (v VariableTrac
 	return nil, true, unsupported(exc.AttrUnsupported, "%s of the %s, whose class computes it", name, t.describe())
 }
 
-// foreignMeta reads metadata of a tensor that a foreign operation has computed. The graph reads them at run time: sizes
-// are ints without a hint, and a dtype or device can only be passed on.
+// knownForeign reports whether rules give the shape, dtype and device of a tensor that a foreign operation computed.
+func (t *TensorVariable) knownForeign(tx Translator) bool {
+	if tx.World().Calls > 0 {
+		return false
+	}
+	_, known := tx.Output().Sizes(t)
+	return known
+}
+
+// foreignMeta reads metadata of a tensor that a foreign operation has computed, if no rule gives them. The graph reads
+// them at run time: sizes are ints without a hint, and a dtype or device can only be passed on.
 func (t *TensorVariable) foreignMeta(tx Translator, name string) (VariableTracker, bool, error) {
 	switch name {
 	case "shape", "dtype", "device":
@@ -277,7 +291,7 @@ func UnpackForeignSizes(tx Translator, v VariableTracker, n int) ([]VariableTrac
 // foreignMethod calls a method that the classes of foreign tensors define.
 func (t *TensorVariable) foreignMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
-	switch t.foreignMember(tx, name) {
+	switch gives, rule := t.foreignMember(tx, name); gives {
 	case "":
 		return nil, false, nil
 	case "tensor":
@@ -285,21 +299,24 @@ func (t *TensorVariable) foreignMethod(tx Translator, name string, args []Variab
 		if err != nil {
 			return nil, true, err
 		}
+		tx.Output().ForeignRule(node, rule)
 		return NewTensor(node), true, nil
 	}
 	return nil, true, unsupported(exc.CallUnsupported, "%s of the %s, whose class computes it", name, t.describe())
 }
 
-// foreignMember returns what _translator/foreign.member says of a name, or "" if the tensor is not foreign.
-func (t *TensorVariable) foreignMember(tx Translator, name string) string {
+// foreignMember returns what _translator/foreign.member says of a name, and the rule for the result. It returns "" if
+// the tensor is not foreign.
+func (t *TensorVariable) foreignMember(tx Translator, name string) (gives, rule string) {
 	if !t.foreign() {
-		return ""
+		return "", ""
 	}
 	r, ok := py.Answered(tx.Scope().Call(tx.World().foreignMember, tx.Scope().Name(name)))
 	if !ok {
-		return "unknown"
+		return "unknown", ""
 	}
-	return py.GoString(r)
+	gives, rule, _ = strings.Cut(py.GoString(r), ":")
+	return gives, rule
 }
 
 // ForeignClass reports whether tensors of the class are captured as foreign tensors.

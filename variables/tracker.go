@@ -430,6 +430,11 @@ type Output interface {
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
 	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	// ForeignRule names the rule for what the result of a foreign operation looks like
+	// (python/godynamo/_translator/foreign.py).
+	ForeignRule(n *fxgraph.Node, rule string)
+	// ForeignIsPlain reports whether the result of a foreign operation is known to be a torch.Tensor, of no subclass.
+	ForeignIsPlain(n *fxgraph.Node) bool
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
 	Declare(n *fxgraph.Node, d Declared)
 	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor, it adds the

@@ -39,7 +39,8 @@ func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name st
 		node, err = o.CallFunction(tx, fn, name, args, kwargs)
 	}
 	if err == nil {
-		o.foreign, node.Foreign = true, true
+		o.foreign.any, node.Foreign = true, true
+		o.foreign.rules[node] = ""
 	}
 	return node, err
 }
@@ -74,7 +75,7 @@ func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 // graph here.
 func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args []fxgraph.Arg,
 	kwargs []fxgraph.Kwarg) error {
-	if !o.foreign {
+	if !o.foreign.any {
 		return nil
 	}
 	found := false
@@ -93,7 +94,7 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 
 // spreadForeign marks an operation that has a foreign operand.
 func (o *OutputGraph) spreadForeign(n *fxgraph.Node) {
-	if o.foreign && !n.Foreign {
+	if o.foreign.any && !n.Foreign {
 		n.EachInput(func(in *fxgraph.Node) { n.Foreign = n.Foreign || in.Foreign })
 	}
 }

@@ -105,8 +105,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if x := o.computed.numbers[n]; x != nil {
 		return numberValue(o.world, x)
 	}
+	special := o.foreign.isSpecial(n)
 	if n.State && !gradModes[n.Target.Text] ||
-		n.Inplace && !n.State && !n.Foreign && !shapes.KeepsSizes(n.Target.Text) {
+		n.Inplace && !n.State && !special && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
 		clear(s.numbers)
@@ -114,7 +115,11 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if n.Foreign && n.Inplace {
 		clear(s.numbers) // it may have received other data
 	}
-	if s.off || n.State || n.Foreign || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
+	o.foreign.classify(o, n)
+	if special && !s.off {
+		return o.distributed(n)
+	}
+	if s.off || n.State || special || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
 	}
 	if t := s.given[n]; t != nil {
@@ -134,7 +139,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		rule = shapes.Method
 	}
 	s.context.Why = o.userLine()
-	s.context.Fresh = (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
+	s.context.Fresh = !n.Foreign && (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
 	s.follows = n
 	v, known := rule(s.context, n.Target.Text, args, kwargs)
 	if t, ok := o.sizeInTensor(n); ok && !known {
@@ -190,11 +195,11 @@ func (o *OutputGraph) isList(a fxgraph.Arg) bool {
 	return is
 }
 
-// inputSizes returns the shape, dtype and device of a dense strided torch.Tensor or Parameter. It returns Unknown for
-// other tensors.
+// inputSizes returns the shape, dtype and device of a dense strided torch.Tensor or Parameter, or of a foreign tensor.
+// It returns Unknown for other tensors.
 func (o *OutputGraph) inputSizes(in *variables.TensorVariable) shapes.Value {
 	w, s := o.world, o.sizes
-	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType {
+	if typ := in.Example.Type(); typ != w.TensorType && typ != w.ParameterType && !in.Node.Foreign {
 		return shapes.Unknown{}
 	}
 	m, err := o.readMeta(in.Example)

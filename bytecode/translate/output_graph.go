@@ -75,7 +75,7 @@ type OutputGraph struct {
 	asked
 
 	python   pythonNodes
-	foreign  bool // whether a node is foreign, see graph_foreign.go
+	foreign  foreignNodes
 	places   passedPlaces
 	holders  holders
 	meta     *metaSession
@@ -186,6 +186,8 @@ func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Bac
 		eventLog:   eventLog{freezing: map[variables.VariableTracker]bool{}},
 		progress:   progress{codes: map[py.Object]*decoded{}},
 		accounting: accounting{account: newAccount(o)},
+		foreign: foreignNodes{rules: map[*fxgraph.Node]string{}, dtensors: map[*fxgraph.Node]*dtensor{},
+			locals: map[*fxgraph.Node]bool{}},
 	}
 }
 
@@ -258,7 +260,7 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	}
 	foreign := false
 	if example.IsNull() && o.backend.Inline() && o.bodies == 0 && o.world.ForeignClass(o.scope, obj.Type()) {
-		o.foreign, foreign, example = true, true, obj
+		o.foreign.any, foreign, example = true, true, obj
 		o.AddGuards(guards.GlobalState())
 	}
 	if t := obj.Type(); example.IsNull() {

@@ -21,10 +21,11 @@ _PARALLEL = "torch.distributed.tensor.parallel.style"
 _DDP = "torch.nn.parallel.distributed"
 _FSDP = "torch.distributed.fsdp._fully_shard._fsdp_state"
 
-#: what a call returns, the module, the functions' qualified names. A call returns "tensor" (of a class that is not
-#: known), "none", "object", or "work", which is None unless the argument async_op is true. Functions with "inline" are
-#: inlined like the user's. The hooks of FSDP2 and the
-#: methods of DistributedDataParallel have details of their own (_called/fsdp and _called/ddp).
+#: what a call returns, the module, the functions' qualified names. A call returns "tensor", of a class that is not
+#: known, "none", "object", or "work", which is None unless the argument async_op is true. After "tensor:" follows the
+#: rule for what the result looks like (bytecode/translate/graph_foreign_sizes.go). Functions with "inline" are inlined
+#: like the user's. The hooks of FSDP2 and the methods of DistributedDataParallel have details of their own
+#: (_called/fsdp and _called/ddp).
 _LISTS = (
     (
         "work",
@@ -35,23 +36,31 @@ _LISTS = (
     ("none", _COLLECTIVES, "send"),
     ("object", _COLLECTIVES, "recv isend irecv _WorldMeta.WORLD"),
     (
+        "tensor:same",
+        _FUNCTIONAL,
+        "wait_tensor broadcast all_reduce AsyncCollectiveTensor.wait AsyncCollectiveTensor.trigger_wait",
+    ),
+    (
         "tensor",
         _FUNCTIONAL,
-        "wait_tensor broadcast all_reduce all_gather_single all_gather_single_autograd reduce_scatter_single "
+        "all_gather_single all_gather_single_autograd reduce_scatter_single "
         "reduce_scatter_single_autograd all_gather_tensor all_gather_tensor_autograd reduce_scatter_tensor "
-        "reduce_scatter_tensor_autograd all_to_all_single all_to_all_single_autograd permute_tensor "
-        "AsyncCollectiveTensor.wait AsyncCollectiveTensor.trigger_wait",
+        "reduce_scatter_tensor_autograd all_to_all_single all_to_all_single_autograd permute_tensor",
     ),
+    ("tensor", _TENSOR, "distribute_tensor"),
+    ("tensor:whole", _TENSOR, "DTensor.from_local"),
+    ("tensor:local", _TENSOR, "DTensor.to_local"),
+    ("tensor:redistribute", _TENSOR, "DTensor.redistribute"),
+    ("tensor:full", _TENSOR, "DTensor.full_tensor"),
     (
-        "tensor",
-        _TENSOR,
-        "distribute_tensor DTensor.from_local DTensor.to_local DTensor.redistribute DTensor.full_tensor",
-    ),
-    (
-        "tensor",
+        "tensor:input",
         _PARALLEL,
-        "ColwiseParallel._prepare_input_fn ColwiseParallel._prepare_output_fn RowwiseParallel._prepare_input_fn "
-        "RowwiseParallel._prepare_output_fn SequenceParallel._prepare_input_fn SequenceParallel._prepare_output_fn",
+        "ColwiseParallel._prepare_input_fn RowwiseParallel._prepare_input_fn SequenceParallel._prepare_input_fn",
+    ),
+    (
+        "tensor:output",
+        _PARALLEL,
+        "ColwiseParallel._prepare_output_fn RowwiseParallel._prepare_output_fn SequenceParallel._prepare_output_fn",
     ),
     ("fsdp_before", _FSDP, "FSDPState._pre_forward"),
     ("fsdp_after", _FSDP, "FSDPState._post_forward"),
@@ -72,11 +81,11 @@ _RETURNS = {(module, name): gives for gives, module, names in _LISTS for name in
 
 #: methods and attributes that the classes of CLASSES add to torch.Tensor -> what they return, see _RETURNS
 _MEMBERS = {
-    "to_local": "tensor",
-    "redistribute": "tensor",
-    "full_tensor": "tensor",
-    "wait": "tensor",
-    "trigger_wait": "tensor",
+    "to_local": "tensor:local",
+    "redistribute": "tensor:redistribute",
+    "full_tensor": "tensor:full",
+    "wait": "tensor:same",
+    "trigger_wait": "tensor:same",
     "device_mesh": "object",
     "placements": "object",
 }
@@ -139,6 +148,23 @@ def is_operand(obj: Any) -> bool:
     of FSDP2 or a module."""
     known = _loaded((("torch.distributed.device_mesh", "DeviceMesh"), (_FSDP, "FSDPState")))
     return issubclass(type(obj), (*_GROUPS, *known, torch.nn.Module))  # isinstance would read obj.__class__
+
+
+def parts(placements: Any, mesh: Any, dims: int) -> tuple[int, ...] | None:
+    """Return into how many parts each dimension of a DTensor is split, or None if that is not known.
+
+    ``placements`` has one placement for each dimension of the mesh, and ``dims`` is the tensor's number of dimensions.
+    """
+    found = [1] * dims
+    types = sys.modules["torch.distributed.tensor.placement_types"]
+    if type(placements) not in (tuple, list) or len(placements) != mesh.ndim:
+        return None
+    for placement, size in zip(placements, mesh.shape, strict=True):
+        if type(placement) is types.Shard and -dims <= placement.dim < dims:
+            found[placement.dim] *= size
+        elif type(placement) not in (types.Replicate, types.Partial):
+            return None
+    return tuple(found)
 
 
 def _loaded(names: tuple[tuple[str, str], ...]) -> tuple[type, ...]:

@@ -510,6 +510,120 @@ def sequence_parallel():
     return parallelize_module(model, MESH, {"0": outputs}), [(same(2, 4, 8, seed=i),) for i in range(2)]
 
 
+# ---- sizes that rules give ----
+
+
+@case
+def known_sizes():
+    kinds = ([Shard(0)], [Shard(1)], [Shard(-1)], [Replicate()], (Partial(),))
+
+    def one(x, made, placed):
+        a = DTensor.from_local(x, MESH, made)
+        b = (a * 2).redistribute(placements=placed)
+        c = b.to_local()
+        d = fc.all_reduce(c + 1, "sum", BOTH)
+        n = 1 if a.shape[0] > 4 else 2 if c.shape[1] > 4 else 3
+        e = d.view(*d.shape[:-1], -1, 1) * n
+        return e, a.shape, b.size(), c.size(-1), d.ndim, b.full_tensor().shape, e.dtype, d.device, len(d.shape)
+
+    def f(x):
+        return [one(x, made, placed) for made in kinds for placed in kinds[:-1]]
+
+    return f, [(numbers(*n),) for n in ((2, 4), (4, 6), (6, 2), (2, 6), (8, 8))]
+
+
+@case
+def uneven_sizes():
+    """What the ranks hold differs, so its sizes are read at run time."""
+
+    def f(x):
+        a = DTensor.from_local(x, MESH, [Replicate()])
+        b = a.redistribute(placements=[Shard(0)]).to_local()
+        return torch.zeros(b.shape[0], 2) + a.shape[0], b
+
+    return f, [(numbers(n, 2),) for n in (3, 4, 5, 1)]
+
+
+@case
+def other_meshes():
+    meshes = init_device_mesh("cpu", (1, 2), mesh_dim_names=("one", "two"))
+
+    def f(x, mesh, placements):
+        a = DTensor.from_local(x, mesh, placements)
+        b = a + 1
+        return b, a.shape, b.shape[0] > 3
+
+    x, one = numbers(2, 4), [Shard(0)]
+    both = [Shard(0), Shard(0)], [Shard(1), Shard(0)], [Replicate(), Shard(1)]
+    return f, [(x, MESH, one), (x, meshes["one"], one), (x, meshes["two"], one), *((x, meshes, p) for p in both)]
+
+
+@case
+def sizes_of_parallel_modules():
+    class Attention(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.q, self.k, self.o = (torch.nn.Linear(8, 8) for _ in range(3))
+
+        def forward(self, x):
+            heads = (*x.shape[:-1], -1, 2)
+            q, k = (layer(x).view(heads).transpose(1, 2) for layer in (self.q, self.k))
+            y = torch.nn.functional.scaled_dot_product_attention(q, k, k, is_causal=q.shape[2] > 1)
+            y = self.o(y.transpose(1, 2).reshape(*x.shape[:-1], -1))
+            return y * 2 if y.shape == x.shape and y.ndim == 3 and str(type(y * 1)) == str(torch.Tensor) else y
+
+    model = torch.nn.Sequential(Attention(), torch.nn.LayerNorm(8), Attention())
+    with torch.no_grad():
+        for i, p in enumerate(model.parameters()):
+            p.copy_(same(*p.shape, seed=i))
+    for i in (0, 2):
+        plan = {"q": ColwiseParallel(), "k": ColwiseParallel(), "o": RowwiseParallel()}
+        parallelize_module(model[i], MESH, plan)
+    return model, [(same(2, n, 8, seed=n),) for n in (3, 1, 4, 5, 6)]
+
+
+@case
+def layouts_of_parallel_modules():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words = torch.nn.Embedding(6, 4)
+            self.up, self.down = torch.nn.Linear(4, 8), torch.nn.Linear(8, 4)
+            self.norm = torch.nn.LayerNorm(4)
+
+        def forward(self, ids):
+            x = self.words(ids)
+            y = self.up(x)
+            z = self.down(torch.relu(y))
+            w = self.norm(z)
+            shapes = tuple(t.shape for t in (x, y, z))
+            return w.sum(-1) * (z.shape[0] + z.size(1)), shapes, w.shape[1:] if w.ndim == 3 else None
+
+    model = Model()
+    with torch.no_grad():
+        for i, p in enumerate(model.parameters()):
+            p.copy_(same(*p.shape, seed=i))
+    plan = {
+        "words": RowwiseParallel(input_layouts=Replicate(), output_layouts=Shard(1)),
+        "up": ColwiseParallel(input_layouts=Shard(1), use_local_output=False),
+        "down": RowwiseParallel(output_layouts=Shard(1)),
+        "norm": SequenceParallel(),
+    }
+    parallelize_module(model, MESH, plan)
+    return model, [(torch.arange(2 * n).reshape(2, n) % 6,) for n in (4, 2, 6, 8)]
+
+
+@case
+def changed_in_place():
+    def f(x):
+        y = fc.wait_tensor(x + 1)
+        before = y.shape
+        y.squeeze_()
+        return before, y.shape, y.ndim, y * 2
+
+    return f, [(numbers(1, 3),), (numbers(1, 4),)]
+
+
 # ---- errors ----
 
 

@@ -46,6 +46,12 @@ CAPTURED = {
     "dtensor_or_tensor": (1, []),
     "partial_sums": (1, []),
     "tensor_parallel": (1, []),
+    "known_sizes": (1, []),
+    "uneven_sizes": (1, []),
+    "other_meshes": (1, []),
+    "sizes_of_parallel_modules": (1, []),
+    "layouts_of_parallel_modules": (1, []),
+    "changed_in_place": (2, ["GD0103"]),
 }
 
 #: cases that raise, break the graph, or read metadata: only their outcome is compared
