@@ -123,7 +123,8 @@ const originAttr = "__godynamo_origin__"
 
 // Resume implements translate.Installer. The Root keeps resume callables by code, globals, builtins, place,
 // stack and locals, so that all graph breaks of a frame at one place share a resume callable.
-func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Object, error)) (py.Object, error) {
+func (i *installer) Resume(s *py.Scope, o *translate.Origin, globals, builtins py.Object,
+	build func() (py.Object, error)) (py.Object, error) {
 	table, err := s.GetAttr(i.root(s), "resumes")
 	if err != nil {
 		return py.Object{}, err
@@ -137,7 +138,7 @@ func (i *installer) Resume(s *py.Scope, o *translate.Origin, build func() (py.Ob
 	}
 	origin := s.Tuple(o.Code, s.Int(int64(o.Target)), ints(o.Params), s.Str(o.Stack), ints(o.Computed),
 		ints(o.Sizes))
-	key := s.Tuple(s.Int(int64(i.globals.ID())), s.Int(int64(i.builtins.ID())), origin)
+	key := s.Tuple(s.Int(int64(globals.ID())), s.Int(int64(builtins.ID())), origin)
 	if v, ok := s.DictGet(table, key); ok {
 		return v, nil
 	}

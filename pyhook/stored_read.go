@@ -551,7 +551,8 @@ func (r *restorer) resumes() error {
 		if err := r.checkPlace(origin); err != nil {
 			return err
 		}
-		w, err := r.inst.Resume(r.s, origin, func() (py.Object, error) { return r.function(&row.Function) })
+		w, err := r.inst.Resume(r.s, origin, r.inst.globals, r.inst.builtins,
+			func() (py.Object, error) { return r.function(&row.Function) })
 		if err != nil {
 			return err
 		}

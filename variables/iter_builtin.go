@@ -14,6 +14,8 @@ type CallIterator struct {
 	kws  []Kw
 	next func(tx Translator, it *CallIterator) (VariableTracker, bool, error)
 	n    int // enumerate's counter
+	// looped is set if only a `for` statement holds the iterator; see LoopCopy.
+	looped bool
 }
 
 // Kind implements VariableTracker.

@@ -27,6 +27,7 @@ type SequenceIterator struct {
 	index         int
 	size, version int
 	done          bool
+	looped        bool              // only a `for` statement holds it; see LoopCopy
 	items         []VariableTracker // the items of a set, in CPython's order
 	empty         py.Object         // an empty container for an exhausted iterator, set by Settle
 }

@@ -681,7 +681,8 @@ func (c *Codegen) writeEvent(e *event) error {
 	err := c.as(kind, func() error {
 		return c.restoring(e.state, func() error {
 			err := c.out.backend.EmitNode(c, e.node)
-			if err == nil && e.protected && !stays && c.list[len(c.list)-1].Op != opcode.CALL {
+			protected := e.protected && !stays || e.exit != nil
+			if err == nil && protected && c.list[len(c.list)-1].Op != opcode.CALL {
 				c.lookForSignals()
 			}
 			return err
@@ -689,6 +690,9 @@ func (c *Codegen) writeEvent(e *event) error {
 	})
 	if err != nil {
 		return err
+	}
+	if e.exit != nil {
+		e.exit.covered = append(e.exit.covered, c.list[start:]...)
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy removes this store if nothing loads the value
 	return nil

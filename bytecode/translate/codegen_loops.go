@@ -84,22 +84,41 @@ func (c *Codegen) writeLoop(e *event) error {
 }
 
 // lastUses returns the index of the last use of each local. A temp that is stored before a loop and used in it is used
-// up to the loop's end.
-func (c *Codegen) lastUses() (last map[int]int, ends map[int][]int) {
+// up to the loop's end, and what a side exit loads up to the end of what may leave through it. For these places, ends
+// has the temps that are free from there on.
+func (c *Codegen) lastUses() (last map[int]int, ends map[int][]int, uses exitUses) {
 	last = map[int]int{}
+	uses = c.exitUses()
 	stored := map[int]int{}
+	byExit := map[int]bool{} // what a side exit uses last
 	for i, in := range c.list {
-		if a, ok := localOf(in); ok {
-			last[a] = i
-			if _, ok := stored[a]; !ok && in.Op == opcode.STORE_FAST {
-				stored[a] = i
-			}
+		a, ok := localOf(in)
+		if !ok {
+			continue
+		}
+		if _, ok := stored[a]; !ok && in.Op == opcode.STORE_FAST {
+			stored[a] = i
+		}
+		use, inExit := uses.of(i)
+		if _, own := uses.of(stored[a]); own {
+			use, inExit = i, false
+		}
+		if use > last[a] || !inExit {
+			last[a], byExit[a] = use, inExit
 		}
 	}
-	if len(c.out.loops.finished) == 0 {
-		return last, nil
-	}
 	ends = map[int][]int{}
+	for a := range byExit {
+		if byExit[a] && isTemp(a) {
+			ends[last[a]] = append(ends[last[a]], a)
+		}
+	}
+	for _, list := range ends {
+		slices.Sort(list)
+	}
+	if len(c.out.loops.finished) == 0 {
+		return last, ends, uses
+	}
 	at := c.indexes()
 	for _, l := range c.out.loops.finished {
 		from, to := at[l.written[0]], at[l.written[1]]
@@ -111,5 +130,5 @@ func (c *Codegen) lastUses() (last map[int]int, ends map[int][]int) {
 		}
 		slices.Sort(ends[to])
 	}
-	return last, ends
+	return last, ends, uses
 }

@@ -32,11 +32,12 @@ func isTemp(operand int) bool { return operand&spaceMask == spaceTemp }
 // dropUnused removes stores without a load, and pairs of a store and its only load. It also removes the deletion of a
 // value whose store was removed, or that is loaded later and so lives until that load.
 func (c *Codegen) dropUnused() {
-	loads, lastLoad := map[int]int{}, map[int]int{}
+	loads, lastLoad, uses := map[int]int{}, map[int]int{}, c.exitUses()
 	for i, in := range c.list {
 		if in.Op == opcode.LOAD_FAST {
 			loads[in.Arg]++
-			lastLoad[in.Arg] = i
+			use, _ := uses.of(i)
+			lastLoad[in.Arg] = max(lastLoad[in.Arg], use)
 		}
 	}
 	is := func(i int, op opcode.Op, arg int) bool {
@@ -138,7 +139,7 @@ func (c *Codegen) dropUnneeded() {
 // placeTemps assigns slots to temps. It releases values that are dead when the native instruction of a graph break
 // runs.
 func (c *Codegen) placeTemps() int {
-	last, loopEnds := c.lastUses()
+	last, loopEnds, uses := c.lastUses()
 	until := func(a int) int { // index from which the temp's slot is free again
 		if i := last[a]; i < len(c.list) && c.held[a&^spaceMask] && c.list[i].Op != opcode.DELETE_FAST {
 			return len(c.list)
@@ -177,7 +178,7 @@ func (c *Codegen) placeTemps() int {
 			}
 			inserted[i] = append(inserted[i], deletes(append(held, caught), in.Pos)...)
 		}
-		for _, a := range loopEnds[i] { // last used in the loop that ends here
+		for _, a := range loopEnds[i] { // last used in the loop that ends here, or by the side exit of what ends here
 			if p := place[a]; until(a) == i {
 				free, over = append(free, p), append(over, p)
 			}
@@ -188,7 +189,8 @@ func (c *Codegen) placeTemps() int {
 		}
 		p, ok := place[v]
 		if !ok {
-			if n := len(free); n > 0 {
+			if _, inExit := uses.of(i); len(free) > 0 && !inExit {
+				n := len(free)
 				p, free = free[n-1], free[:n-1]
 			} else {
 				p = slots

@@ -71,6 +71,11 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 				log.unprotected = true
 				continue
 			}
+			if err == errNoSideExits {
+				log = log.again()
+				log.noSideExits = true
+				continue
+			}
 			if err == errStateless {
 				log = log.again()
 				log.stateless = true
@@ -87,7 +92,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 					opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
 				}
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-					stateless: log.stateless}
+					stateless: log.stateless, noSideExits: log.noSideExits}
 				continue
 			}
 			_, again := err.(*exc.RestartAnalysis)
@@ -109,7 +114,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
 			f.hasPassed, f.fixesPassed = false, true
 			log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-				stateless: log.stateless}
+				stateless: log.stateless, noSideExits: log.noSideExits}
 		}
 		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}
@@ -495,6 +500,8 @@ func (o *OutputGraph) mayFinish() error {
 	switch {
 	case o.effectsLost():
 		return errEffectsLost
+	case o.unknownExits():
+		return errNoSideExits
 	case o.hasProtected && !o.backend.Inline() && !o.rerunnable():
 		return errNotProtected
 	case o.switchedUnscoped():
@@ -516,6 +523,9 @@ func (c *Codegen) writeFinish() error {
 		if err := handler(); err != nil {
 			return err
 		}
+	}
+	if err := c.writeSideExits(); err != nil {
+		return err
 	}
 	return c.writeStateRestore()
 }

@@ -120,7 +120,7 @@ func (testInstaller) NewCheck(*py.Scope, *guards.Program, []py.Object) (Check, e
 	return nil, &exc.SkipFrame{Reason: "tests make no checks"}
 }
 
-func (testInstaller) Resume(*py.Scope, *Origin, func() (py.Object, error)) (py.Object, error) {
+func (testInstaller) Resume(*py.Scope, *Origin, py.Object, py.Object, func() (py.Object, error)) (py.Object, error) {
 	return py.Object{}, &exc.SkipFrame{Reason: "tests make no code"}
 }
 

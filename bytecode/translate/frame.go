@@ -182,9 +182,9 @@ type Installer interface {
 	NewCheck(s *py.Scope, p *guards.Program, pool []py.Object) (Check, error)
 	// ReadsSizes reports whether the guards can read the sizes of a tensor from its memory.
 	ReadsSizes(tensor py.Object) bool
-	// Resume returns the callable for the rest of a frame. If there is none yet, it calls make to create the
-	// function.
-	Resume(s *py.Scope, o *Origin, make func() (py.Object, error)) (py.Object, error)
+	// Resume returns the callable for the rest of a frame with these globals and builtins. If there is none yet, it
+	// calls make to create the function.
+	Resume(s *py.Scope, o *Origin, globals, builtins py.Object, make func() (py.Object, error)) (py.Object, error)
 }
 
 // Check is a guard program. Holds runs it on slots, as in a frame with the given globals.

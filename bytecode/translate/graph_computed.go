@@ -247,7 +247,7 @@ func (c *Codegen) putBack(start int, states []int) {
 	}
 	region, end := &bytecode.ExceptionRegion{Lasti: true}, len(c.list)
 	c.out.computed.handler = func() error {
-		c.enclose(start, end, region)
+		c.enclose(c.list[start:end], region)
 		return c.arm(func(first *bytecode.Instruction) { region.Target = first }, func() error {
 			for i, g := range c.out.computed.generators {
 				err := c.callComputed("restore", func() error {

@@ -39,7 +39,7 @@ func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name st
 		node, err = o.CallFunction(tx, fn, name, args, kwargs)
 	}
 	if err == nil {
-		o.foreign.any, node.Foreign = true, true
+		o.foreign.any, o.foreign.ran, node.Foreign = true, true, true
 		o.foreign.rules[node] = ""
 	}
 	return node, err
@@ -66,7 +66,7 @@ func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 		return exc.Break(exc.CallUnsupported, "%s, in a graph that is given to a backend or to an operation", name)
 	}
 	if handled, _ := tx.(*InstructionTranslator).protection(); handled {
-		return exc.Break(exc.InsideBlock, "%s, which must not run twice, inside try or with", name)
+		return o.sideExit(name + ", which must not run twice, inside try or with")
 	}
 	return nil
 }
@@ -96,6 +96,7 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 func (o *OutputGraph) spreadForeign(n *fxgraph.Node) {
 	if o.foreign.any && !n.Foreign {
 		n.EachInput(func(in *fxgraph.Node) { n.Foreign = n.Foreign || in.Foreign })
+		o.foreign.ran = o.foreign.ran || n.Foreign
 	}
 }
 

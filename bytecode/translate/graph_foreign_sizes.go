@@ -17,7 +17,7 @@ import (
 
 // foreignNodes is what is known about foreign nodes.
 type foreignNodes struct {
-	any      bool                       // whether there are any
+	any, ran bool                       // whether there are any; whether one is an operation
 	rules    map[*fxgraph.Node]string   // the rule, or "", of each call of a function or method of torch.distributed
 	dtensors map[*fxgraph.Node]*dtensor // nil: the node is not known to be a DTensor
 	locals   map[*fxgraph.Node]bool     // whether the node is known not to be a DTensor

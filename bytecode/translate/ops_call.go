@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -67,7 +68,10 @@ func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
 	if err != nil {
 		return notBranch(err)
 	}
-	tx.push(r)
+	if tx.d.code.Instructions[tx.ip].Op == opcode.GET_ITER {
+		variables.OnlyLoopedCall(tx, r, fn, args)
+	}
+	tx.pushResult(r)
 	return nil
 }
 
@@ -111,7 +115,7 @@ func (tx *InstructionTranslator) callFunctionEx(inst *bytecode.Instruction) erro
 	if err != nil {
 		return notBranch(err)
 	}
-	tx.push(r)
+	tx.pushResult(r)
 	return nil
 }
 

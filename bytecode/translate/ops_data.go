@@ -510,6 +510,7 @@ func (tx *InstructionTranslator) getIter(*bytecode.Instruction) error {
 	if err != nil {
 		return err
 	}
+	variables.OnlyLooped(tx, it, v)
 	tx.push(it)
 	return nil
 }

@@ -26,6 +26,7 @@ type event struct {
 	// raises, the piece (the code since the last graph break) runs again in CPython from its start; see
 	// OutputGraph.protect.
 	protected bool
+	exit      *sideExit // where the frame goes on if the operation raises
 	state     py.Object // torch's modes to restore if the event raises; null if nothing must be restored
 	modes     py.Object // torch's modes at the event; null if they are those of the frame's start
 	fresh     bool      // an effect on an object to which nothing else refers yet
@@ -124,8 +125,11 @@ type eventLog struct {
 	generators    []*GeneratorVariable
 	strict        bool // break the graph at effects; see effectsLost
 	materializing int  // if positive, effects change objects that are being materialized
-	lead          int  // number of events that run before a whole graph; see effectsLead
-	checked       int  // number of events up to the last place where CPython checks for signals
+	exits         []*sideExit
+	nextExit      *sideExit // the side exit of the next operation
+	nextState     py.Object // torch's modes to restore if the next operation leaves through it; null if they stay
+	lead          int       // number of events that run before a whole graph; see effectsLead
+	checked       int       // number of events up to the last place where CPython checks for signals
 	hasProtected  bool
 	left, counted int // number of events that left a trace; number of events examined for this
 	leftBefore    int // value of left at the start of the current step of the outermost frame
@@ -555,6 +559,12 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	if o.current != nil {
 		e.protected, e.state = o.current.protection()
 	}
+	if e.protected && (o.foreign.ran || o.nextExit != nil) {
+		if e.protected, e.exit = false, o.nextExit; e.exit != nil {
+			e.state = o.nextState
+		}
+	}
+	o.nextExit, o.nextState = nil, py.Object{}
 	o.events = append(o.events, e)
 	return n
 }

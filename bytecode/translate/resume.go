@@ -562,12 +562,23 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 	c.PushNull()
 	c.LoadConst(fn)
 	tx.placesOfResume(fn, params, stack)
-	n := 0
+	n, err := tx.loadRest(c, params, stack)
+	if err != nil {
+		return err
+	}
+	c.Call(n, nil)
+	c.emit(opcode.RETURN_VALUE, 0)
+	return nil
+}
+
+// loadRest loads the arguments of a resume function: the variables in the slots params, and the stack. It returns their
+// number.
+func (tx *InstructionTranslator) loadRest(c *Codegen, params []int, stack []item) (n int, err error) {
 	for _, slot := range params {
 		if slot < 0 {
 			c.LoadConst(py.None())
 		} else if err := c.Load(tx.locals[slot]); err != nil {
-			return err
+			return 0, err
 		}
 		n++
 	}
@@ -579,16 +590,14 @@ func (tx *InstructionTranslator) writeResume(c *Codegen, inst, target *bytecode.
 			c.LoadConst(it.rest.fn)
 		case it.v != nil:
 			if err := c.Load(it.v); err != nil {
-				return err
+				return 0, err
 			}
 		default:
 			c.emit(opcode.LOAD_FAST, spaceTemp|it.result)
 		}
 		n++
 	}
-	c.Call(n, nil)
-	c.emit(opcode.RETURN_VALUE, 0)
-	return nil
+	return n, nil
 }
 
 // resumeFunction makes the callable for the rest of the frame from target on. Its code is a prologue, which pushes
@@ -638,7 +647,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 	if own {
 		name = src.Name // code that inspects the frame must see the user's name
 	}
-	fn, err := tx.out.installer.Resume(tx.Scope(), origin, func() (py.Object, error) {
+	fn, err := tx.out.installer.Resume(tx.Scope(), origin, tx.globals, tx.builtins, func() (py.Object, error) {
 		copied := tx.out.account.copying(code)
 		raw, err := bytecode.Lower(code, Version)
 		if err != nil {
@@ -649,8 +658,7 @@ func (tx *InstructionTranslator) resumeFunction(inst, target *bytecode.Instructi
 			return py.Object{}, err
 		}
 		copied(tx.Scope(), obj, tx.d.object)
-		return tx.Scope().NewFunction(obj, tx.out.frame.Globals, tx.out.frame.Builtins, py.Object{}, name, name,
-			py.Object{})
+		return tx.Scope().NewFunction(obj, tx.globals, tx.builtins, py.Object{}, name, name, py.Object{})
 	})
 	return fn, params, err
 }

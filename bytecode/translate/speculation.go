@@ -19,6 +19,8 @@ type SpeculationLog struct {
 	unprotected bool
 	// stateless is set if calls that switch torch's modes are not captured; see OutputGraph.switchedUnscoped.
 	stateless bool
+	// noSideExits is set if no operation has a side exit (resume_side_exit.go).
+	noSideExits bool
 	// fixed has the steps at which sizes are constants, since an earlier attempt broke the graph there at a size.
 	fixed map[int]bool
 	// predicates has the steps of comparisons of sizes that are not decided, since an operation of an exported graph
@@ -48,7 +50,7 @@ func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[i
 // again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
 func (l *SpeculationLog) again() *SpeculationLog {
 	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
-		stateless: l.stateless, hooked: l.hooked}
+		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits}
 }
 
 func (l *SpeculationLog) failedAt(step int) (error, bool) {

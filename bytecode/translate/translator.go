@@ -89,6 +89,9 @@ type InstructionTranslator struct {
 	// hidden is set for code of godynamo._polyfills. Such code replaces C code of CPython, so no traceback shows it.
 	hidden bool
 
+	began    int          // the step of the running instruction
+	awaiting []*exitFrame // states of this frame during the running call; see pushResult
+
 	log *SpeculationLog // set in the outermost frame only
 }
 
@@ -268,7 +271,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		}
 	}
 	before := tx.inst
-	tx.inst, tx.height = inst, len(tx.stack)
+	tx.inst, tx.height, tx.began = inst, len(tx.stack), o.steps
 	if o.opts.Steps != nil {
 		o.opts.Steps.step(tx, inst)
 	}

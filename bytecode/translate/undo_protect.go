@@ -26,6 +26,9 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
 	}
+	if o.foreign.ran && o.bodies == 0 {
+		return o.sideExit("an operation whose exception has a handler, after one that must not run twice")
+	}
 	if active, err := o.hooked(); err != nil {
 		return err
 	} else if active {

@@ -257,7 +257,7 @@ func (c *Codegen) writeStateRestore() error {
 		return nil
 	}
 	region := &bytecode.ExceptionRegion{Lasti: true}
-	c.enclose(r.start, r.end, region)
+	c.enclose(c.list[r.start:r.end], region)
 	put := func(fn py.Object, temp int) {
 		_ = c.as(heldCalls, func() error {
 			c.PushNull()
@@ -288,11 +288,11 @@ func (c *Codegen) writeStateRestore() error {
 	})
 }
 
-// enclose puts a region around the instructions [start, end), and around the handlers of regions inside that range.
-// Each of these handlers ends with RERAISE.
-func (c *Codegen) enclose(start, end int, region *bytecode.ExceptionRegion) {
+// enclose puts a region around instructions, and around the handlers of regions among them. Each of these handlers ends
+// with RERAISE.
+func (c *Codegen) enclose(list []*bytecode.Instruction, region *bytecode.ExceptionRegion) {
 	handlers := map[*bytecode.Instruction]bool{}
-	for _, in := range c.list[start:end] {
+	for _, in := range list {
 		if in.Handler == nil {
 			in.Handler = region
 		} else if in.Handler != region {

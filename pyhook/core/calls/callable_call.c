@@ -5,6 +5,7 @@
 #include "calls/bind.h"
 #include "calls/census.h"
 #include "calls/miss.h"
+#include "calls/outer_frames.h"
 #include "calls/rerun.h"
 #include "calls/tail_call.h"
 #include "calls/traceback.h"
@@ -448,6 +449,10 @@ gd_run_tail_calls(PyObject *result)
         gd_TailCall *t = (gd_TailCall *)result;
         if (GD_UNLIKELY(t->frame != NULL)) {
             clear_frame(t);
+        }
+        if (GD_UNLIKELY(t->outer != NULL)) {
+            result = gd_run_outer_frames(t);
+            continue;
         }
         /* The resume function has not started. If a pending request (a signal, an asynchronous exception) raises an
          * exception here, the resume function runs untransformed and raises it at CPython's first check. */

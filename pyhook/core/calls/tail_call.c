@@ -46,6 +46,18 @@ gd_call_handing_over(PyThreadState *tstate, vectorcallfunc call, PyObject *funct
     return result;
 }
 
+gd_TailCall *
+gd_tail_call_new(gd_Callable *w, Py_ssize_t n)
+{
+    gd_TailCall *t = PyObject_NewVar(gd_TailCall, &gd_TailCall_Type, n);
+    if (t != NULL) {
+        t->w = (gd_Callable *)Py_NewRef(w);
+        t->frame = gd_py_running_frame(gd_py_thread_state());
+        t->outer = t->chain = NULL;
+    }
+    return t;
+}
+
 PyObject *
 gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames)
 {
@@ -54,13 +66,8 @@ gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObjec
         PyErr_SetString(PyExc_TypeError, "a resume function takes no keyword arguments");
         return NULL;
     }
-    gd_TailCall *t = PyObject_NewVar(gd_TailCall, &gd_TailCall_Type, n);
-    if (t == NULL) {
-        return NULL;
-    }
-    t->w = (gd_Callable *)Py_NewRef(op);
-    t->frame = gd_py_running_frame(gd_py_thread_state());
-    for (Py_ssize_t i = 0; i < n; i++) {
+    gd_TailCall *t = gd_tail_call_new((gd_Callable *)op, n);
+    for (Py_ssize_t i = 0; t != NULL && i < n; i++) {
         t->args[i] = Py_NewRef(args[i]);
     }
     return (PyObject *)t;
@@ -80,6 +87,8 @@ tail_call_dealloc(gd_TailCall *t)
 {
     drop_args(t);
     Py_XDECREF(t->frame);
+    Py_XDECREF(t->outer);
+    Py_XDECREF(t->chain);
     Py_DECREF(t->w);
     PyObject_Free(t);
 }

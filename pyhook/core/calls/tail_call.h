@@ -21,14 +21,23 @@ typedef struct gd_TailCall {
     /* strong or NULL: the frame object of the function that made this TailCall. It exists only if something, such as a
      * traceback, has needed it */
     PyObject *frame;
+    /* strong or NULL: what runs after the resume function, GD_PER_FRAME items for each of the user's frames (see
+     * calls/outer_frames.h), and a chain of user frames for tracebacks (gd_entry_spec.chains) that starts with them */
+    PyObject *outer, *chain;
     PyObject *args[1]; /* strong, ob_size references, until the started frame takes them over */
 } gd_TailCall;
+
+enum { GD_PER_FRAME = 4 }; /* a resume function, its arguments, another one for exceptions, its arguments */
 
 extern PyTypeObject gd_TailCall_Type;
 
 /* Implements the vectorcall of a Callable of kind RESUME. Returns a new TailCall, or NULL with an exception set
  * (TypeError for keywords, MemoryError). */
 PyObject *gd_resume_vectorcall(PyObject *op, PyObject *const *args, size_t nargsf, PyObject *kwnames);
+
+/* Returns a new TailCall without its n arguments, which the caller must set before anything else runs. NULL with
+ * MemoryError on failure. */
+gd_TailCall *gd_tail_call_new(gd_Callable *w, Py_ssize_t n);
 
 /* Calls a Python function with positional arguments. If a TailCall is being run (gd_thread.tail), the first frame
  * that starts takes over its references. Returns a new reference, or NULL with an exception set. */

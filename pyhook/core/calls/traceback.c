@@ -164,6 +164,29 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
     return rest;
 }
 
+/* Returns the traceback entry of the transformed frame, that of e's function, borrowed; NULL if there is none. Stores
+ * the entries up to it in `entries`, and their number in *n. */
+static PyTracebackObject *
+find_ours(const gd_GuardedCode *e, PyObject *traceback, PyTracebackObject **entries, int *n)
+{
+    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
+    *n = 0;
+    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && *n < MAX_ENTRIES; tb = tb->tb_next) {
+        entries[(*n)++] = tb;
+        if (gd_py_frame_code(tb->tb_frame) == code) {
+            return tb;
+        }
+    }
+    return NULL;
+}
+
+/* Returns the row of e's traceback table for the entry `ours`, or NULL. */
+static const gd_tb_row *
+row_of(const gd_GuardedCode *e, const PyTracebackObject *ours)
+{
+    return ours != NULL && ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
+}
+
 /* Returns a new traceback in which user frames replace the transformed frame, that of e's function. Returns NULL
  * without an exception if the traceback has no such frame, NULL with an exception on failure. goes_on: the user's
  * frame has not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either
@@ -171,26 +194,14 @@ before(PyTracebackObject **entries, int n, PyObject *rest)
 static PyObject *
 rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
 {
-    PyObject *code = ((PyFunctionObject *)e->function)->func_code;
     PyTracebackObject *entries[MAX_ENTRIES];
-    int n = 0, found = -1;
-    for (PyTracebackObject *tb = (PyTracebackObject *)traceback; tb != NULL && n < MAX_ENTRIES; tb = tb->tb_next) {
-        entries[n] = tb;
-        if (gd_py_frame_code(tb->tb_frame) == code) {
-            found = n;
-            n++;
-            break;
-        }
-        n++;
-    }
-    if (found < 0) {
-        return NULL;
-    }
-    PyTracebackObject *ours = entries[found];
-    const gd_tb_row *row = ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
+    int n;
+    PyTracebackObject *ours = find_ours(e, traceback, entries, &n);
+    const gd_tb_row *row = row_of(e, ours);
     if (row == NULL) {
         return NULL;
     }
+    int found = n - 1;
     PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next), *chain = NULL;
     shown_frame ran = {ours->tb_frame, !goes_on};
     if (!(row->flags & GD_TB_DROP) && rest != NULL && e->operations != Py_None) {
@@ -229,6 +240,21 @@ gd_fix_traceback(gd_GuardedCode *e)
     PyErr_Restore(type, value, traceback);
 }
 
+/* Returns the part of a traceback that starts at the user frame whose handler the TailCall runs, borrowed. The frames
+ * before it are those that the TailCall goes on with later; it keeps the chain for them. */
+static PyObject *
+from_handler(gd_TailCall *t, PyObject *chain, PyObject *traceback)
+{
+    PyTracebackObject *tb = (PyTracebackObject *)traceback;
+    if (t->outer != NULL) {
+        Py_XSETREF(t->chain, Py_NewRef(chain));
+        for (Py_ssize_t n = PyTuple_GET_SIZE(t->outer) / GD_PER_FRAME; n > 0 && tb->tb_next != NULL; n--) {
+            tb = tb->tb_next;
+        }
+    }
+    return (PyObject *)tb;
+}
+
 void
 gd_fix_caught(gd_GuardedCode *e, PyObject *result)
 {
@@ -239,11 +265,21 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
     PyObject *traceback = PyException_GetTraceback(value);
     PyObject *fixed = traceback != NULL && PyTraceBack_Check(traceback) ? rewrite(e, traceback, 1) : NULL;
     if (fixed != NULL) {
-        PyException_SetTraceback(value, fixed);
+        PyTracebackObject *entries[MAX_ENTRIES];
+        int n;
+        const gd_tb_row *row = row_of(e, find_ours(e, traceback, entries, &n));
+        PyObject *chain = PyTuple_GET_ITEM(e->chains, row->chain);
+        PyException_SetTraceback(value, from_handler((gd_TailCall *)result, chain, fixed));
     }
     PyErr_Clear();
     Py_XDECREF(fixed);
     Py_XDECREF(traceback);
+}
+
+PyObject *
+gd_traceback_with(PyObject *level, PyObject *traceback)
+{
+    return user_entry(level, (shown_frame){NULL, 0}, 0, Py_XNewRef(traceback));
 }
 
 /* ---- resume functions that ran untransformed ---- */

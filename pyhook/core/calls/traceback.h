@@ -9,6 +9,10 @@
  * operation. Keeps the exception set. */
 void gd_fix_traceback(gd_GuardedCode *e);
 
+/* Returns a new traceback that starts with a user frame (a level of a chain, gd_entry_spec.chains), followed by
+ * traceback (borrowed; NULL: none). NULL with an exception set on failure. */
+PyObject *gd_traceback_with(PyObject *level, PyObject *traceback);
+
 /* Adds keep_in_traceback to the module. Returns 0 or -1. */
 int gd_traceback_init(PyObject *module);
 

@@ -3,11 +3,7 @@ each: what differs, and how much was captured. Both ranks run the same cases in 
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
-import traceback
-import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
@@ -27,8 +23,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.utils.checkpoint import checkpoint
 
-import godynamo
-from rank_support import report, shown
+from rank_support import compare
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -700,50 +695,7 @@ def caught():
     return f, [(numbers(3),)]
 
 
-# ---- running ----
-
-
-def copies(value):
-    """Return the arguments of a call, with tensors of their own."""
-
-    def own(t):
-        return t.detach().clone().requires_grad_(t.requires_grad) if isinstance(t, torch.Tensor) else t
-
-    return torch.utils._pytree.tree_map(own, value)
-
-
-def outcome(call, arguments):
-    """Return what a call returns or raises, prints, warns, and leaves in its arguments and their gradients."""
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out), warnings.catch_warnings(record=True) as warned:
-        warnings.simplefilter("always")
-        try:
-            result = call(*arguments)
-            if isinstance(result, torch.Tensor) and result.ndim == 0 and result.requires_grad:
-                result.backward()
-            shows = shown(result)
-        except Exception as error:
-            frames = traceback.extract_tb(error.__traceback__)
-            lines = [(f.name, f.lineno) for f in frames if f.filename == __file__ and f.name != "outcome"]
-            shows = [type(error).__name__, str(error), lines]
-    gradients = [shown(t.grad) for t in torch.utils._pytree.tree_leaves(arguments) if isinstance(t, torch.Tensor)]
-    said = [(str(w.message)[:60], w.lineno if w.filename == __file__ else 0) for w in warned]
-    return [shows, out.getvalue(), shown(arguments), gradients, said]
-
-
-def run(name, backend):
-    target, calls = CASES[name]()
-    expected = [outcome(target, copies(arguments)) for arguments in calls for _ in range(2)]
-    options = {} if backend == "inline" else {"backend": backend}
-    optimized = godynamo.optimize(target, **options)
-    got = [outcome(optimized, copies(arguments)) for arguments in calls for _ in range(2)]
-    entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
-    differs = [(e, g) for e, g in zip(expected, got, strict=True) if e != g]
-    record = {"case": name, "differs": differs[:1], "first": shown(expected[0][0]), "entries": len(entries)}
-    report(record, lambda: godynamo.explain(target)(*copies(calls[0])))
-
-
 if __name__ == "__main__":
     for name in sys.argv[2:] or CASES:
-        run(name, sys.argv[1])
+        compare(name, CASES[name], sys.argv[1], __file__)
     dist.destroy_process_group()

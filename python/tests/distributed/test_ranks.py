@@ -32,7 +32,7 @@ CAPTURED = {
     "facts_of_groups": (1, []),
     "changed_memory": (1, []),
     "effects_in_order": (1, []),
-    "in_blocks": (2, ["GD0304"]),
+    "in_blocks": (1, []),
     "in_a_function_of_an_operation": (1, ["GD0201"]),
     "loop": (1, []),
     "equal_layers": (1, []),
@@ -60,6 +60,27 @@ OTHERS = (
     "wrong_group wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
 ).split()
 
+#: the same for the cases of block_cases.py
+BLOCKS = {
+    "handler_of_the_frame": (1, []),
+    "no_handler_that_matches": (1, []),
+    "handlers_of_callers": (1, []),
+    "callers_go_on": (1, []),
+    "exception_passes_through": (1, []),
+    "variables_change": (1, []),
+    "objects_of_the_program": (1, []),
+    "objects_of_the_caller": (2, ["GD0304"]),
+    "managers": (2, ["GD0302", "GD0203", "GD0203", "GD0203", "GD0602"]),
+    "modes": (1, []),
+    "constructors_and_properties": (1, []),
+    "modules": (1, []),
+    "what_is_handled": (1, []),
+    "in_a_handler": (1, ["GD0401", "GD0304"]),
+    "generators": (1, []),
+    "deep": (1, []),
+    "operations_after_it": (1, []),
+}
+
 #: the same for the cases of training_cases.py
 TRAINED = {
     "fsdp": (1, []),
@@ -81,7 +102,7 @@ TRAINED = {
     "fsdp_sizes": (1, []),
     "fsdp_module_replaced": (1, []),
     "fsdp_raises": (1, []),
-    "fsdp_caught": (2, ["GD0304"]),
+    "fsdp_caught": (1, []),
     "fsdp_and_tensor_parallel": (1, []),
     "ddp": (1, []),
     "ddp_buffers": (1, []),
@@ -143,6 +164,23 @@ def test_outcomes_are_eagers(backend, name):
 def test_first_call(name):
     record = ran("inline")[0][name]
     assert (record["graphs"], record["breaks"]) == CAPTURED[name]
+
+
+def test_every_block_case_is_listed():
+    assert sorted(ran("inline", "block_cases.py")[0]) == sorted(BLOCKS)
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+@pytest.mark.parametrize("backend", ["inline", "aot_eager"])
+def test_handlers_run_as_in_eager_mode(backend, name):
+    for rank in ran(backend, "block_cases.py"):
+        assert rank[name]["differs"] == []
+
+
+@pytest.mark.parametrize("name", BLOCKS)
+def test_captured_blocks(name):
+    record = ran("inline", "block_cases.py")[0][name]
+    assert (record["graphs"], record["breaks"]) == BLOCKS[name]
 
 
 def test_every_training_case_is_listed():

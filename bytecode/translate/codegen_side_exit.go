@@ -1,0 +1,124 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// This file writes the handlers of operations that have side exits (resume_side_exit.go).
+
+// writeSideExits writes, at the end of the code, the handlers of all operations that have side exits.
+func (c *Codegen) writeSideExits() error {
+	for _, e := range c.out.exits {
+		if len(e.covered) == 0 {
+			continue
+		}
+		c.catches = true
+		c.out.world.OnlyHere.Local = "an operation inside try or with that must not run twice"
+		region := &bytecode.ExceptionRegion{}
+		c.enclose(e.covered, region)
+		err := c.arm(func(first *bytecode.Instruction) { region.Target, e.lead = first, first }, func() error {
+			return c.as(quietCalls, func() error { return c.writeSideExit(e) })
+		})
+		if err != nil {
+			return err
+		}
+		e.end = c.list[len(c.list)-1]
+	}
+	return nil
+}
+
+// writeSideExit writes the call of go_on (core/calls/outer_frames.h).
+func (c *Codegen) writeSideExit(e *sideExit) error {
+	raised := c.newTemp()
+	c.emit(opcode.STORE_FAST, spaceTemp|raised)
+	c.at(e.frames[len(e.frames)-1].tx.chainHere(), false)
+	c.PushNull()
+	c.LoadConst(c.core("go_on"))
+	args := 0
+	for _, f := range e.frames {
+		if f.passes {
+			continue
+		}
+		args += 2
+		if f.child != nil {
+			stack := append(f.tx.stackItems(), item{result: raised})
+			if err := f.rest(c, f.tx.next(), stack); err != nil {
+				return err
+			}
+			args += 2
+		}
+		if f.region == nil {
+			c.LoadConst(py.None())
+			c.BuildTuple(0)
+			continue
+		}
+		stack := f.tx.stackItems()[:f.region.Depth]
+		if f.region.Lasti {
+			stack = append(stack, item{lasti: true})
+		}
+		if err := f.rest(c, f.region.Target, append(stack, item{result: raised})); err != nil {
+			return err
+		}
+	}
+	c.emit(opcode.LOAD_FAST, spaceTemp|raised)
+	c.emit(opcode.DELETE_FAST, spaceTemp|raised) // the exception's traceback holds this frame
+	c.Call(args+1, nil)
+	c.emit(opcode.RETURN_VALUE, 0)
+	return nil
+}
+
+// rest writes code that pushes the resume function of the rest of the frame, and a tuple of its arguments except the
+// last one: the result of a call, or an exception.
+func (f *exitFrame) rest(c *Codegen, target *bytecode.Instruction, stack []item) error {
+	tx := f.tx
+	fn, params, err := tx.resumeFunction(tx.inst, target, stack, tx.liveAt(target))
+	if err != nil {
+		return err
+	}
+	c.LoadConst(fn)
+	n, err := tx.loadRest(c, params, stack[:len(stack)-1])
+	c.BuildTuple(n)
+	return err
+}
+
+// exitUses reports, for instructions in handlers of side exits, where what they load must still exist: after the last
+// operation that may raise. Instructions elsewhere are not in an exit.
+type exitUses struct{ exits []exitRange }
+
+type exitRange struct{ start, end, use int }
+
+func (c *Codegen) exitUses() exitUses {
+	var out exitUses
+	var at map[*bytecode.Instruction]int
+	for _, e := range c.out.exits {
+		if e.lead == nil {
+			continue
+		}
+		if at == nil {
+			at = c.indexes()
+		}
+		r := exitRange{start: at[e.lead], end: at[e.end]}
+		for _, in := range e.covered {
+			if i, written := at[in]; written {
+				r.use = max(r.use, i+1)
+			}
+		}
+		out.exits = append(out.exits, r)
+	}
+	return out
+}
+
+// of returns the place for instruction i, or i itself if it is not in an exit.
+func (u exitUses) of(i int) (use int, inExit bool) {
+	if len(u.exits) == 0 || i < u.exits[0].start {
+		return i, false
+	}
+	for _, r := range u.exits {
+		if r.start <= i && i <= r.end {
+			return r.use, true
+		}
+	}
+	return i, false
+}

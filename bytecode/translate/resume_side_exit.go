@@ -1,0 +1,231 @@
+package translate
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+
+	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// An operation inside `try` or `with` that must not run twice has a side exit: if it raises, CPython goes on at the
+// handler of the user's frame, in a resume function. If that frame was inlined, its callers also go on in resume
+// functions, with the result of the call or the exception (core/calls/outer_frames.h). Their variables are materialized
+// before the operation.
+//
+// Once a piece has run an operation that must not run twice, all its operations with a handler have side exits, since
+// the piece cannot run again from its start.
+
+// sideExit is a state of the user's frames. The operations that may leave the transformed code in this state share it.
+type sideExit struct {
+	frames  []*exitFrame            // the frame whose handler runs, then its callers up to the outermost frame
+	covered []*bytecode.Instruction // what is written for the operations
+	// lead and end are the first and the last instruction of the handler in the transformed code.
+	lead, end *bytecode.Instruction
+}
+
+// exitFrame is a frame in the state of a side exit.
+type exitFrame struct {
+	tx   *InstructionTranslator // a copy, with the variables and the stack of that moment
+	of   *InstructionTranslator
+	step int
+	// region has the handler of an exception; nil if exceptions pass through the frame.
+	region *bytecode.ExceptionRegion
+	// child is the frame that this one called; nil in the first frame. The frame goes on after the call.
+	child *InstructionTranslator
+	// passes is set if the frame just returns the call's result. It is not a frame of the user's code, and needs no
+	// resume function.
+	passes bool
+	// returns is set once the call's result is known to be what child returned.
+	returns bool
+	loops   []variables.VariableTracker // copies of iterators of loops, see variables.LoopCopy
+}
+
+// errNoSideExits requests another attempt without side exits.
+var errNoSideExits = errors.New("a call whose result is not what the called function returned")
+
+// sideExit gives the next operation a side exit. It returns a graph break if that is not possible here.
+func (o *OutputGraph) sideExit(why string) error {
+	tx, state := o.current, o.state.now
+	impossible := func(because string) error { return exc.Break(exc.InsideBlock, "%s: %s", why, because) }
+	switch {
+	case o.log.noSideExits:
+		return impossible("a caller does not just return its result")
+	case o.stoppedInBlock() || o.hasLoops():
+		return impossible("a generator or a captured loop is running")
+	case o.world.PythonOps || o.opts.Exporting:
+		return impossible("the graph contains Python operations or is exported")
+	}
+	var exit sideExit
+	for ; tx != nil; tx = tx.parent {
+		if tx.inst == nil {
+			return impossible(tx.d.code.Name + "() has not started")
+		}
+		handler, left := tx.leaves(len(exit.frames) > 0)
+		if len(tx.handled) > 0 {
+			return impossible("an exception is being handled")
+		}
+		if !handler {
+			state = cmp.Or(left, state)
+			continue
+		}
+		f := &exitFrame{of: tx, step: tx.began}
+		if tx.inst.Block() != nil {
+			f.region = tx.inst.Handler
+		}
+		if n := len(exit.frames); n > 0 {
+			f.child = exit.frames[n-1].of
+		}
+		f.passes = tx.hidden && f.child != nil && f.region == nil && tx.next().Op == opcode.RETURN_VALUE
+		if !f.passes && !tx.mayExit(f.child != nil) {
+			return impossible(tx.d.code.Name + "() cannot go on there")
+		}
+		exit.frames = append(exit.frames, f)
+	}
+	if o.nextState = state; state == o.state.now {
+		o.nextState = py.Object{}
+	}
+	if n := len(o.exits); n > 0 && o.exits[n-1].sameState(&exit) {
+		o.nextExit = o.exits[n-1]
+		return nil
+	}
+	for _, f := range exit.frames {
+		if err := f.keep(); err != nil {
+			if u, breaks := err.(*exc.Unsupported); breaks {
+				return impossible(u.Context)
+			}
+			return err
+		}
+	}
+	o.exits = append(o.exits, &exit)
+	o.nextExit = &exit
+	return nil
+}
+
+// leaves reports whether the frame runs a handler if an exception is raised at its instruction. A frame that just
+// leaves torch's modes runs none, unless an inner frame does (below); left is the snapshot after it has left them.
+func (tx *InstructionTranslator) leaves(below bool) (handler bool, left py.Object) {
+	if below {
+		return true, left
+	}
+	for h := tx.inst.Block(); h != nil; {
+		ctx := tx.exitOf(h)
+		if ctx == nil {
+			return true, py.Object{}
+		}
+		left, h = tx.out.state.after[ctx], outerRegion(h.Target)
+	}
+	return false, left
+}
+
+// mayExit reports whether resume functions can run the rest of the frame. calls: the frame is at a call that the
+// translator has inlined.
+func (tx *InstructionTranslator) mayExit(calls bool) bool {
+	c := tx.d.code
+	if tx.hidden || usesFrame(c) || c.Flags&(opcode.CO_GENERATOR|opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR) != 0 {
+		return false
+	}
+	return !calls || tx.inst.Op == opcode.CALL || tx.inst.Op == opcode.CALL_FUNCTION_EX
+}
+
+// sameState reports whether the frames of both exits are at the same steps.
+func (e *sideExit) sameState(other *sideExit) bool {
+	same := func(a, b *exitFrame) bool { return a.of == b.of && a.step == b.step }
+	return slices.EqualFunc(e.frames, other.frames, same)
+}
+
+// keep copies the frame, and materializes what the rest of the frame reads.
+func (f *exitFrame) keep() error {
+	if f.child != nil {
+		f.of.awaiting = append(f.of.awaiting, f)
+	}
+	if f.passes {
+		return nil
+	}
+	tx := *f.of
+	tx.locals, tx.stack = slices.Clone(tx.locals), slices.Clone(tx.stack)
+	f.tx = &tx
+	tx.unbindMethods()
+	height := len(tx.stack)
+	if f.child == nil {
+		height = f.region.Depth
+	}
+	freeze := func(v variables.VariableTracker) error {
+		if _, iterates := v.(variables.Iterator); iterates && !variables.Materialized(v) {
+			return exc.Break(exc.Reconstruct, "an iterator that captured code goes on to use")
+		}
+		return tx.out.Freeze(f.of, v)
+	}
+	for i, v := range tx.stack[:height] {
+		over := []variables.VariableTracker{v}
+		if it, ok := v.(variables.Iterator); ok && !variables.Materialized(v) {
+			var err error
+			if tx.stack[i], over, err = variables.LoopCopy(f.of, it); err != nil {
+				return err
+			}
+			f.loops = append(f.loops, tx.stack[i])
+		}
+		for _, v := range over {
+			if v == nil {
+				continue
+			}
+			if err := freeze(v); err != nil {
+				return err
+			}
+		}
+	}
+	for _, target := range f.targets() {
+		for n, live := -1, tx.liveAt(target); n != len(live); {
+			n = len(live)
+			for i := range tx.locals {
+				if live[i] {
+					if err := freeze(tx.locals[i]); err != nil {
+						return err
+					}
+				}
+			}
+			tx.keepAlive(live)
+		}
+	}
+	return nil
+}
+
+// targets returns the instructions at which the frame may go on.
+func (f *exitFrame) targets() (out []*bytecode.Instruction) {
+	if f.region != nil {
+		out = append(out, f.region.Target)
+	}
+	if f.child != nil {
+		out = append(out, f.tx.next())
+	}
+	return out
+}
+
+// next returns the instruction after the running one.
+func (tx *InstructionTranslator) next() *bytecode.Instruction {
+	return tx.d.code.Instructions[tx.d.index[tx.inst]+1]
+}
+
+// pushResult pushes the result of a call.
+func (tx *InstructionTranslator) pushResult(v variables.VariableTracker) {
+	for _, f := range tx.awaiting {
+		f.returns = f.child.result == v
+	}
+	tx.awaiting = nil
+	tx.push(v)
+}
+
+// unknownExits reports whether a frame at a side exit would go on with another value than its call's result, or with
+// an iterator over a container that has changed.
+func (o *OutputGraph) unknownExits() bool {
+	changed := func(v variables.VariableTracker) bool { return !variables.LoopsAnew(v) }
+	return slices.ContainsFunc(o.exits, func(e *sideExit) bool {
+		return slices.ContainsFunc(e.frames, func(f *exitFrame) bool {
+			return f.child != nil && !f.returns || slices.ContainsFunc(f.loops, changed)
+		})
+	})
+}
