@@ -178,7 +178,7 @@ sizes: build ## measure sizes that change from call to call, beside torch.compil
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/sizes/sizes_run.py $(SIZES_ARGS)
 
 ranks: build ## train on 2 and 4 processes over gloo beside eager and torch.compile: RANKS_ARGS="--only tensor --ranks 2"
-	@venv=$$(scripts/venv.sh) && "$$venv/bin/python" bench/ranks/ranks_run.py $(RANKS_ARGS)
+	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/ranks/ranks_run.py $(RANKS_ARGS)
 
 # Not in the environment of $(PYTHON): on a machine without network, python3 has what it needs.
 gpu: ## check and measure on a GPU, without network or Go: GPU_PYTHON=python3 STEPS="build tests opinfo modules fuzz models speed"

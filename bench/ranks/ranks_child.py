@@ -16,7 +16,7 @@ import torch.distributed as dist
 import torch.distributed._functional_collectives as fc
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
-from torch.distributed.tensor import DTensor, Shard, distribute_tensor
+from torch.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.nn.parallel import DistributedDataParallel
 
@@ -151,6 +151,54 @@ def pipeline() -> Made:
     return forward, losses, list(model.parameters()), (batch(0, shared=True),)
 
 
+def llama(shared: bool, wrap: Callable[[Any], Any]) -> Made:
+    """A small Llama of transformers, whose forward runs inside `try`."""
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+    model = wrap(LlamaForCausalLM(LlamaConfig(num_hidden_layers=4, vocab_size=100, use_cache=False, **sizes)))
+
+    def words(step: int) -> torch.Tensor:
+        seed = step * 64 + (0 if shared else dist.get_rank())
+        return torch.randint(100, (4, 16), generator=torch.Generator().manual_seed(seed))
+
+    def losses(call: Any) -> Loss:
+        def loss(step: int) -> torch.Tensor:
+            ids = words(step)
+            value: torch.Tensor = call(input_ids=ids, labels=ids).loss
+            return value
+
+        return loss
+
+    return model, losses, list(model.parameters()), (words(0),)
+
+
+def llama_ddp() -> Made:
+    return llama(False, DistributedDataParallel)
+
+
+def llama_fsdp2() -> Made:
+    def wrap(model: Any) -> Any:
+        for layer in model.model.layers:
+            fully_shard(layer)
+        return fully_shard(model)
+
+    return llama(False, wrap)
+
+
+def llama_tensor_parallel() -> Made:
+    def wrap(model: Any) -> Any:
+        colwise = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj")
+        rowwise = ("self_attn.o_proj", "mlp.down_proj")
+        plan: dict[str, Any] = {f"model.layers.*.{name}": ColwiseParallel() for name in colwise}
+        plan |= {f"model.layers.*.{name}": RowwiseParallel() for name in rowwise}
+        plan["model.embed_tokens"] = RowwiseParallel(input_layouts=Replicate())
+        plan["lm_head"] = ColwiseParallel(output_layouts=Replicate())
+        return parallelize_module(model, init_device_mesh("cpu", (dist.get_world_size(),)), plan)
+
+    return llama(True, wrap)
+
+
 CASES: dict[str, Case] = {
     "ddp": ddp,
     "fsdp2": fsdp2,
@@ -160,6 +208,9 @@ CASES: dict[str, Case] = {
     "functional collectives": functional,
     "plain collectives": plain,
     "pipeline": pipeline,
+    "llama ddp": llama_ddp,
+    "llama fsdp2": llama_fsdp2,
+    "llama tensor parallel": llama_tensor_parallel,
 }
 
 
