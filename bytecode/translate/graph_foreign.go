@@ -11,8 +11,9 @@ import (
 
 // An operation is foreign (fxgraph.Node.Foreign) if it communicates with other ranks, or if one of its tensors may be
 // of a class that dispatches operators in Python (DTensor, AsyncCollectiveTensor). The inline backend runs it as eager
-// mode does. It never runs a second time, since the other ranks would not take part: no exception handler of the frame
-// may see it, and no guard and no FakeTensor computes it. Whole-graph backends get no foreign operation.
+// mode does. It never runs a second time, since the other ranks would not take part: inside `try` and `with` it has a
+// side exit (resume_side_exit.go), and no guard and no FakeTensor computes it. Whole-graph backends get no foreign
+// operation.
 
 // CallForeign implements variables.Output.
 func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
@@ -60,7 +61,8 @@ func (o *OutputGraph) foreignOperand(tx variables.Translator,
 	return v, nil
 }
 
-// mayBeForeign returns a graph break if an operation that is foreign cannot be part of the graph here.
+// mayBeForeign gives an operation that is foreign a side exit if a handler would catch its exception. It returns a
+// graph break if the operation cannot be part of the graph here.
 func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 	if !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
 		return exc.Break(exc.CallUnsupported, "%s, in a graph that is given to a backend or to an operation", name)

@@ -18,6 +18,7 @@ import (
 //   - Changes to tensors and to random states cannot wait. Some are undone before the piece runs again
 //     (undo_put_back.go). After any other change, the graph breaks before the next protected operation.
 //   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
+//   - After an operation that must not run twice, a later one with a handler has a side exit (resume_side_exit.go).
 //   - Under saved-tensor hooks, which see each operation, no operation with a handler is captured (undo_hooks.go).
 
 // protect is called before an operation is added. It returns a graph break if a handler would catch the operation's
