@@ -36,7 +36,8 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 	c.at(e.frames[len(e.frames)-1].tx.chainHere(), false)
 	c.PushNull()
 	c.LoadConst(c.core("go_on"))
-	args := 0
+	c.LoadConst(py.Bool(c.out.opts.NoPython))
+	args := 1
 	for _, f := range e.frames {
 		if f.passes {
 			continue
@@ -73,7 +74,7 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 // last one: the result of a call, or an exception.
 func (f *exitFrame) rest(c *Codegen, target *bytecode.Instruction, stack []item) error {
 	tx := f.tx
-	fn, params, err := tx.resumeFunction(tx.inst, target, stack, tx.liveAt(target))
+	fn, params, err := tx.resumeFunction(tx.inst, target, stack, f.live[target])
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,7 @@ func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name st
 	if err := o.mayBeForeign(tx, name); err != nil {
 		return nil, err
 	}
+	o.foreign.found()
 	args, kwargs = slices.Clone(args), slices.Clone(kwargs)
 	var err error
 	for i := range args {
@@ -40,7 +41,7 @@ func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name st
 		node, err = o.CallFunction(tx, fn, name, args, kwargs)
 	}
 	if err == nil {
-		o.foreign.any, o.foreign.ran, node.Foreign = true, true, true
+		o.foreign.ran, node.Foreign = true, true
 		o.foreign.rules[node] = ""
 	}
 	return node, err

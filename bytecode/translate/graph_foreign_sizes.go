@@ -15,7 +15,7 @@ import (
 // tensors. What each rank holds of a DTensor depends on its placements and its mesh. The functions that convert between
 // whole tensors and what a rank holds have rules of their own, named in python/godynamo/_translator/foreign.py.
 
-// foreignNodes is what is known about foreign nodes.
+// foreignNodes is what is known about foreign nodes. The maps are nil until there is one.
 type foreignNodes struct {
 	any, ran bool                       // whether there are any; whether one is an operation
 	rules    map[*fxgraph.Node]string   // the rule, or "", of each call of a function or method of torch.distributed
@@ -32,6 +32,14 @@ type dtensor struct {
 
 // known reports whether the placements are known.
 func (d *dtensor) known() bool { return d != nil && d.mesh != nil && !d.placements.IsNull() }
+
+// found records that the graph has a foreign node.
+func (f *foreignNodes) found() {
+	if !f.any {
+		f.any, f.rules = true, map[*fxgraph.Node]string{}
+		f.dtensors, f.locals = map[*fxgraph.Node]*dtensor{}, map[*fxgraph.Node]bool{}
+	}
+}
 
 // ForeignRule implements variables.Output.
 func (o *OutputGraph) ForeignRule(n *fxgraph.Node, rule string) { o.foreign.rules[n] = rule }
@@ -243,33 +251,16 @@ func (o *OutputGraph) placementsArg(n *fxgraph.Node, i int) py.Object {
 			a = kw.Value
 		}
 	}
-	object := func(a fxgraph.Arg) (py.Object, bool) {
-		lit, ok := a.(fxgraph.Lit)
-		if !ok || lit.Pool < 0 {
-			return py.Object{}, false
-		}
-		return o.pool[lit.Pool], true
+	if a == nil {
+		return py.Object{}
 	}
-	items, several := []fxgraph.Arg(nil), false
-	switch x := a.(type) {
-	case fxgraph.Tuple:
-		items, several = x.Items, true
-	case fxgraph.List:
-		items, several = x.Items, true
+	constant := true
+	fxgraph.EachNode(a, func(*fxgraph.Node) { constant = false })
+	if !constant {
+		return py.Object{}
 	}
-	if !several {
-		found, _ := object(a)
-		return found
-	}
-	objects := make([]py.Object, len(items))
-	for i, it := range items {
-		found, ok := object(it)
-		if !ok {
-			return py.Object{}
-		}
-		objects[i] = found
-	}
-	return o.scope.Tuple(objects...)
+	found, _ := py.Answered(argObject(o.scope, a, o.pool, o.refClass()))
+	return found
 }
 
 // ForeignIsPlain implements variables.Output. An AsyncCollectiveTensor is waited for by each operation that does not

@@ -126,8 +126,9 @@ type eventLog struct {
 	strict        bool // break the graph at effects; see effectsLost
 	materializing int  // if positive, effects change objects that are being materialized
 	exits         []*sideExit
-	nextExit      *sideExit // the side exit of the next operation
-	nextState     py.Object // torch's modes to restore if the next operation leaves through it; null if they stay
+	nextExit      *sideExit // the side exit of operations at step exitStep
+	exitStep      int
+	nextState     py.Object // torch's modes to restore if such an operation leaves through it; null if they stay
 	lead          int       // number of events that run before a whole graph; see effectsLead
 	checked       int       // number of events up to the last place where CPython checks for signals
 	hasProtected  bool
@@ -190,8 +191,6 @@ func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Bac
 		eventLog:   eventLog{freezing: map[variables.VariableTracker]bool{}},
 		progress:   progress{codes: map[py.Object]*decoded{}},
 		accounting: accounting{account: newAccount(o)},
-		foreign: foreignNodes{rules: map[*fxgraph.Node]string{}, dtensors: map[*fxgraph.Node]*dtensor{},
-			locals: map[*fxgraph.Node]bool{}},
 	}
 }
 
@@ -264,7 +263,8 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	}
 	foreign := false
 	if example.IsNull() && o.backend.Inline() && o.bodies == 0 && o.world.ForeignClass(o.scope, obj.Type()) {
-		o.foreign.any, foreign, example = true, true, obj
+		o.foreign.found()
+		foreign, example = true, obj
 		o.AddGuards(guards.GlobalState())
 	}
 	if t := obj.Type(); example.IsNull() {
@@ -559,12 +559,11 @@ func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
 	if o.current != nil {
 		e.protected, e.state = o.current.protection()
 	}
-	if e.protected && (o.foreign.ran || o.nextExit != nil) {
-		if e.protected, e.exit = false, o.nextExit; e.exit != nil {
+	if exit := o.exitHere(); e.protected && (o.foreign.ran || exit != nil) {
+		if e.protected, e.exit = false, exit; exit != nil {
 			e.state = o.nextState
 		}
 	}
-	o.nextExit, o.nextState = nil, py.Object{}
 	o.events = append(o.events, e)
 	return n
 }

@@ -338,6 +338,11 @@ func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker
 			}
 		}
 	}
+	return tx.freezeLocals(live, freeze)
+}
+
+// freezeLocals freezes the variables in live, and adds to it those that only keep an object alive (keepAlive).
+func (tx *InstructionTranslator) freezeLocals(live map[int]bool, freeze func(variables.VariableTracker) error) error {
 	for n := -1; n != len(live); {
 		n = len(live)
 		for i := range tx.locals {

@@ -12,15 +12,16 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// An operation inside `try` or `with` that must not run twice has a side exit: if it raises, CPython goes on at the
-// handler of the user's frame, in a resume function. If that frame was inlined, its callers also go on in resume
-// functions, with the result of the call or the exception (core/calls/outer_frames.h). Their variables are materialized
-// before the operation.
+// An operation inside `try` or `with` that must not run twice has a side exit. If it raises, a resume function runs the
+// handler of the user's frame. If that frame was inlined, further resume functions then run the rest of its callers,
+// with the result of the call or with the exception (core/calls/outer_frames.h). What these functions read is
+// materialized before the operation.
 //
 // Once a piece has run an operation that must not run twice, all its operations with a handler have side exits, since
 // the piece cannot run again from its start.
 
-// sideExit is a state of the user's frames. The operations that may leave the transformed code in this state share it.
+// sideExit describes the user's frames at an operation. Operations share it if none of these frames has gone on between
+// them.
 type sideExit struct {
 	frames  []*exitFrame            // the frame whose handler runs, then its callers up to the outermost frame
 	covered []*bytecode.Instruction // what is written for the operations
@@ -28,7 +29,7 @@ type sideExit struct {
 	lead, end *bytecode.Instruction
 }
 
-// exitFrame is a frame in the state of a side exit.
+// exitFrame describes one frame at a side exit.
 type exitFrame struct {
 	tx   *InstructionTranslator // a copy, with the variables and the stack of that moment
 	of   *InstructionTranslator
@@ -37,8 +38,10 @@ type exitFrame struct {
 	region *bytecode.ExceptionRegion
 	// child is the frame that this one called; nil in the first frame. The frame goes on after the call.
 	child *InstructionTranslator
-	// passes is set if the frame just returns the call's result. It is not a frame of the user's code, and needs no
-	// resume function.
+	// live has the live variables at each instruction at which the frame may go on.
+	live map[*bytecode.Instruction]map[int]bool
+	// passes is set for a frame of godynamo._polyfills that only returns the call's result. It needs no resume
+	// function.
 	passes bool
 	// returns is set once the call's result is known to be what child returned.
 	returns bool
@@ -48,7 +51,15 @@ type exitFrame struct {
 // errNoSideExits requests another attempt without side exits.
 var errNoSideExits = errors.New("a call whose result is not what the called function returned")
 
-// sideExit gives the next operation a side exit. It returns a graph break if that is not possible here.
+// exitHere returns the side exit of operations at the current step, or nil.
+func (o *OutputGraph) exitHere() *sideExit {
+	if o.exitStep != o.steps {
+		return nil
+	}
+	return o.nextExit
+}
+
+// sideExit gives the operations of the current step a side exit. It returns a graph break if that is not possible here.
 func (o *OutputGraph) sideExit(why string) error {
 	tx, state := o.current, o.state.now
 	impossible := func(because string) error { return exc.Break(exc.InsideBlock, "%s: %s", why, because) }
@@ -86,9 +97,11 @@ func (o *OutputGraph) sideExit(why string) error {
 		}
 		exit.frames = append(exit.frames, f)
 	}
+	o.nextExit = nil
 	if o.nextState = state; state == o.state.now {
 		o.nextState = py.Object{}
 	}
+	o.exitStep = o.steps
 	if n := len(o.exits); n > 0 && o.exits[n-1].sameState(&exit) {
 		o.nextExit = o.exits[n-1]
 		return nil
@@ -178,31 +191,21 @@ func (f *exitFrame) keep() error {
 			}
 		}
 	}
-	for _, target := range f.targets() {
-		for n, live := -1, tx.liveAt(target); n != len(live); {
-			n = len(live)
-			for i := range tx.locals {
-				if live[i] {
-					if err := freeze(tx.locals[i]); err != nil {
-						return err
-					}
-				}
-			}
-			tx.keepAlive(live)
+	var targets []*bytecode.Instruction
+	if f.region != nil {
+		targets = append(targets, f.region.Target)
+	}
+	if f.child != nil {
+		targets = append(targets, tx.next())
+	}
+	f.live = map[*bytecode.Instruction]map[int]bool{}
+	for _, target := range targets {
+		f.live[target] = tx.liveAt(target)
+		if err := tx.freezeLocals(f.live[target], freeze); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-// targets returns the instructions at which the frame may go on.
-func (f *exitFrame) targets() (out []*bytecode.Instruction) {
-	if f.region != nil {
-		out = append(out, f.region.Target)
-	}
-	if f.child != nil {
-		out = append(out, f.tx.next())
-	}
-	return out
 }
 
 // next returns the instruction after the running one.

@@ -27,7 +27,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
 	}
-	if o.foreign.ran && o.bodies == 0 {
+	if (o.foreign.ran || o.exitHere() != nil) && o.bodies == 0 {
 		return o.sideExit("an operation whose exception has a handler, after one that must not run twice")
 	}
 	if active, err := o.hooked(); err != nil {

@@ -464,7 +464,12 @@ gd_run_tail_calls(PyObject *result)
             continue;
         }
         gd_thread.tail = t;
-        result = call_once((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
+        if (GD_UNLIKELY(t->plain)) {
+            result = finish(tstate, t->w, GD_RUN_ORIGINAL, NULL, t->args, (size_t)Py_SIZE(t), NULL);
+        }
+        else {
+            result = call_once((PyObject *)t->w, t->args, (size_t)Py_SIZE(t), NULL);
+        }
         Py_DECREF(t);
     }
     gd_thread.tail = outer;

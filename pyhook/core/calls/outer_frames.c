@@ -3,34 +3,37 @@
 
 #include "calls/traceback.h"
 
-/* Calls a resume function with the arguments in a tuple of `outer`, which gives them up, and `last` (stolen). Returns
- * a new reference, or NULL with an exception set. */
-static PyObject *
-call_rest(PyObject *outer, Py_ssize_t at, PyObject *last)
+/* Returns a new TailCall of a resume function with the arguments in a tuple and `last` (borrowed), or NULL with an
+ * exception set. */
+static gd_TailCall *
+tail_call_of(PyObject *function, PyObject *args, PyObject *last, int plain)
 {
-    PyObject *args = PyTuple_GET_ITEM(outer, at + 1);
     Py_ssize_t n = PyTuple_GET_SIZE(args);
-    PyObject **all = PyMem_Malloc(((size_t)n + 1) * sizeof(PyObject *));
-    PyObject *result = NULL;
-    if (all == NULL) {
-        PyErr_NoMemory();
-    }
-    else {
-        if (n > 0) {
-            memcpy(all, &PyTuple_GET_ITEM(args, 0), (size_t)n * sizeof(PyObject *));
+    gd_TailCall *t = gd_tail_call_new((gd_Callable *)function, n + 1);
+    if (t != NULL) {
+        for (Py_ssize_t i = 0; i < n; i++) {
+            t->args[i] = Py_NewRef(PyTuple_GET_ITEM(args, i));
         }
-        all[n] = last;
-        result = PyObject_Vectorcall(PyTuple_GET_ITEM(outer, at), all, (size_t)n + 1, NULL);
-        PyMem_Free(all);
+        t->args[n] = Py_NewRef(last);
+        t->plain = plain;
     }
+    return t;
+}
+
+/* Runs a resume function of `outer` with its arguments and `last` (stolen). From then on, only the frame that runs owns
+ * its variables. Returns a new reference, or NULL with an exception set. */
+static PyObject *
+run_rest(PyObject *outer, Py_ssize_t at, PyObject *last, int plain)
+{
+    gd_TailCall *t = tail_call_of(PyTuple_GET_ITEM(outer, at), PyTuple_GET_ITEM(outer, at + 1), last, plain);
     Py_DECREF(last);
-    Py_ssize_t frame = at / GD_PER_FRAME * GD_PER_FRAME; /* from now on, only the frame that runs owns its variables */
+    Py_ssize_t frame = at / GD_PER_FRAME * GD_PER_FRAME;
     for (Py_ssize_t i = frame + 1; i < frame + GD_PER_FRAME; i += 2) {
         PyObject *given = PyTuple_GET_ITEM(outer, i);
         PyTuple_SET_ITEM(outer, i, NULL);
         Py_DECREF(given);
     }
-    return gd_finish_tail(result);
+    return t != NULL ? gd_run_tail_calls((PyObject *)t) : NULL;
 }
 
 /* Takes the pending exception, and adds the user frame `item` (NULL: unknown) to its traceback. Returns a new
@@ -60,13 +63,14 @@ PyObject *
 gd_run_outer_frames(gd_TailCall *t)
 {
     PyObject *outer = t->outer, *chain = t->chain;
+    int plain = t->plain;
     t->outer = t->chain = NULL;
     PyObject *result = gd_run_tail_calls((PyObject *)t);
     Py_ssize_t n = PyTuple_GET_SIZE(outer) / GD_PER_FRAME;
     for (Py_ssize_t i = 0; i < n; i++) {
         Py_ssize_t at = i * GD_PER_FRAME, level = n - 1 - i;
         if (result != NULL) {
-            result = call_rest(outer, at, result);
+            result = run_rest(outer, at, result, plain);
             continue;
         }
         int known = chain != NULL && level < PyTuple_GET_SIZE(chain);
@@ -75,7 +79,7 @@ gd_run_outer_frames(gd_TailCall *t)
             continue;
         }
         if (PyTuple_GET_ITEM(outer, at + 2) != Py_None) {
-            result = call_rest(outer, at + 2, error);
+            result = run_rest(outer, at + 2, error, plain);
             continue;
         }
         PyErr_Restore(Py_NewRef(Py_TYPE(error)), error, PyException_GetTraceback(error));
@@ -89,22 +93,23 @@ gd_run_outer_frames(gd_TailCall *t)
 static PyObject *
 go_on(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
-    if (n < 3 || n % GD_PER_FRAME != 3 || !gd_callable_check(args[0]) || !PyTuple_Check(args[1])) {
-        return PyErr_Format(PyExc_TypeError, "go_on: resume functions, their arguments and an exception");
+    if (n < 4 || n % GD_PER_FRAME != 0 || !gd_callable_check(args[1]) || !PyTuple_Check(args[2])) {
+        return PyErr_Format(PyExc_TypeError, "go_on: a flag, resume functions, their arguments and an exception");
     }
-    Py_ssize_t given = PyTuple_GET_SIZE(args[1]);
-    PyObject *outer = n > 3 ? PyTuple_New(n - 3) : NULL;
-    gd_TailCall *t = n > 3 && outer == NULL ? NULL : gd_tail_call_new((gd_Callable *)args[0], given + 1);
+    PyObject *outer = NULL;
+    if (n > 4) {
+        outer = PyTuple_New(n - 4);
+        if (outer == NULL) {
+            return NULL;
+        }
+        for (Py_ssize_t i = 3; i < n - 1; i++) {
+            PyTuple_SET_ITEM(outer, i - 3, Py_NewRef(args[i]));
+        }
+    }
+    gd_TailCall *t = tail_call_of(args[1], args[2], args[n - 1], args[0] == Py_True);
     if (t == NULL) {
         Py_XDECREF(outer);
         return NULL;
-    }
-    for (Py_ssize_t i = 0; i < given; i++) {
-        t->args[i] = Py_NewRef(PyTuple_GET_ITEM(args[1], i));
-    }
-    t->args[given] = Py_NewRef(args[n - 1]);
-    for (Py_ssize_t i = 2; i < n - 1; i++) {
-        PyTuple_SET_ITEM(outer, i - 2, Py_NewRef(args[i]));
     }
     t->outer = outer;
     return (PyObject *)t;

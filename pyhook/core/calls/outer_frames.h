@@ -2,9 +2,10 @@
  *
  * The transformed code calls
  *
- *     go_on(handler, args, after_1, args, handler_1, args, ..., exception)
+ *     go_on(plain, handler, args, after_1, args, handler_1, args, ..., exception)
  *
- * `handler` is the resume function for the handler of the innermost user frame that has one. For each caller of that
+ * If `plain` is True, the resume functions run in CPython and are not translated: nopython=True allows no graph break in
+ * them. `handler` is the resume function for the handler of the innermost user frame that has one. For each caller of that
  * frame, innermost first, there is a resume function for what follows its call, and one for the handler of its call
  * (None: the exception passes through the frame). Each comes with a tuple of its arguments, except the last: the
  * result of the call, or the exception.

@@ -21,9 +21,10 @@ typedef struct gd_TailCall {
     /* strong or NULL: the frame object of the function that made this TailCall. It exists only if something, such as a
      * traceback, has needed it */
     PyObject *frame;
-    /* strong or NULL: what runs after the resume function, GD_PER_FRAME items for each of the user's frames (see
-     * calls/outer_frames.h), and a chain of user frames for tracebacks (gd_entry_spec.chains) that starts with them */
+    /* strong or NULL: the functions that run after the resume function, GD_PER_FRAME items for each frame
+     * (calls/outer_frames.h), and a chain that starts with these frames, for tracebacks (gd_entry_spec.chains) */
     PyObject *outer, *chain;
+    int plain; /* the resume function runs untransformed */
     PyObject *args[1]; /* strong, ob_size references, until the started frame takes them over */
 } gd_TailCall;
 

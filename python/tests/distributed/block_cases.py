@@ -412,6 +412,27 @@ def deep():
 
 
 @case
+def groups_and_sizes():
+    """What the operands of these operations need are operations of their own."""
+    group = dist.new_group([0, 1])
+
+    def f(x, index, log):
+        try:
+            log.append(x.shape[0])
+            y = x * 2
+            dist.all_reduce(y, op=dist.ReduceOp.MAX, group=group)
+            z = torch.index_select(y, 0, index[: min(x.shape[0], 2)]).view(-1, 1)
+            z = z * torch.ones(y.shape[0], dtype=y.dtype)
+            log.append(z.shape)
+            w = torch.zeros(y.shape[0] * 2).index_select(0, index)
+        except IndexError:
+            return x + y.shape[0]
+        return z, w, log
+
+    return f, [(torch.arange(float(n)), index, []) for n in (3, 3, 5, 7) for index in (torch.arange(n - 1)[:2], BAD)]
+
+
+@case
 def operations_after_it():
     """Operations that do not communicate have handlers as well."""
 

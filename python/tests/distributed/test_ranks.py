@@ -78,6 +78,7 @@ BLOCKS = {
     "in_a_handler": (1, ["GD0401", "GD0304"]),
     "generators": (1, []),
     "deep": (1, []),
+    "groups_and_sizes": (1, []),
     "operations_after_it": (1, []),
 }
 
@@ -181,6 +182,17 @@ def test_handlers_run_as_in_eager_mode(backend, name):
 def test_captured_blocks(name):
     record = ran("inline", "block_cases.py")[0][name]
     assert (record["graphs"], record["breaks"]) == BLOCKS[name]
+
+
+def test_signals_at_side_exits():
+    """Handlers run whatever arrives, and nothing is left behind. Each rank has a group of its own."""
+    codes, out = start("exit_signals.py", "2000")
+    assert codes == [0, 0], out
+    for stdout, _ in out:
+        found = json.loads(stdout.splitlines()[-1])
+        assert found["ended"] > 100
+        assert (found["wrong"], found["unbalanced"]) == (0, 0)
+        assert found["left"] < 100
 
 
 def test_every_training_case_is_listed():
