@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import marshal
+import os
 import shutil
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -125,13 +127,17 @@ def difference(expected: list[dict[str, Any]], got: list[dict[str, Any]]) -> tup
 
 
 def write(folder: Path, files: Files) -> None:
-    """Replace what the folder has by these files."""
+    """Replace what the folder has by these files, of which the last one is the most recently used."""
     shutil.rmtree(folder / "v1", ignore_errors=True)
-    for name, data in files.items():
+    begun = time.time_ns() - len(files)
+    for at, (name, data) in enumerate(files.items()):
         path = folder / name
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.write_bytes(data)
+        os.utime(path, ns=(begun + at, begun + at))
 
 
 def read(folder: Path) -> Files:
-    return {str(path.relative_to(folder)): path.read_bytes() for path in sorted(folder.rglob("*.gdt"))}
+    """Return the folder's files, the most recently used one last."""
+    paths = sorted(folder.rglob("*.gdt"), key=lambda path: (path.stat().st_mtime_ns, path))
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}

@@ -72,7 +72,7 @@ def test_a_wrong_result_is_seen(trials: Damage, tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_trials_have_every_kind_of_damage(trials: Damage) -> None:
-    text = "\n".join(trial.text for trial in damage.trials(trials.good, list(range(600))))
+    text = "\n".join(trial.text for trial in damage.trials(trials.good, list(range(2000))))
     words = (
         "swapped with|has the content of|has another key|format 0|: key|description|: magic|bytes of the payload"
         "|Program.Nodes[|Function.Code.Code: |Resumes[0].Stack|Objects[|Levels|Rows|Chains|Flags|Program.Consts|Closure"
