@@ -35,12 +35,15 @@ type stored struct {
 // which each needs a translation of its own: then neither trying other functions' files nor storing more is worth it.
 type keyUses struct {
 	wasted time.Duration // by tries to load since the last one that was successful
+	failed int           // the number of these tries
 	stored int
 }
 
 const (
-	// mostWasted bounds keyUses.wasted.
+	// mostWasted bounds keyUses.wasted, if more than mostFailed tries have failed: on a busy machine one try may take
+	// that long.
 	mostWasted = 50 * time.Millisecond
+	mostFailed = 4
 	// mostStored bounds keyUses.stored. It is the number of files of a key.
 	mostStored = disk.MaxFiles
 )
@@ -162,14 +165,15 @@ func (t *translation) unstored(why error) {
 // Keys of frames of the hook are not locked: there may be thousands of small ones, and little is lost if two processes
 // translate one of them.
 func (f *stored) load(t *translation, inst *installer) (py.Object, bool) {
-	if f.uses.wasted > mostWasted {
+	if f.uses.wasted > mostWasted && f.uses.failed > mostFailed {
 		return py.Object{}, false
 	}
 	begun := time.Now()
 	tried := map[string]bool{}
 	entry, ok := f.fitting(t, inst, tried)
-	if f.uses.wasted += time.Since(begun); ok {
-		f.uses.wasted = 0
+	f.uses.wasted, f.uses.failed = f.uses.wasted+time.Since(begun), f.uses.failed+1
+	if ok {
+		f.uses.wasted, f.uses.failed = 0, 0
 	}
 	if ok || C.gdb_interrupted() != 0 || t.frame.Inner {
 		return entry, ok
@@ -319,12 +323,12 @@ func askKeys(s *py.Scope, name string, args ...py.Object) string {
 	return py.GoString(v)
 }
 
-// metaOf returns a tensor's metadata, or false if C cannot read it.
-func metaOf(tensor py.Object) (record.Meta, bool) {
+// metaOf returns a tensor's metadata, or false if they are not numbers.
+func metaOf(s *py.Scope, tensor py.Object) (record.Meta, bool) {
 	view := (*C.gd_tensor_view)(C.calloc(1, C.sizeof_gd_tensor_view))
 	defer C.free(unsafe.Pointer(view))
 	if C.gdb_tensor_view((*C.PyObject)(tensor.Ptr()), view) == 0 {
-		return record.Meta{}, false
+		return metaInPython(s, tensor)
 	}
 	m := record.Meta{KeySet: uint64(view.keyset), ScalarType: int32(view.scalar_type),
 		DeviceType: int32(view.device_type), DeviceIndex: int32(view.device_index),
@@ -333,6 +337,33 @@ func metaOf(tensor py.Object) (record.Meta, bool) {
 		m.Sizes = append(m.Sizes, int64(view.sizes[i]))
 		m.Strides = append(m.Strides, int64(view.strides[i]))
 	}
+	return m, true
+}
+
+// metaInPython is metaOf for a tensor that C cannot read.
+func metaInPython(s *py.Scope, tensor py.Object) (record.Meta, bool) {
+	var m record.Meta
+	keys, ok := py.Answered(s.Import("godynamo._stored.keys"))
+	if !ok {
+		return m, false
+	}
+	v, ok := py.Answered(s.CallMethod(keys, "tensor_meta", tensor))
+	if !ok || v.Kind() != py.Tuple {
+		return m, false
+	}
+	parts := s.Items(v)
+	for _, text := range s.Items(parts[0]) {
+		m.Texts = append(m.Texts, py.GoString(text))
+	}
+	m.RequiresGrad = parts[1] == py.True()
+	ints := func(items py.Object) (out []int64) {
+		for _, item := range s.Items(items) {
+			n, _ := py.AsInt(item)
+			out = append(out, n)
+		}
+		return out
+	}
+	m.Sizes, m.Strides = ints(parts[2]), ints(parts[3])
 	return m, true
 }
 

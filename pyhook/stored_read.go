@@ -7,6 +7,7 @@ import (
 
 	"github.com/godynamo/godynamo/backends/fx"
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/cache"
 	"github.com/godynamo/godynamo/cache/record"
@@ -418,7 +419,7 @@ func (r *restorer) guarded() (*cache.GuardedCode, error) {
 		if example.IsNull() || example.Type() != r.found[t.Type] {
 			return nil, missing("tensor %d", i)
 		}
-		meta, ok := metaOf(example)
+		meta, ok := metaOf(r.s, example)
 		if !ok || !t.Fits(&meta) {
 			return nil, missing("tensor %d is another", i)
 		}
@@ -441,7 +442,7 @@ func (r *restorer) guarded() (*cache.GuardedCode, error) {
 func (r *restorer) finish(g *cache.GuardedCode) error {
 	if r.rec.Function != nil {
 		var err error
-		if g.Function, err = r.function(r.rec.Function); err != nil {
+		if g.Function, err = r.function(r.rec.Function, r.frame.Code, r.frame.Globals, r.frame.Builtins); err != nil {
 			return err
 		}
 	}
@@ -499,9 +500,9 @@ func within(words, all string) bool {
 	return true
 }
 
-// function makes a function of the record. Its code is verified first.
-func (r *restorer) function(f *record.Function) (py.Object, error) {
-	file, err := r.s.GetAttr(r.frame.Code, "co_filename")
+// function makes a function of the record from the user's code object. Its code is verified first.
+func (r *restorer) function(f *record.Function, of, globals, builtins py.Object) (py.Object, error) {
+	file, err := r.s.GetAttr(of, "co_filename")
 	if err != nil {
 		return py.Object{}, err
 	}
@@ -528,31 +529,43 @@ func (r *restorer) function(f *record.Function) (py.Object, error) {
 		}
 		closure = r.s.Tuple(cells...)
 	}
-	return r.s.NewFunction(code, r.frame.Globals, r.frame.Builtins, closure, f.Name, f.QualName, py.Object{})
+	return r.s.NewFunction(code, globals, builtins, closure, f.Name, f.QualName, py.Object{})
 }
 
-// resumes makes the callables for the rest of the frame.
+// resumes makes the callables for the rest of the frames. Their constants may depend on code with a place.
 func (r *restorer) resumes() error {
+	unknown := func(n uint32) bool { return r.found[n].IsNull() }
+	lacks := func(row record.Resume) bool {
+		return unknown(row.Of) || slices.ContainsFunc(row.Inlined, unknown) ||
+			slices.ContainsFunc(row.Function.Code.Consts, unknown)
+	}
+	if slices.ContainsFunc(r.rec.Resumes, lacks) {
+		if err := r.ask(); err != nil {
+			return err
+		}
+	}
 	for i, o := range r.rec.Objects {
 		if o.Kind != record.KindResume {
 			continue
 		}
 		row := &r.rec.Resumes[o.Number]
-		if r.found[row.Of].IsNull() {
-			return missing("the code of a resume function")
+		if lacks(*row) {
+			return missing("the code of a resume function, or a constant of it")
 		}
 		origin := &translate.Origin{Code: r.found[row.Of], Target: row.Target, Params: row.Params, Stack: row.Stack,
 			Computed: row.Computed, Sizes: row.Sizes}
-		for _, n := range row.Function.Code.Consts {
-			if r.found[n].IsNull() {
-				return missing("a constant of a resume function")
-			}
-		}
-		if err := r.checkPlace(origin); err != nil {
+		if err := r.checkPlace(origin, row.Function.Code.LocalsPlusNames); err != nil {
 			return err
 		}
-		w, err := r.inst.Resume(r.s, origin, r.inst.globals, r.inst.builtins,
-			func() (py.Object, error) { return r.function(&row.Function) })
+		globals, builtins := r.inst.globals, r.inst.builtins
+		if len(row.Inlined) > 0 {
+			globals, builtins = r.found[row.Inlined[0]], r.found[row.Inlined[1]]
+			if globals.Kind() != py.Dict || builtins.Kind() != py.Dict {
+				return missing("the globals of an inlined frame")
+			}
+		}
+		w, err := r.inst.Resume(r.s, origin, globals, builtins,
+			func() (py.Object, error) { return r.function(&row.Function, origin.Code, globals, builtins) })
 		if err != nil {
 			return err
 		}
@@ -562,8 +575,9 @@ func (r *restorer) resumes() error {
 }
 
 // checkPlace returns an error unless a frame can continue at a place: the user's code has the instruction, the stack is
-// as high there, and the parameters are variables of the code. The translator relies on this.
-func (r *restorer) checkPlace(o *translate.Origin) error {
+// as high there, and the parameters, whose names come first in names, are variables of the code in its order. The
+// translator relies on this.
+func (r *restorer) checkPlace(o *translate.Origin, names []string) error {
 	raw, _, err := r.inst.Decode(r.s, o.Code)
 	if err != nil {
 		return err
@@ -580,12 +594,23 @@ func (r *restorer) checkPlace(o *translate.Origin) error {
 	if o.Target < 0 || o.Target >= len(depths) || depths[o.Target] != height {
 		return missing("no frame continues at instruction %d", o.Target)
 	}
-	for _, slot := range o.Params {
-		if max(slot, ^slot) >= len(code.Locals) {
-			return missing("variable %d of %d", max(slot, ^slot), len(code.Locals))
+	last := -1
+	for i, slot := range o.Params {
+		slot = max(slot, ^slot)
+		if slot <= last || slot >= len(code.Locals) || i >= len(names) || !passes(code.Locals[slot], names[i]) {
+			return missing("parameter %d is not variable %d", i, slot)
 		}
+		last = slot
 	}
 	return nil
+}
+
+// passes reports whether a parameter of a resume function has the name that the translator gives it for a variable.
+func passes(l bytecode.Local, name string) bool {
+	if l.Kind&opcode.CO_FAST_FREE != 0 {
+		return strings.HasPrefix(name, "___cell_"+l.Name)
+	}
+	return name == l.Name
 }
 
 // tracebacks fills in the rows and chains.

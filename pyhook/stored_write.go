@@ -324,9 +324,18 @@ func (w *recorder) function(i *installer, g *cache.GuardedCode) {
 	for _, o := range w.resumes(g) {
 		fn, _ := resumeFunction(w.s, o)
 		origin := readOrigin(w.s, fn)
-		w.out.Resumes = append(w.out.Resumes, record.Resume{Of: w.object(origin.Code), Target: origin.Target,
-			Params: origin.Params, Computed: origin.Computed, Sizes: origin.Sizes, Stack: origin.Stack,
-			Function: w.made(i, fn)})
+		row := record.Resume{Of: w.object(origin.Code), Target: origin.Target, Params: origin.Params,
+			Computed: origin.Computed, Sizes: origin.Sizes, Stack: origin.Stack, Function: w.made(i, fn)}
+		globals, _ := w.s.FunctionField(fn, py.FuncGlobals)
+		builtins, err := w.s.GetAttr(fn, "__builtins__")
+		if err != nil {
+			w.err = err
+			return
+		}
+		if globals != i.globals || builtins != i.builtins {
+			row.Inlined = w.all([]py.Object{globals, builtins})
+		}
+		w.out.Resumes = append(w.out.Resumes, row)
 	}
 	f := w.made(i, g.Function)
 	w.out.Function = &f
@@ -367,9 +376,9 @@ func (w *recorder) program(g *cache.GuardedCode) {
 	for i, t := range p.Tensors {
 		example := g.Pool[t.Example.Index]
 		types[i] = w.object(example.Type())
-		meta, ok := metaOf(example)
+		meta, ok := metaOf(w.s, example)
 		if !ok {
-			w.refuse("C cannot read the metadata of a tensor")
+			w.refuse("a tensor has sizes or strides that are not numbers")
 		}
 		metas[i] = meta
 	}

@@ -15,7 +15,6 @@ func (c *Codegen) writeSideExits() error {
 			continue
 		}
 		c.catches = true
-		c.out.world.OnlyHere.Local = "an operation inside try or with that must not run twice"
 		region := &bytecode.ExceptionRegion{}
 		c.enclose(e.covered, region)
 		err := c.arm(func(first *bytecode.Instruction) { region.Target, e.lead = first, first }, func() error {

@@ -117,6 +117,7 @@ func (c *checker) program(r *Record) {
 	for _, t := range r.Program.Tensors {
 		c.below("type of a tensor", int(t.Type), n)
 		c.below("register of a tensor", int(t.Reg), r.Program.NumRegs)
+		c.below("texts of a tensor", len(t.Meta.Texts), len(textFields)+1)
 	}
 }
 
@@ -129,6 +130,10 @@ func (r *Record) check() error {
 		c.function(&r.Resumes[i].Function, n)
 		c.equal("cells of a resume function", len(r.Resumes[i].Function.Closure), 0)
 		c.resume(&r.Resumes[i])
+		c.objects("globals", r.Resumes[i].Inlined, n)
+		if len(r.Resumes[i].Inlined) != 0 {
+			c.equal("dicts of an inlined frame", len(r.Resumes[i].Inlined), 2)
+		}
 	}
 	for _, g := range r.Graphs {
 		c.objects("part of a graph", []uint32{g.Rows, g.Several, g.Changed, g.OfModules, g.Sizes, g.Assumed}, n)

@@ -73,7 +73,12 @@ type Meta struct {
 	ScalarType, DeviceType, DeviceIndex int32
 	RequiresGrad                        bool
 	Sizes, Strides                      []int64
+	// Texts are the key set, the dtype and the device of a tensor that C cannot read, such as a DTensor. KeySet to
+	// DeviceIndex are 0 then.
+	Texts []string
 }
+
+var textFields = [...]guards.TensorFields{guards.TensorKeySet, guards.TensorDType, guards.TensorDevice}
 
 // Fits reports whether a tensor with the metadata m passes a check of t, apart from its type.
 func (t *Tensor) Fits(m *Meta) bool {
@@ -90,6 +95,14 @@ func (t *Tensor) Fits(m *Meta) bool {
 		return len(a) == len(b)
 	}
 	w := &t.Meta
+	if len(w.Texts) != len(m.Texts) {
+		return false
+	}
+	for i, text := range w.Texts {
+		if has(textFields[i]) && text != m.Texts[i] {
+			return false
+		}
+	}
 	return (!has(guards.TensorKeySet) || w.KeySet == m.KeySet) &&
 		(!has(guards.TensorDType) || w.ScalarType == m.ScalarType) &&
 		(!has(guards.TensorDevice) || w.DeviceType == m.DeviceType && w.DeviceIndex == m.DeviceIndex) &&

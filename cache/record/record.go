@@ -106,6 +106,8 @@ type Resume struct {
 	Params, Computed, Sizes []int
 	Stack                   string
 	Function                Function
+	// Inlined has the globals and the builtins of a frame that was inlined. It is empty for the translated frame.
+	Inlined []uint32
 }
 
 // Graph is a graph that the backend compiles again: fx.Made. Inputs are the registers of the examples that are tensors,

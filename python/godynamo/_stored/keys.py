@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from .. import _C, config
+from .._called import guard_env
 from .._user import registry
 from .objects import NotStored
 from .prints import code_print, version_of
@@ -94,6 +95,17 @@ def _class_text(cls: type) -> str:
 def marks(attributes: dict[str, Any]) -> str:
     """Return what mark_dynamic and its kin have noted on a tensor, given its __dict__."""
     return repr(sorted((name, repr(v)) for name, v in attributes.items() if name.startswith("_dynamo_")))
+
+
+def tensor_meta(tensor: Any) -> tuple[tuple[str, str, str], bool, tuple[int, ...], tuple[int, ...]] | None:
+    """Return ((key set, dtype, device), requires_grad, shape, strides) of a tensor that C cannot read.
+
+    Returns None if it has none, or if they are not ints: nested tensors, layouts without strides, symbols.
+    """
+    _, keys, dtype, device, requires_grad, shape, strides = guard_env.tensor_state(tensor)
+    if shape is None or strides is None or not all(type(n) is int for n in (*shape, *strides)):
+        return None
+    return (str(keys), str(dtype), str(device)), requires_grad, shape, strides
 
 
 def torch_state() -> str:

@@ -26,6 +26,7 @@ from .._backends.rows import Ref
 from .._called import ddp, fsdp
 from .._called.copies import Copies
 from .._translator import caches, callable_names
+from . import ranks
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
 
@@ -223,6 +224,9 @@ class Table:
             return self._python("torch", _bytes(str(obj).removeprefix("torch.")))
         if kind is torch.device:
             return self._python("device", _bytes(str(obj)))
+        placement = ranks.placement(obj)
+        if placement is not None:
+            return self._python("placement", placement[0].encode(), tuple(map(self.add, placement[1])))
         return None
 
     def _named(self, obj: Any) -> Row | None:
@@ -432,6 +436,8 @@ def _guarded(obj: Any) -> bool:
         return True
     if is_a(obj, enum.Enum) and plain_text(fields_of(obj).get("_value_")) is not None:
         return True
+    if ranks.members(obj) is not None:  # so has it theirs
+        return True
     return not module_of(cls).startswith("torch") and all(map(made_in_python, mro_of(cls)[:-1]))
 
 
@@ -440,6 +446,7 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
     kind = type(obj)
     if is_a(obj, type):
         yield module_of(obj), qualname_of(obj)
+        yield "torch._C", "Graph.__class__"  # the metaclass of torch's classes that pybind11 has made
     elif kind is types.FunctionType or (kind is functools._lru_cache_wrapper and type(obj.__module__) is str):
         yield obj.__module__ if type(obj.__module__) is str else "", obj.__qualname__
     elif kind is types.BuiltinFunctionType:
@@ -450,6 +457,10 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if name is not None:
             yield "torch", name
             yield "torch._C", "_VariableFunctions." + name
+    elif module_of(kind) == "sys":  # sys.version_info and its kin
+        yield "sys", qualname_of(kind)
+    elif ranks.reduction(obj):
+        yield "torch.distributed", "ReduceOp." + ranks.reduction(obj)
     elif module_of(kind) == "typing" and type(getattr(obj, "_name", None)) is str:  # typing.Literal and its kin
         yield "typing", obj._name
     elif kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:
@@ -734,5 +745,6 @@ _FIND: dict[str, _Way] = {
     "method": lambda data, items, function: types.MethodType(*items),
     "copies": lambda data, items, function: Copies.joining(items[0]),
     "ref": lambda data, items, function: Ref(int(data)),
+    "placement": lambda data, items, function: ranks.make_placement(data.decode(), items),
     "keywords": lambda data, items, function: _C.Keywords(items[0]),
 }

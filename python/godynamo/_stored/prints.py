@@ -18,6 +18,7 @@ import torch
 
 from .._translator.identity_map import IdentityMap
 from .quietly import fields_of, is_a, module_of, mro_of, qualname_of
+from .ranks import members
 
 #: the type of the fields of namedtuples
 TupleGetter = type(vars(collections.namedtuple("_", "field"))["field"])
@@ -80,6 +81,9 @@ def print_of(obj: Any) -> bytes:
         return _short("\n".join(str(op._schema) for op in every) + version_of(library))
     if kind is TupleGetter:
         return _short(repr(obj.__reduce__()[1]))
+    text = repr(obj) if module_of(kind) == "sys" else members(obj)
+    if text is not None:
+        return _short(text)
     if kind in _PLAIN:
         text = plain_text(obj)
         return _short(text) if text is not None else b""

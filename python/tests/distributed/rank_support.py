@@ -15,6 +15,8 @@ from torch.distributed.tensor import DTensor
 import godynamo
 from godynamo import utils
 
+godynamo.config.cache_min_ms = 0  # a fast machine stores small frames of the hook, too
+
 
 def shown(value):
     """Return a value as data that json compares exactly."""
@@ -48,6 +50,12 @@ def report(record, explain):
     if told is not None:
         record.update(graphs=told.graph_count, breaks=[str(b).partition(":")[0] for b in told.break_reasons])
     print(json.dumps(record), flush=True)
+
+
+def translations():
+    """Return how many translations were loaded and made since the counters were cleared."""
+    loaded = utils.counters["stats"]["translations_loaded"]
+    return {"loaded": loaded, "made": utils.counters["frames"]["total"] - loaded}
 
 
 def copies(value):
@@ -91,10 +99,12 @@ def compare(name, make, backend, file):
     """Print a record of a case: what differs from eager mode, and how much was captured."""
     target, calls = make()
     expected = [outcome(target, copies(arguments), file) for arguments in calls for _ in range(2)]
+    utils.counters.clear()
     options = {} if backend == "inline" else {"backend": backend}
     optimized = godynamo.optimize(target, **options)
     got = [outcome(optimized, copies(arguments), file) for arguments in calls for _ in range(2)]
     entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
     differs = [(e, g) for e, g in zip(expected, got, strict=True) if e != g]
     record = {"case": name, "differs": differs[:1], "first": shown(expected[0][0]), "entries": len(entries)}
+    record.update(translations())
     report(record, lambda: godynamo.explain(target)(*copies(calls[0])))

@@ -24,7 +24,7 @@ from torch.utils.checkpoint import checkpoint
 
 import godynamo
 from godynamo import utils
-from rank_support import report, shown
+from rank_support import report, shown, translations
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -560,11 +560,11 @@ def trained(name, optimized):
 def run(name, backend):
     options = {} if backend == "inline" else {"backend": backend}
     _, expected = trained(name, lambda model: model)
+    utils.counters.clear()
     optimized, got = trained(name, lambda model: godynamo.optimize(model, **options))
     differs = [(e, g) for e, g in zip(expected, got, strict=True) if e != g]
     entries = [e for e in godynamo.cache_entries(optimized) if e.info["graph"]]
-    loaded = utils.counters["stats"]["translations_loaded"]
-    record = {"case": name, "differs": differs[:1], "entries": len(entries), "loaded": loaded}
+    record = {"case": name, "differs": differs[:1], "entries": len(entries), **translations()}
     torch.manual_seed(7)
     model, calls = CASES[name]()
     report(record, lambda: calls[0](godynamo.explain(model)))

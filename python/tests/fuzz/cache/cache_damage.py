@@ -33,7 +33,7 @@ _CODE = (
 _PROGRAM = "NumSlots NumRegs NumCaches NumKept Nodes Consts Tensors Sizes Parts Files Lines Kinds Extra".split()
 _OBJECT = "Kind Number Text Data Items Print Own".split()
 _NODE = "Op Flags Dst Src Part A B".split()
-_RESUME = "Of Target Params Computed Sizes Stack Function".split()
+_RESUME = "Of Target Params Computed Sizes Stack Function Inlined".split()
 #: how often the fields of a record are chosen
 _WEIGHTS = {"Objects": 4, "Resumes": 4, "Program": 8, "Function": 8, "Rows": 2, "Levels": 2, "Chains": 2, "Sizes": 2}
 
