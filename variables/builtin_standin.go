@@ -206,6 +206,7 @@ type StandInVariable struct {
 	real   py.Object         // the C type
 	state  *ObjectVariable   // the polyfill instance that represents the object
 	recipe []VariableTracker // a callable and its arguments, set by Settle
+	shares bool              // the state stays valid when there is a real object (StandIn.__shares__)
 	madeAt int               // the step of the outermost frame at which it was made
 }
 
@@ -223,7 +224,8 @@ func newStandIn(tx Translator, state *ObjectVariable) (VariableTracker, error) {
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(state.Class))
 	}
-	s := StandInVariable{real: real, state: state, madeAt: tx.Output().Step()}
+	_, shares := tx.Scope().TypeLookup(state.Class, "__shares__")
+	s := StandInVariable{real: real, state: state, madeAt: tx.Output().Step(), shares: shares}
 	if _, ok := tx.Scope().TypeLookup(state.Class, "_next"); ok {
 		return &StandInIterator{s}, nil
 	}
@@ -259,7 +261,7 @@ func (s *StandInVariable) Truth(tx Translator) (bool, error) {
 // spent returns an error if the real object of the stand-in exists already: from then on the real object holds the
 // state. Stand-ins with the same `_group` share state and become real objects together.
 func (s *StandInVariable) spent() error {
-	real := Materialized(s)
+	real := Materialized(s) && !s.shares
 	if g, ok := s.state.attrs["_group"]; ok && g != nil {
 		real = real || Materialized(g)
 	}
@@ -353,6 +355,14 @@ func (s *StandInVariable) Settle(tx Translator) error {
 		return err
 	}
 	s.recipe = recipe
+	if s.shares {
+		tx.Output().Shares(func() VariableTracker {
+			if v := s.state.attrs["number"]; v != nil && !isNone(v) {
+				return v
+			}
+			return nil
+		})
+	}
 	return nil
 }
 

@@ -320,6 +320,10 @@ type Output interface {
 	StrideAtRunTime(t *TensorVariable, dim int) *SymNodeVariable
 	// SizeOperand returns the graph operand for an int whose value may differ between calls.
 	SizeOperand(tx Translator, v *SymNodeVariable) (fxgraph.Arg, error)
+	// Shares notes a mode that the captured code has entered, now that the program's own object for it exists. number
+	// returns the mode's key in torch_state, or nil once the captured code has left the mode. Where the captured code
+	// ends, or hands over to a handler, this object takes over the mode.
+	Shares(number func() VariableTracker)
 	// Freeze makes v loadable at this point of the program. It materializes a mutable value that has no real object.
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change in program order, among the operations. It freezes `values` first.

@@ -517,6 +517,14 @@ func (c *Codegen) LoadPool(i int) { c.LoadConst(c.out.pool[i]) }
 // PoolObject implements NodeEmitter.
 func (c *Codegen) PoolObject(i int) py.Object { return c.out.pool[i] }
 
+// runAll writes all events, and hands over the modes that objects of the program stand for.
+func (c *Codegen) runAll() error {
+	if err := c.runEvents(); err != nil {
+		return err
+	}
+	return c.adopt(c.out.shared())
+}
+
 // runEvents writes all events in order. If the backend compiles the graph as a whole, graphCall inserts the call of the
 // graph later.
 func (c *Codegen) runEvents() error {

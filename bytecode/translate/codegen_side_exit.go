@@ -4,6 +4,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // This file writes the handlers of operations that have side exits (resume_side_exit.go).
@@ -33,6 +34,9 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 	raised := c.newTemp()
 	c.emit(opcode.STORE_FAST, spaceTemp|raised)
 	c.at(e.frames[len(e.frames)-1].tx.chainHere(), false)
+	if err := c.adopt(e.shared); err != nil {
+		return err
+	}
 	c.PushNull()
 	c.LoadConst(c.core("go_on"))
 	c.LoadConst(py.Bool(c.out.opts.NoPython))
@@ -67,6 +71,46 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 	c.Call(args+1, nil)
 	c.emit(opcode.RETURN_VALUE, 0)
 	return nil
+}
+
+// Shares implements variables.Output.
+func (o *OutputGraph) Shares(number func() variables.VariableTracker) {
+	o.sharing = append(o.sharing, number)
+}
+
+// shared returns the keys of the modes that the captured code has entered and not left, and that objects of the program
+// stand for.
+func (o *OutputGraph) shared() []variables.VariableTracker {
+	var out []variables.VariableTracker
+	for _, number := range o.sharing {
+		if v := number(); v != nil {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// adopt writes code that hands these modes over to the objects.
+func (c *Codegen) adopt(shared []variables.VariableTracker) error {
+	if len(shared) == 0 {
+		return nil
+	}
+	fn, err := c.function("godynamo._called.torch_state", "adopt")
+	if err != nil {
+		return err
+	}
+	return c.as(quietCalls, func() error {
+		for _, v := range shared {
+			c.PushNull()
+			c.LoadConst(fn)
+			if err := c.Load(v); err != nil {
+				return err
+			}
+			c.Call(1, nil)
+			c.PopTop()
+		}
+		return nil
+	})
 }
 
 // rest writes code that pushes the resume function of the rest of the frame, and a tuple of its arguments except the

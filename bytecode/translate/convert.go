@@ -375,7 +375,7 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 	}
 	c := newCodegen(o)
 	o.codegen = c
-	if err := c.runEvents(); err != nil {
+	if err := c.runAll(); err != nil {
 		return err
 	}
 	c.at(tx.chainHere(), false)

@@ -125,6 +125,7 @@ type eventLog struct {
 	generators    []*GeneratorVariable
 	strict        bool // break the graph at effects; see effectsLost
 	materializing int  // if positive, effects change objects that are being materialized
+	sharing       []func() variables.VariableTracker
 	exits         []*sideExit
 	nextExit      *sideExit // the side exit of operations at step exitStep
 	exitStep      int

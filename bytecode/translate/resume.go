@@ -83,7 +83,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	c := newCodegen(o)
 	o.codegen = c
-	if err := c.runEvents(); err != nil {
+	if err := c.runAll(); err != nil {
 		return err
 	}
 	here := tx.chainHere()
@@ -147,7 +147,7 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	}
 	c := newCodegen(o)
 	o.codegen = c
-	if err := c.runEvents(); err != nil {
+	if err := c.runAll(); err != nil {
 		return err
 	}
 	var stack []item

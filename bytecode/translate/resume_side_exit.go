@@ -27,6 +27,7 @@ type sideExit struct {
 	covered []*bytecode.Instruction // what is written for the operations
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
+	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
 }
 
 // exitFrame describes one frame at a side exit.
@@ -114,6 +115,7 @@ func (o *OutputGraph) sideExit(why string) error {
 			return err
 		}
 	}
+	exit.shared = o.shared()
 	o.exits = append(o.exits, &exit)
 	o.nextExit = &exit
 	return nil

@@ -135,6 +135,11 @@ def leave_entered(number: int) -> None:
     _leave(_taken(number))
 
 
+def shared(number: int) -> Any:
+    """Return torch's object of the profiler block entered under this number, which captured code still leaves."""
+    return next(obj[0] for (key, _, _), obj in _entered.stack if key == number)
+
+
 def adopt(number: int) -> Any:
     """Return torch's object of the mode entered under this number. From now on the caller must leave the mode."""
     (_, how, _), obj = _taken(number)

@@ -77,6 +77,7 @@ for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFuncti
 class Record(StandIn):
     __real__ = torch.ScriptObject
     __public__ = ("end",)
+    __shares__ = True
 
     def __init__(self, number: Any) -> None:
         self.number: Any = number
@@ -86,7 +87,7 @@ class Record(StandIn):
         self.number = None
 
     def _escape(self) -> Any:
-        return DECLINE if self.number is None else (torch_state.adopt, self.number)
+        return DECLINE if self.number is None else (torch_state.shared, self.number)
 
 
 @stands_for(record_function.__enter__)

@@ -236,6 +236,16 @@ def test_ranks_share_translations(program, tmp_path):
             assert not again or [r["case"] for r in records if r["made"] or not r["loaded"]] == []
 
 
+def test_profiler_blocks():
+    """Each block ends once, where it ends in eager mode, also after a handler, a graph break or a return inside it."""
+    codes, out = start("profiled_blocks.py")
+    assert codes == [0, 0], out
+    lines = [json.loads(line) for line in out[0][0].splitlines() if line.startswith("[")]
+    assert [line for line in lines if len(line) > 3 and not (line[1] and line[4] == [])] == []
+    captured = {name: tuple(counts) for name, *counts in lines if len(counts) == 2}
+    assert captured == {"caught": (1, 0), "passes": (1, 0), "breaks": (2, 2), "stays_open": (1, 1)}
+
+
 def test_a_rank_dies():
     """The rank that stays gets the same exception, at the same line, as in eager mode."""
     for how in ("eager", "optimized"):
