@@ -121,8 +121,11 @@ TRAINED_OTHERS = (
 ).split()
 
 
-def start(program, *arguments, **variables):
-    """Run a program as two ranks with these environment variables; return the exit statuses and outputs by rank."""
+def start(program, *arguments, second=(), **variables):
+    """Run a program as two ranks with these environment variables; return the exit statuses and outputs by rank.
+
+    ``second`` has other variables for the second rank.
+    """
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
@@ -130,7 +133,7 @@ def start(program, *arguments, **variables):
     children = [
         subprocess.Popen(
             [sys.executable, str(HERE / program), *arguments],
-            env={**env, "OMP_NUM_THREADS": "1", "RANK": str(rank)},
+            env={**env, "OMP_NUM_THREADS": "1", "RANK": str(rank), **dict(second if rank else ())},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -234,6 +237,21 @@ def test_ranks_share_translations(program, tmp_path):
             assert [r["case"] for r in records] == STORED[program].split()
             assert [r["differs"] for r in records] == [[]] * len(records)
             assert not again or [r["case"] for r in records if r["made"] or not r["loaded"]] == []
+
+
+def test_one_rank_has_translations(tmp_path):
+    """A rank that loads and one that translates run the same collectives."""
+    folder = {"GODYNAMO_CACHE_DIR": str(tmp_path / "folder")}
+    for again in (False, True):
+        second = {"GODYNAMO_CACHE_DIR": "0"} if again else {}
+        codes, out = start("rank_cases.py", "inline", "tensor_parallel", "functional", second=second, **folder)
+        assert codes == [0, 0], out
+        made = []
+        for stdout, _ in out:
+            records = [json.loads(line) for line in stdout.splitlines() if line.startswith("{")]
+            assert [r["differs"] for r in records] == [[], []]
+            made.append(sum(r["made"] for r in records))
+    assert made[0] == 0 < made[1]
 
 
 def test_profiler_blocks():
