@@ -9,6 +9,9 @@ import (
 
 // Body is the captured graph of a function that is passed to an operation such as torch.cond.
 type Body struct {
+	// Foreign is set if the function runs foreign operations. Ends then says what each result is like.
+	Foreign bool
+	Ends    []ForeignResult
 	// Rows are the nodes in the form that _backends/graph_modules expects. The placeholders are the arguments,
 	// followed by Free.
 	Rows        py.Object
@@ -20,6 +23,15 @@ type Body struct {
 	// Replay captures the same operations in the outer graph, on other tensors.
 	Replay func(places []VariableTracker) ([]VariableTracker, error)
 }
+
+// BodyRules says what an operation demands of its functions.
+type BodyRules struct {
+	Fresh   bool // results share no memory with one another or with an outer tensor
+	Foreign bool // foreign operations are allowed; the operation then is foreign itself
+}
+
+// ForeignResult has what an Output knows about a result of foreign operations. It is passed to Output.GiveForeign.
+type ForeignResult any
 
 // GraphFunction represents a function that an operation of the graph returned. The program can only call it.
 type GraphFunction struct {

@@ -61,11 +61,14 @@ func (t *TorchVariable) callForeign(tx Translator, name string, args []VariableT
 	case "ddp_after":
 		return ddpAfter(tx, name, args, kwargs)
 	}
+	gives, rest, _ := strings.Cut(t.detail, ":")
+	if gives != "tensor" && tx.Output().InForeignBody() {
+		return nil, unsupported(exc.CallUnsupported, "%s, in a function given to an operation", name)
+	}
 	node, err := tx.Output().CallForeign(tx, t.Fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	gives, rest, _ := strings.Cut(t.detail, ":")
 	if gives == "tensor" {
 		tx.Output().ForeignRule(node, rest)
 		return NewTensor(node), nil

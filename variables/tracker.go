@@ -392,8 +392,12 @@ type Output interface {
 	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent
 	// the function's arguments. run calls the function with these tensors and returns the tensors among its results.
-	// If fresh is true and the results share memory with one another or with an outer tensor, the graph breaks.
-	Body(tx Translator, fresh bool, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// If accepts.Fresh is set and the results share memory with one another or with an outer tensor, the graph breaks.
+	Body(tx Translator, accepts BodyRules, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// InForeignBody reports whether a function that may contain foreign operations is being captured.
+	InForeignBody() bool
+	// GiveForeign records what a foreign operation's result is like, which is a tensor.
+	GiveForeign(n *fxgraph.Node, like ForeignResult)
 	// GradFlagMayDiffer reports whether t's requires_grad may differ from `requires`, its value without in-place
 	// operations on other tensors. Such an operation may change the flag if one of the two tensors is a view of the
 	// other.

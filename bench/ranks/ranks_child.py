@@ -155,7 +155,7 @@ def llama(shared: bool, wrap: Callable[[Any], Any]) -> Made:
     """A small Llama of transformers, whose forward runs inside `try`."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 2}
+    sizes = {"hidden_size": 64, "intermediate_size": 128, "num_attention_heads": 4, "num_key_value_heads": 4}
     model = wrap(LlamaForCausalLM(LlamaConfig(num_hidden_layers=4, vocab_size=100, use_cache=False, **sizes)))
 
     def words(step: int) -> torch.Tensor:

@@ -75,10 +75,12 @@ def main() -> int:
                 continue
             eager = train(case, "eager", ranks, options.steps)
             print(row(case, ranks, "eager", eager, eager), flush=True)
+            failed |= "error" in eager
             for engine in options.engines:
                 record = train(case, engine, ranks, options.steps)
                 print(row(case, ranks, engine, record, eager), flush=True)
-                failed |= engine == "godynamo" and record.get("losses") != eager.get("losses")
+                wrong = "error" in record or record.get("losses") != eager.get("losses")
+                failed |= engine == "godynamo" and wrong
     return int(failed)
 
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -65,6 +66,15 @@ func (o *OutputGraph) foreignOperand(tx variables.Translator,
 // mayBeForeign gives an operation that is foreign a side exit if a handler would catch its exception. It returns a
 // graph break if the operation cannot be part of the graph here.
 func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
+	if o.foreign.sampling {
+		return nil
+	}
+	if o.InForeignBody() && o.tentative == 0 {
+		if tx.(*InstructionTranslator).protectedWithin(o.foreign.outside) {
+			return exc.Break(exc.InsideBlock, "%s, inside try or with, in a function given to an operation", name)
+		}
+		return nil
+	}
 	if !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
 		return exc.Break(exc.CallUnsupported, "%s, in a graph that is given to a backend or to an operation", name)
 	}
@@ -72,6 +82,20 @@ func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 		return o.sideExit(name + ", which must not run twice, inside try or with")
 	}
 	return nil
+}
+
+// InForeignBody implements variables.Output.
+func (o *OutputGraph) InForeignBody() bool { return o.foreign.outside != nil && o.bodies == 1 }
+
+// foreignEnds returns what is known about the results of a function that runs foreign operations.
+func (o *OutputGraph) foreignEnds(results []variables.VariableTracker) []variables.ForeignResult {
+	out := make([]variables.ForeignResult, len(results))
+	for i, r := range results {
+		n := r.(*variables.TensorVariable).Node
+		sizes, _ := o.byRule(n).(*shapes.Tensor)
+		out[i] = foreignResult{sizes, o.foreign.dtensors[n], !n.Foreign || o.foreign.locals[n]}
+	}
+	return out
 }
 
 // foreignOperands returns a graph break if one of the operands is foreign, but the operation cannot be part of the

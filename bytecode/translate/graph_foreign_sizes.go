@@ -8,6 +8,7 @@ import (
 	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // The class of a foreign operation's result is unknown, but its shape, dtype and device often follow from rules. The
@@ -17,6 +18,11 @@ import (
 
 // foreignNodes is what is known about foreign nodes. The maps are nil until there is one.
 type foreignNodes struct {
+	// outside is the frame that calls an operation with functions that may contain foreign operations, while such a
+	// function is captured; sampling is set while its arguments are made. results says what such operations return.
+	outside  *InstructionTranslator
+	sampling bool
+	results  map[*fxgraph.Node]foreignResult
 	any, ran bool                       // whether there are any; whether one is an operation
 	rules    map[*fxgraph.Node]string   // the rule, or "", of each call of a function or method of torch.distributed
 	dtensors map[*fxgraph.Node]*dtensor // nil: the node is not known to be a DTensor
@@ -32,6 +38,23 @@ type dtensor struct {
 
 // known reports whether the placements are known.
 func (d *dtensor) known() bool { return d != nil && d.mesh != nil && !d.placements.IsNull() }
+
+// foreignResult is what is known about a result of a function that runs foreign operations.
+type foreignResult struct {
+	sizes *shapes.Tensor
+	whole *dtensor
+	local bool
+}
+
+// GiveForeign implements variables.Output.
+func (o *OutputGraph) GiveForeign(n *fxgraph.Node, like variables.ForeignResult) {
+	if o.foreign.results == nil {
+		o.foreign.results = map[*fxgraph.Node]foreignResult{}
+	}
+	o.foreign.results[n] = like.(foreignResult)
+	o.foreign.rules[n] = "body"
+	o.sizes.done = min(o.sizes.done, n.Index) // the rules may have passed the node
+}
 
 // found records that the graph has a foreign node.
 func (f *foreignNodes) found() {
@@ -97,8 +120,16 @@ func (o *OutputGraph) distributed(n *fxgraph.Node) shapes.Value {
 		t, _ := v.(*shapes.Tensor)
 		return node, t
 	}
-	of, t := tensor(0)
 	rule := f.rules[n]
+	if rule == "body" {
+		like := f.results[n]
+		f.dtensors[n], f.locals[n] = like.whole, like.local
+		if like.sizes == nil {
+			return shapes.Unknown{}
+		}
+		return like.sizes
+	}
+	of, t := tensor(0)
 	if rule == "" || t == nil && rule != "input" && rule != "output" {
 		return shapes.Unknown{}
 	}

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -32,11 +33,17 @@ type operands struct {
 // the function once, on samples of the tensors with which the operation will call it. The captured operations become a
 // separate graph, and outer tensors that the function reads become operands of the operation. The function must have no
 // effect, and must not change outer values or tensors that it has not made.
-func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
+func (o *OutputGraph) Body(tx variables.Translator, accepts variables.BodyRules, samples,
 	run func() ([]variables.VariableTracker, error)) (*variables.Body, error) {
+	if accepts.Foreign && o.bodies == 0 {
+		o.foreign.outside = tx.(*InstructionTranslator)
+		defer func() { o.foreign.outside = nil }()
+	}
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
+	o.foreign.sampling = accepts.Foreign
 	given, err := samples()
+	o.foreign.sampling = false
 	if err != nil {
 		return nil, err
 	}
@@ -67,27 +74,12 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	case o.heldOutside(tx, written):
 		left = "changes a value from outside"
 	}
-	drew := false
-	for _, e := range b.events {
-		if e.node == nil {
-			left = "makes an object"
-			continue
-		}
-		switch t := o.traceOf(e.node); {
-		case e.node.State && o.opts.Exporting && gradModes[e.node.Target.Text]:
-			// torch.export turns the two switches of a block into an operation that has the block as a graph
-		case e.node.State:
-			left = "switches a mode"
-		case t >= copied:
-			left = "changes a tensor from outside"
-		case t == draws:
-			drew = true
-		}
-	}
+	does, drew, foreign := o.contents(b)
+	left = cmp.Or(does, left)
 	if left != "" {
 		return nil, exc.Break(exc.CallUnsupported, "a function that %s, given to an operation", left)
 	}
-	if fresh {
+	if accepts.Fresh {
 		if err := b.shared(o, results); err != nil {
 			return nil, err
 		}
@@ -95,6 +87,9 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	out, err := b.result(o, results, drew)
 	if err != nil {
 		return nil, err
+	}
+	if out.Foreign = foreign; foreign {
+		out.Ends = o.foreignEnds(results)
 	}
 	out.Sizes = o.sizesOfResults(results)
 	for i := len(o.events) - 1; i >= from; i-- {
@@ -110,6 +105,32 @@ func (o *OutputGraph) Body(tx variables.Translator, fresh bool, samples,
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
+}
+
+// contents looks at the operations of a function. left says, in words, what the function must not do; drew and foreign
+// report whether it draws random numbers and runs foreign operations.
+func (o *OutputGraph) contents(b *body) (left string, drew, foreign bool) {
+	for _, e := range b.events {
+		if e.node == nil {
+			left = "makes an object"
+			continue
+		}
+		if e.node.Foreign && !e.node.Inplace {
+			foreign = true
+			continue
+		}
+		switch t := o.traceOf(e.node); {
+		case e.node.State && o.opts.Exporting && gradModes[e.node.Target.Text]:
+			// torch.export turns the two switches of a block into an operation that has the block as a graph
+		case e.node.State:
+			left = "switches a mode"
+		case t >= copied:
+			left = "changes a tensor from outside"
+		case t == draws:
+			drew = true
+		}
+	}
+	return left, drew, foreign
 }
 
 // inModes reports whether a function has left torch's modes as they were. before is the snapshot before it, Null if

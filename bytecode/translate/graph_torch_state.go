@@ -273,6 +273,16 @@ func (tx *InstructionTranslator) protection() (handled bool, state py.Object) {
 	return false, state
 }
 
+// protectedWithin reports whether a handler in a frame inside the frame `outside` may catch an exception.
+func (tx *InstructionTranslator) protectedWithin(outside *InstructionTranslator) bool {
+	for t := tx; t != nil && t != outside; t = t.parent {
+		if len(t.handled) > 0 || t.inst != nil && t.inst.Block() != nil {
+			return true
+		}
+	}
+	return tx.out.stoppedInBlock()
+}
+
 // stoppedInBlock reports whether any generator has stopped inside a block.
 func (o *OutputGraph) stoppedInBlock() bool {
 	// Generators that have ended are removed, since this function runs for every operation.

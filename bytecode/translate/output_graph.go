@@ -263,7 +263,8 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 		return nil, exc.Postpone(exc.Uninitialized, "%s is a %s", src.Name(), py.TypeName(t))
 	}
 	foreign := false
-	if example.IsNull() && o.backend.Inline() && o.bodies == 0 && o.world.ForeignClass(o.scope, obj.Type()) {
+	if outer := o.bodies == 0 || o.InForeignBody(); example.IsNull() && outer && o.backend.Inline() &&
+		o.world.ForeignClass(o.scope, obj.Type()) {
 		o.foreign.found()
 		foreign, example = true, obj
 		o.AddGuards(guards.GlobalState())

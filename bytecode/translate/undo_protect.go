@@ -27,6 +27,12 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 	if handled, _ := tx.(*InstructionTranslator).protection(); !handled {
 		return nil
 	}
+	if o.foreign.ran && o.InForeignBody() {
+		if tx.(*InstructionTranslator).protectedWithin(o.foreign.outside) {
+			return exc.Break(exc.InsideBlock, "an operation inside try or with, after one that must not run twice")
+		}
+		return nil // the operation that runs the function has a side exit
+	}
 	if (o.foreign.ran || o.exitHere() != nil) && o.bodies == 0 {
 		return o.sideExit("an operation whose exception has a handler, after one that must not run twice")
 	}

@@ -19,6 +19,7 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 	if len(args) < 2 {
 		return nil, h.refused("with these arguments")
 	}
+	h.foreign = !tx.Output().WholeGraph() && !tx.World().Exporting
 	if tx.World().Kept > 0 {
 		return nil, h.refused("in a function that is kept as well")
 	}

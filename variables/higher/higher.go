@@ -95,6 +95,8 @@ type higher struct {
 	name   string
 	// fresh requires that functions return new tensors: no argument, no view of an argument, and no tensor twice.
 	fresh bool
+	// foreign is set if functions may contain foreign operations.
+	foreign bool
 }
 
 func newHigher(tx variables.Translator, name string) (*higher, error) {
@@ -175,7 +177,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 		return ends, err
 	}
 	var err error
-	if out.body, err = tx.Output().Body(tx, h.fresh, samples, run); err != nil {
+	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign}
+	if out.body, err = tx.Output().Body(tx, accepts, samples, run); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 			return nil, h.refused("of a function whose control flow depends on data")
 		}

@@ -254,8 +254,45 @@ func (h *higher) operation(f *function) string {
 
 func (h *higher) add(f *function, target py.Object,
 	tensors []variables.VariableTracker) (variables.VariableTracker, error) {
-	return variables.CallBodies(h.tx, target, "torch.func."+h.operation(f),
-		append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...), nil)
+	name := "torch.func." + h.operation(f)
+	args := append([]variables.VariableTracker{variables.NewTuple(f.body.Free, nil)}, tensors...)
+	if f.body.Foreign {
+		return h.addForeign(f, target, name, args)
+	}
+	return variables.CallBodies(h.tx, target, name, args, nil)
+}
+
+// addForeign adds an operation whose function runs foreign operations. No FakeTensor computes its results, which are
+// those of the function.
+func (h *higher) addForeign(f *function, target py.Object, name string,
+	args []variables.VariableTracker) (variables.VariableTracker, error) {
+	out := h.tx.Output()
+	node, err := out.CallForeign(h.tx, target, name, args, nil)
+	if err != nil {
+		return nil, err
+	}
+	results, ok := f.results.(*variables.TupleVariable)
+	if !ok || !results.Subclass().IsNull() {
+		if !f.plain || len(f.body.Ends) != 1 || !variables.IsTensor(f.results) {
+			return nil, h.refused("of a function of torch.distributed that returns more than tensors")
+		}
+		out.GiveForeign(node, f.body.Ends[0])
+		return variables.NewTensor(node), nil
+	}
+	items := itemsOf(h.tx, results)
+	if !f.plain || len(items) != len(f.body.Ends) {
+		return nil, h.refused("of a function of torch.distributed that returns more than tensors")
+	}
+	for i := range items {
+		item, err := out.CallForeign(h.tx, h.tx.World().Operator("getitem"), "operator.getitem",
+			[]variables.VariableTracker{&variables.TensorSequence{Node: node}, variables.IntConst(h.tx, i)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		out.GiveForeign(item, f.body.Ends[i])
+		items[i] = variables.NewTensor(item)
+	}
+	return variables.NewTuple(items, nil), nil
 }
 
 // option returns the transform's i-th argument, or its keyword argument `name`. It returns `absent` if neither was

@@ -6,7 +6,10 @@ functions, and torch does not export unique_dim.
 
 from __future__ import annotations
 
+import functools
+import sys
 import types
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -35,4 +38,19 @@ def printable(target: Any) -> Any:
         hidden = getattr(torch, name, None) is not target
         if hidden and getattr(torch._C._VariableFunctions, name, None) is target:
             return globals().get(name) or __getattr__(name)
+    if isinstance(target, types.FunctionType) and "." in target.__qualname__:
+        module = sys.modules.get(target.__module__)
+        if getattr(module, target.__name__, None) is not target:  # such as ColwiseParallel._prepare_input_fn
+            return _renamed(target)
     return target
+
+
+@functools.cache
+def _renamed(target: types.FunctionType) -> Callable[..., Any]:
+    """Return a function of this module, which FX passes to the code instead of writing its name."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return target(*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = target.__name__
+    return run

@@ -33,7 +33,8 @@ CAPTURED = {
     "changed_memory": (1, []),
     "effects_in_order": (1, []),
     "in_blocks": (1, []),
-    "in_a_function_of_an_operation": (1, ["GD0201"]),
+    "in_a_function_of_an_operation": (1, []),
+    "parallel_norm_and_checkpoint": (1, []),
     "loop": (1, []),
     "equal_layers": (1, []),
     "uneven": (1, []),
@@ -56,7 +57,7 @@ CAPTURED = {
 
 #: cases that raise, break the graph, or read metadata: only their outcome is compared
 OTHERS = (
-    "parallel_norm_and_checkpoint dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes "
+    "dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes "
     "wrong_group wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
 ).split()
 
@@ -81,6 +82,23 @@ BLOCKS = {
     "groups_and_sizes": (1, []),
     "operations_after_it": (1, []),
 }
+
+#: the same for the cases of checkpoint_cases.py
+CHECKPOINTED = {
+    "parallel_blocks": (1, []),
+    "reentrant": (1, []),
+    "with_dropout": (1, ["GD0002"]),
+    "several_results": (1, []),
+    "collectives": (1, []),
+    "collectives_in_place": (1, ["GD0201"]),
+    "dtensors": (1, []),
+    "handlers_outside": (1, []),
+    "handlers_inside": (2, ["GD0304"]),
+    "checkpoints_in_checkpoints": (1, ["GD0201"]),
+    "without_gradients": (1, []),
+}
+
+PROGRAMS = {"block_cases.py": BLOCKS, "checkpoint_cases.py": CHECKPOINTED}
 
 #: the same for the cases of training_cases.py
 TRAINED = {
@@ -170,21 +188,25 @@ def test_first_call(name):
     assert (record["graphs"], record["breaks"]) == CAPTURED[name]
 
 
-def test_every_block_case_is_listed():
-    assert sorted(ran("inline", "block_cases.py")[0]) == sorted(BLOCKS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_every_case_of_a_program_is_listed(program):
+    assert sorted(ran("inline", program)[0]) == sorted(PROGRAMS[program])
 
 
-@pytest.mark.parametrize("name", BLOCKS)
+PROGRAM_CASES = [(program, name) for program, cases in PROGRAMS.items() for name in cases]
+
+
+@pytest.mark.parametrize(("program", "name"), PROGRAM_CASES)
 @pytest.mark.parametrize("backend", ["inline", "aot_eager"])
-def test_handlers_run_as_in_eager_mode(backend, name):
-    for rank in ran(backend, "block_cases.py"):
+def test_a_programs_outcomes_are_eagers(backend, program, name):
+    for rank in ran(backend, program):
         assert rank[name]["differs"] == []
 
 
-@pytest.mark.parametrize("name", BLOCKS)
-def test_captured_blocks(name):
-    record = ran("inline", "block_cases.py")[0][name]
-    assert (record["graphs"], record["breaks"]) == BLOCKS[name]
+@pytest.mark.parametrize(("program", "name"), PROGRAM_CASES)
+def test_what_a_program_captures(program, name):
+    record = ran("inline", program)[0][name]
+    assert (record["graphs"], record["breaks"]) == PROGRAMS[program][name]
 
 
 def test_signals_at_side_exits():
