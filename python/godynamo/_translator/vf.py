@@ -38,10 +38,11 @@ def printable(target: Any) -> Any:
         hidden = getattr(torch, name, None) is not target
         if hidden and getattr(torch._C._VariableFunctions, name, None) is target:
             return globals().get(name) or __getattr__(name)
-    if isinstance(target, types.FunctionType) and "." in target.__qualname__:
-        module = sys.modules.get(target.__module__)
-        if getattr(module, target.__name__, None) is not target:  # such as ColwiseParallel._prepare_input_fn
-            return _renamed(target)
+    module = str(target.__module__) if isinstance(target, types.FunctionType) else ""
+    known = not module.startswith("torch.") or module == "torch._tensor"  # FX knows the methods of torch.Tensor
+    # It writes torch's other functions by module and name, but ColwiseParallel._prepare_input_fn is in a class.
+    if not known and getattr(sys.modules.get(module), target.__name__, None) is not target:
+        return _renamed(target)
     return target
 
 
