@@ -320,9 +320,9 @@ type Output interface {
 	StrideAtRunTime(t *TensorVariable, dim int) *SymNodeVariable
 	// SizeOperand returns the graph operand for an int whose value may differ between calls.
 	SizeOperand(tx Translator, v *SymNodeVariable) (fxgraph.Arg, error)
-	// Shares notes a mode that the captured code has entered, now that the program's own object for it exists. number
-	// returns the mode's key in torch_state, or nil once the captured code has left the mode. Where the captured code
-	// ends, or hands over to a handler, this object takes over the mode.
+	// Shares records a mode that the captured code has entered and for which the program now has an object. number
+	// returns the mode's key in torch_state, or nil once the captured code has left the mode. When the captured code
+	// ends or a handler runs, the object owns the mode.
 	Shares(number func() VariableTracker)
 	// Freeze makes v loadable at this point of the program. It materializes a mutable value that has no real object.
 	Freeze(tx Translator, v VariableTracker) error
@@ -396,7 +396,7 @@ type Output interface {
 	Body(tx Translator, accepts BodyRules, samples, run func() ([]VariableTracker, error)) (*Body, error)
 	// InForeignBody reports whether a function that may contain foreign operations is being captured.
 	InForeignBody() bool
-	// GiveForeign records what a foreign operation's result is like, which is a tensor.
+	// GiveForeign records the known properties of a foreign operation's result, which must be a tensor.
 	GiveForeign(n *fxgraph.Node, like ForeignResult)
 	// GradFlagMayDiffer reports whether t's requires_grad may differ from `requires`, its value without in-place
 	// operations on other tensors. Such an operation may change the flag if one of the two tensors is a view of the

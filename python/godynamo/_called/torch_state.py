@@ -136,7 +136,7 @@ def leave_entered(number: int) -> None:
 
 
 def shared(number: int) -> Any:
-    """Return torch's object of the profiler block entered under this number, which captured code still leaves."""
+    """Return torch's object of the profiler block entered under this number. Captured code still ends the block."""
     return next(obj[0] for (key, _, _), obj in _entered.stack if key == number)
 
 

@@ -39,8 +39,8 @@ class StandIn:
     A class with ``_next`` represents iterators. ``_escape`` returns a callable and its arguments, which make the real
     object in the same state; or DECLINE, and then CPython makes the object. ``__public__`` lists the attributes of the
     C type that captured code may read from the stand-in. ``_group`` is a stand-in that shares state with this one: when
-    the real object of ``_group`` is made, this stand-in is out of date. A class with ``__shares__`` stands for a mode
-    whose key in torch_state is ``number``: captured code goes on to use it when there is a real object.
+    the real object of ``_group`` is made, this stand-in is out of date. A class with ``__shares__`` represents a
+    mode whose key in torch_state is ``number``. Captured code keeps using it after the real object is made.
     """
 
     __godynamo_polyfill__ = "class"

@@ -100,7 +100,7 @@ def marks(attributes: dict[str, Any]) -> str:
 def tensor_meta(tensor: Any) -> tuple[tuple[str, str, str], bool, tuple[int, ...], tuple[int, ...]] | None:
     """Return ((key set, dtype, device), requires_grad, shape, strides) of a tensor that C cannot read.
 
-    Returns None if it has none, or if they are not ints: nested tensors, layouts without strides, symbols.
+    Returns None if the tensor has no shape or strides, or if a size is not an int (nested tensors, sparse CSR).
     """
     _, keys, dtype, device, requires_grad, shape, strides = guard_env.tensor_state(tensor)
     if shape is None or strides is None or not all(type(n) is int for n in (*shape, *strides)):

@@ -436,7 +436,7 @@ def _guarded(obj: Any) -> bool:
         return True
     if is_a(obj, enum.Enum) and plain_text(fields_of(obj).get("_value_")) is not None:
         return True
-    if ranks.members(obj) is not None:  # so has it theirs
+    if ranks.members(obj) is not None:  # print_of also covers groups and meshes
         return True
     return not module_of(cls).startswith("torch") and all(map(made_in_python, mro_of(cls)[:-1]))
 
@@ -446,7 +446,7 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
     kind = type(obj)
     if is_a(obj, type):
         yield module_of(obj), qualname_of(obj)
-        yield "torch._C", "Graph.__class__"  # the metaclass of torch's classes that pybind11 has made
+        yield "torch._C", "Graph.__class__"  # pybind11's metaclass, the type of many torch classes
     elif kind is types.FunctionType or (kind is functools._lru_cache_wrapper and type(obj.__module__) is str):
         yield obj.__module__ if type(obj.__module__) is str else "", obj.__qualname__
     elif kind is types.BuiltinFunctionType:
@@ -457,7 +457,7 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if name is not None:
             yield "torch", name
             yield "torch._C", "_VariableFunctions." + name
-    elif module_of(kind) == "sys":  # sys.version_info and its kin
+    elif module_of(kind) == "sys":  # sys.version_info, sys.flags, ...
         yield "sys", qualname_of(kind)
     elif ranks.reduction(obj):
         yield "torch.distributed", "ReduceOp." + ranks.reduction(obj)

@@ -1,7 +1,7 @@
-"""Describes what torch.distributed makes: groups and meshes by the ranks in them, placements by their value.
+"""Describes objects of torch.distributed: groups and meshes by their ranks, placements and reductions by value.
 
-Nothing here communicates or imports a module of torch. Private names of torch 2.6 to 2.15 are read; without one of
-them, nothing is stored.
+Nothing here communicates with other ranks or imports a torch module. If a private attribute that this module reads is
+missing, the translation is not stored.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ from typing import Any
 
 import torch
 
+from .._translator import foreign
+
 _PLACEMENTS = "torch.distributed.tensor.placement_types"
-#: class of placements -> its fields
+#: placement class -> its fields
 _FIELDS = {"Shard": ("dim",), "Replicate": (), "Partial": ("reduce_op",)}
-_REDUCE: Any = torch.distributed.ReduceOp.RedOpType if torch.distributed.is_available() else None
 
 
 def members(obj: Any) -> str | None:
-    """Return a text with all that a translation may know of a group or a mesh, or None for another object.
+    """Return a text that covers everything a translation may read from a group or a mesh; None for other objects.
 
-    Each rank has a text of its own, since a translation may contain the rank. Raises an Exception if torch no longer
-    knows the group.
+    The text includes this process's rank, since a translation may contain it. Raises KeyError for a destroyed group.
     """
     kind = type(obj)
     if torch.distributed.is_available() and kind is torch.distributed.ProcessGroup:
@@ -35,20 +35,21 @@ def members(obj: Any) -> str | None:
 
 
 def placement(obj: Any) -> tuple[str, tuple[Any, ...]] | None:
-    """Return the class name and the fields of a placement, or None for another object."""
+    """Return the class name and the fields of a placement, or None for other objects."""
     name = type(obj).__name__
-    if name in _FIELDS and type(obj) is getattr(sys.modules.get(_PLACEMENTS), name, None):
+    if name in _FIELDS and foreign.is_constant(type(obj)):
         return name, tuple(getattr(obj, field) for field in _FIELDS[name])
     return None
 
 
 def make_placement(name: str, fields: list[Any]) -> Any:
-    """Return a placement with these fields. Raises KeyError and TypeError for what placement() did not return."""
+    """Return the placement that placement() described. Raises KeyError or TypeError for any other arguments."""
     if len(fields) != len(_FIELDS[name]):
         raise TypeError(f"{len(fields)} fields of {name}")
     return getattr(sys.modules[_PLACEMENTS], name)(*fields)
 
 
 def reduction(obj: Any) -> str:
-    """Return the name of a ReduceOp's value, under which torch.distributed.ReduceOp has it, or ""."""
-    return str(obj.name) if _REDUCE is not None and type(obj) is _REDUCE else ""
+    """Return the name of a reduction such as torch.distributed.ReduceOp.SUM, or "" for other objects."""
+    kind = type(obj)
+    return str(obj.name) if kind.__name__ not in _FIELDS and foreign.is_constant(kind) else ""

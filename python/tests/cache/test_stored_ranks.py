@@ -1,5 +1,7 @@
-"""Stored translations of functions that know groups, meshes and placements, and of tensors that C cannot read. The
-ranks are those of torch's fake backend, which sends nothing; tests/distributed has real ones."""
+"""Stored translations that use groups, meshes, placements, and tensors that C cannot read.
+
+These tests use torch's fake backend, which sends no messages. tests/distributed runs real ranks.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def main(rank, world, placement):
 )
 
 
-def test_what_is_known_of_meshes_and_placements_counts(programs: Programs) -> None:
+def test_meshes_and_placements_must_match(programs: Programs) -> None:
     programs.write("mesh", MESH)
     numbers = {(0, 2, "rows"): 7, (1, 2, "rows"): 7, (0, 4, "rows"): 11, (0, 4, "columns"): 14, (0, 4, "all"): 5}
     for again in (False, True):
@@ -64,7 +66,7 @@ def main(groups, op):
 )
 
 
-def test_another_group_may_be_passed_but_no_other_reduction(programs: Programs) -> None:
+def test_the_group_may_differ_but_not_the_reduction(programs: Programs) -> None:
     programs.write("group", GROUP)
     for groups, op, translated in ((1, "SUM", 1), (2, "SUM", 0), (1, "MAX", 1), (2, "MAX", 0), (1, "SUM", 0)):
         ran = programs.run("group", groups, op)

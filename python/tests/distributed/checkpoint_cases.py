@@ -1,5 +1,5 @@
-"""One rank: checkpoint_cases.py BACKEND [CASE...] runs functions given to torch.utils.checkpoint that communicate or
-use tensor parallel modules, forward and backward, as rank_cases.py does."""
+"""One rank: checkpoint_cases.py BACKEND [CASE...] runs checkpointed functions that communicate or use tensor parallel
+modules, forward and backward, and compares them with eager mode as rank_cases.py does."""
 
 from __future__ import annotations
 

@@ -262,7 +262,7 @@ def test_ranks_share_translations(program, tmp_path):
 
 
 def test_one_rank_has_translations(tmp_path):
-    """A rank that loads and one that translates run the same collectives."""
+    """A rank that loads its translations and a rank that translates run the same collectives."""
     folder = {"GODYNAMO_CACHE_DIR": str(tmp_path / "folder")}
     for again in (False, True):
         second = {"GODYNAMO_CACHE_DIR": "0"} if again else {}
