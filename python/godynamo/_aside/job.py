@@ -116,6 +116,8 @@ def _check_known(row: objects.Row) -> None:
     kind, _, way, data, *_ = row
     if kind != objects.PYTHON:
         raise NotHandedOver("an object of the graph is found by its place")
+    if way == "made":  # AOTAutograd refuses to save such a graph
+        raise NotHandedOver("the graph contains another graph")
     if way not in ("global", "module", "globals", "closure", "frame global"):
         return
     module, _, path = data.decode("utf-8", "surrogatepass").partition(":")

@@ -25,7 +25,7 @@ from .. import _C
 from .._backends.rows import Ref
 from .._called import ddp, fsdp
 from .._called.copies import Copies
-from .._translator import caches, callable_names
+from .._translator import caches, callable_names, recipes
 from . import ranks
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
@@ -104,16 +104,31 @@ class Table:
             row = self._python("list", b"", tuple(map(add, obj)))
         elif kind is dict:
             row = self._python("dict", b"", tuple(add(x) for pair in obj.items() for x in pair))
-        elif kind is tuple:
+        elif kind is tuple and not (strict and id(obj) in self._constants_of_code):
             row = self._python("tuple", b"", tuple(map(add, obj)))
         elif kind is Ref:
             row = self._python("ref", b"%d" % obj.index)
+        elif kind is str and strict and obj.startswith('  File "'):
+            row = self._located(obj)
         elif kind in (str, int, float, bool) or strict:
             return self.add(obj)
         else:
             row = self._python("None")
         self.rows.append(row)
         return len(self.rows) - 1
+
+    def _located(self, text: str) -> Row:
+        """Return the row of a node's stack trace, which names source files. They may move."""
+        files = [code for file, code in self._code_of_files.items() if f'"{file}"' in text]
+        for i, code in enumerate(files):
+            text = text.replace(f'File "{code.co_filename}", line', f'File "\0{i}\0", line')
+        return self._python("located", _bytes(text), tuple(map(self.add, files)))
+
+    @functools.cached_property
+    def _code_of_files(self) -> dict[str, types.CodeType]:
+        """{file: a code object from it} for the user's code and the code objects that guards compare."""
+        codes = [*(obj for obj in self._pool if type(obj) is types.CodeType), users_code(self.function)]
+        return {code.co_filename: code for code in codes}
 
     def _append(self, obj: Any, row: Row) -> int:
         """Add the row of an object, which lives on, so that its id is not reused."""
@@ -174,12 +189,6 @@ class Table:
     def _constants_of_code(self) -> dict[int, tuple[types.CodeType, bytes]]:
         """{id: (code object, indices)} of the constants that have an identity."""
         found: dict[int, tuple[types.CodeType, bytes]] = {}
-        codes = [users_code(self.function)]
-        for obj in self._pool:
-            if type(obj) is types.FunctionType:
-                codes.append(obj.__code__)
-            elif type(obj) is types.CodeType:
-                codes.append(obj)
 
         def note(items: Sequence[Any], code: types.CodeType, path: bytes) -> None:
             for i, item in enumerate(items):
@@ -189,11 +198,17 @@ class Table:
                     if kind is tuple:
                         note(item, code, at)
 
-        for code in codes:
+        for code in self._translated:
             note(code.co_consts, code, b"")
             for _, inner in _inner(code):
                 note(inner.co_consts, inner, b"")
         return found
+
+    @functools.cached_property
+    def _translated(self) -> list[types.CodeType]:
+        """The user's code and what was inlined."""
+        codes = [obj.__code__ if type(obj) is types.FunctionType else obj for obj in self._pool]
+        return [users_code(self.function), *(code for code in codes if type(code) is types.CodeType)]
 
     def _value(self, obj: Any) -> Row | None:
         """Return the row of an object that is nothing but its value."""
@@ -300,6 +315,11 @@ class Table:
     def _made(self, obj: Any) -> Row | None:
         """Return the row of an object that godynamo has made."""
         kind = type(obj)
+        recipe = recipes.recipe_of(obj)
+        if recipe is not None and recipe[1] is not None:
+            return self._python("item", b"%d" % recipe[1], (self.add(recipe[0]),))
+        if recipe is not None or kind is recipes.Recipe:
+            return self._recipe(obj if recipe is None else recipe[0])
         if kind is _C.Keywords:
             return self._python("keywords", b"", (self.add(obj.names),))
         if kind is caches.Finds:
@@ -315,6 +335,9 @@ class Table:
         if kind is types.MethodType and _is_ours(obj.__func__):
             return self._python("method", b"", (self.add(obj.__func__), self.add(obj.__self__)))
         return None
+
+    def _recipe(self, recipe: recipes.Recipe) -> Row:
+        return self._python("made", recipe.maker.encode(), tuple(self.add_plain(x, True) for x in recipe.args))
 
     def _cached(self, finds: caches.Finds) -> Row:
         wrapper = finds.wrapper()
@@ -680,6 +703,20 @@ def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any
     raise Missing(f"{_name(items[0])} wraps no function")
 
 
+def _made_again(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    importlib.import_module("godynamo._translator.higher")
+    try:
+        return recipes.MAKERS[data.decode()](*items)
+    except Exception as error:
+        raise Missing(f"{data!r} makes no operation: {error}") from error
+
+
+def _located(data: bytes, items: list[Any], function: types.FunctionType) -> str:
+    parts = data.decode("utf-8", "surrogatepass").split("\0")
+    parts[1::2] = [items[int(k)].co_filename for k in parts[1::2]]
+    return "".join(parts)
+
+
 def _described(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     makers = {module.__name__: module.AsDescribed for module in (fsdp, ddp)}
     if data.decode() not in makers:
@@ -742,6 +779,9 @@ _FIND: dict[str, _Way] = {
     "described": _described,
     "cached": _found_cached,
     "weakref": lambda data, items, function: weakref.ref(items[0]),
+    "made": _made_again,
+    "item": lambda data, items, function: items[0][int(data)],
+    "located": _located,
     "method": lambda data, items, function: types.MethodType(*items),
     "copies": lambda data, items, function: Copies.joining(items[0]),
     "ref": lambda data, items, function: Ref(int(data)),

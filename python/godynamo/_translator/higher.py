@@ -18,6 +18,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from .._backends.rows import Ref
+from .recipes import noted
 
 Operands = Sequence[Any]
 Template = Callable[[Operands], Any]
@@ -26,16 +27,19 @@ Template = Callable[[Operands], Any]
 # ---- templates of a function's result, filled with its graph's outputs ----
 
 
+@noted
 def constant(value: Any) -> Template:
     """Return a template of a value that is the same in every call."""
     return lambda _: value
 
 
+@noted
 def operand(index: int) -> Template:
     """Return a template of the graph output with this index."""
     return lambda operands: operands[index]
 
 
+@noted
 def together(cls: type, items: tuple[Template, ...]) -> Template:
     """Return a template of a list, a tuple, or an instance of a namedtuple class."""
     if hasattr(cls, "_make"):
@@ -43,6 +47,7 @@ def together(cls: type, items: tuple[Template, ...]) -> Template:
     return lambda operands: cls(item(operands) for item in items)
 
 
+@noted
 def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
     """Return a template of a dict."""
     return lambda operands: {k: v(operands) for k, v in zip(keys, values, strict=True)}
@@ -51,6 +56,7 @@ def mapping(keys: tuple[Any, ...], values: tuple[Template, ...]) -> Template:
 # ---- functions ----
 
 
+@noted
 def function(rows: Sequence[Any], positions: Sequence[int], result: Template, plain: bool) -> Template:
     """Return a template of a function that runs a graph; it is filled with the outer tensors that the graph reads.
 
@@ -74,6 +80,7 @@ def function(rows: Sequence[Any], positions: Sequence[int], result: Template, pl
     return make
 
 
+@noted
 def subgraph(rows: Sequence[Any], order: Sequence[Sequence[int]], bare: bool) -> torch.fx.GraphModule:
     """Return the graph of a function as a module whose inputs are an operation's operands.
 
@@ -113,6 +120,7 @@ def _named(run: Callable[..., Any], name: str) -> Callable[..., Any]:
     return run
 
 
+@noted
 def transformation(
     name: str,
     body: Template,
@@ -133,6 +141,7 @@ def transformation(
     return _named(run, name)
 
 
+@noted
 def direct(name: str, body: Template, args: Template, kwargs: Template, taker: Any) -> Callable[..., Any]:
     """Return the operation ``(outside, *tensors)`` that computes taker(f, *args, **kwargs). ``body`` makes f."""
 
@@ -165,6 +174,7 @@ class _Recomputed:
         return self._run(*args, **kwargs)
 
 
+@noted
 def checkpointed(
     name: str, body: Template, args: Template, kwargs: Template, taker: Any, places: tuple[int | str, ...]
 ) -> tuple[Callable[..., Any], Callable[..., None]]:
@@ -193,6 +203,7 @@ def checkpointed(
     return _named(run, name), supply
 
 
+@noted
 def called_function(args: Template, kwargs: Template) -> Callable[..., Any]:
     """Return the operation ``(fn, *tensors)`` that calls ``fn``, a function that another operation has returned."""
 

@@ -170,7 +170,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], Any, str]] = {
     "made in inference mode": (lambda x: x + 1, "inference", "inference mode"),
     "a view that is changed": (lambda x: x.add_(1), X.clone()[0], "changes a view"),
     "a computed tensor that is changed": (lambda x: x.add_(1), X.clone().requires_grad_(), "or a computed tensor"),
-    "a function with a graph": (lambda x: torch.cond(x.sum() > -9, torch.sin, torch.cos, (x,)), X, "neither a name"),
+    "a function with a graph": (lambda x: torch.cond(x.sum() > -9, torch.sin, torch.cos, (x,)), X, "another graph"),
 }
 
 

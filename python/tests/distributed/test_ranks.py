@@ -245,6 +245,7 @@ STORED = {
     "training_cases.py": "fsdp ddp",
     "block_cases.py": "handlers_of_callers callers_go_on modes modules",
     "rank_cases.py": "plain functional_gradients subgroup tensor_parallel other_meshes",
+    "checkpoint_cases.py": "parallel_blocks several_results collectives dtensors handlers_outside",
 }
 
 

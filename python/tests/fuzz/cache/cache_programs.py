@@ -276,6 +276,41 @@ def calls(optimize):
         yield lambda: (g(model, optimizer, torch.ones(2, 3), torch.zeros(2, 1)), torch.rand(2))
 """
 
+FUNCTIONS = """
+import torch
+from torch.utils.checkpoint import checkpoint
+
+def scaled(row, w):
+    return (torch.sort(row)[0] * w).sum()
+
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear, self.k = torch.nn.Linear(3, 3), 2
+
+    def part(self, x, n):
+        return torch.tanh(self.linear(x)) * n + self.k, {"n": n}
+
+    def forward(self, x):
+        y, made = checkpoint(self.part, x, 3, use_reentrant=False)
+        z = torch.cond(y.sum() > 0, lambda v: v + x, lambda v: v - x, (y,))
+        return torch.vmap(scaled, in_dims=(0, None))(z, x[0]), made
+
+def calls(optimize):
+    torch.manual_seed(0)
+    layer = Layer()
+    g = optimize(layer)
+    for sign in (1, -1):
+        x = torch.full((2, 3), float(sign), requires_grad=True)
+        def step(x=x):
+            y, made = g(x)
+            y.sum().backward()
+            return y, made, x.grad, layer.linear.weight.grad
+        yield step
+    mapped = optimize(torch.vmap(scaled, (0, None)))
+    yield lambda: mapped(torch.ones(2, 3), torch.ones(3))
+"""
+
 PROGRAMS: dict[str, dict[str, str]] = {
     "model": {"helper": HELPER, "model": MODEL},
     "breaks": {"breaks": BREAKS},
@@ -284,4 +319,5 @@ PROGRAMS: dict[str, dict[str, str]] = {
     "raises": {"raises": RAISES},
     "containers": {"containers": CONTAINERS},
     "training": {"training": TRAINING},
+    "functions": {"functions": FUNCTIONS},
 }
