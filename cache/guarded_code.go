@@ -9,6 +9,7 @@ package cache
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -104,6 +105,11 @@ func (g *GuardedCode) Validate() error {
 			return fmt.Errorf("cache: malformed traceback row %+v", r)
 		}
 		start = r.Start
+	}
+	for _, l := range slices.Concat(g.Chains...) {
+		if l.Code.IsNull() || l.Code.Kind() != py.Code || l.Globals.IsNull() || l.Globals.Kind() != py.Dict {
+			return fmt.Errorf("cache: a user frame of a traceback without code or globals")
+		}
 	}
 	for _, op := range g.Operations {
 		if op.Chain < 0 || op.Chain >= len(g.Chains) || op.Outside < 0 || op.Outside > len(g.Chains[op.Chain]) {

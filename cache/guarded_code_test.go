@@ -58,6 +58,7 @@ func TestMalformedEntriesAreRefusedBeforeTheyAreMade(t *testing.T) {
 		"registers descend":     func(g *GuardedCode) { g.Program.NumRegs = 9; g.Extra = []uint32{8, 7} },
 		"row without chain":     func(g *GuardedCode) { g.Rows = []TracebackRow{{Start: 1, End: 2}} },
 		"constant out of range": func(g *GuardedCode) { g.Pool = nil },
+		"frame without code":    func(g *GuardedCode) { g.Chains = [][]Level{{{Code: py.None(), Globals: py.None()}}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			g, in := entryFor(t), &fakeInstaller{failed: -1}

@@ -66,15 +66,16 @@ offset_in_copy(PyCodeObject *code, int offset, PyCodeObject *copy)
 {
     PyObject *from = PyCode_GetCode(code), *to = from != NULL ? PyCode_GetCode(copy) : NULL;
     int found = -1;
-    if (to != NULL) {
+    /* A damaged file of translations may name a place that the code does not have. */
+    if (to != NULL && offset >= 0 && offset < PyBytes_GET_SIZE(from)) {
         const unsigned char *x = (const unsigned char *)PyBytes_AS_STRING(from);
         const unsigned char *y = (const unsigned char *)PyBytes_AS_STRING(to);
-        Py_ssize_t nx = PyBytes_GET_SIZE(from), ny = PyBytes_GET_SIZE(to), at = 0;
+        Py_ssize_t ny = PyBytes_GET_SIZE(to), at = 0;
         int before = 0;
-        for (Py_ssize_t i = 0; i < offset && i < nx; i += 2) {
+        for (Py_ssize_t i = 0; i < offset; i += 2) {
             before += x[i] == x[offset] && same_source(code, (int)i, code, offset);
         }
-        for (at = body_of(to); offset < nx && at < ny && found < 0; at += 2) {
+        for (at = body_of(to); at < ny && found < 0; at += 2) {
             if (y[at] == x[offset] && same_source(code, offset, copy, (int)at) && before-- == 0) {
                 found = (int)at;
             }
