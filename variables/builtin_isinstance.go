@@ -76,12 +76,12 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 		if w.truth(s, w.decidesItself, cls) {
 			return nil, real, t.unknownForeign("class")
 		}
-		among, err := w.foreignTypes(s)
+		among, err := t.foreignClasses(tx)
 		if err != nil {
 			return nil, real, err
 		}
-		is := w.TensorTypeIs(s, w.TensorType, cls)
-		for _, c := range among {
+		is := w.TensorTypeIs(s, among[0], cls)
+		for _, c := range among[1:] {
 			if w.TensorTypeIs(s, c, cls) != is {
 				return nil, real, t.unknownForeign("class")
 			}

@@ -48,7 +48,7 @@ type factObjects struct {
 	foreignConstant     py.Object
 	foreignMember       py.Object
 	foreignOperand      py.Object
-	foreignTensors      py.Object
+	foreignClasses      py.Object
 	factOf              py.Object
 	torchConstants      py.Object
 	singletons          py.Object
@@ -212,7 +212,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"foreign_constant":      &f.foreignConstant,
 		"foreign_member":        &f.foreignMember,
 		"foreign_operand":       &f.foreignOperand,
-		"foreign_tensors":       &f.foreignTensors,
+		"foreign_classes":       &f.foreignClasses,
 		"fact_of":               &f.factOf,
 		"torch_constants":       &f.torchConstants,
 		"singletons":            &f.singletons,

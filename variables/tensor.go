@@ -73,7 +73,14 @@ func (t *TensorVariable) PythonType(tx Translator) (py.Object, error) {
 			t.describe())
 	}
 	if t.unknownClass(tx) {
-		return py.Object{}, t.unknownForeign("type")
+		among, err := t.foreignClasses(tx)
+		if err == nil && len(among) > 1 {
+			err = t.unknownForeign("type")
+		}
+		if err != nil {
+			return py.Object{}, err
+		}
+		return among[0], nil
 	}
 	if len(t.classes(tx)) > 1 {
 		return py.Object{}, unsupported(exc.TensorSubclass, "type of %s, which may be an operand", t.describe())

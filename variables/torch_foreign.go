@@ -171,7 +171,16 @@ func (t *TensorVariable) computedForeign() bool { return t.foreign() && t.Src ==
 
 // unknownClass reports whether the tensor's class is unknown.
 func (t *TensorVariable) unknownClass(tx Translator) bool {
-	return t.computedForeign() && !tx.Output().ForeignIsPlain(t.Node)
+	return t.computedForeign() && tx.Output().ForeignKind(t.Node) != "plain"
+}
+
+// foreignClasses returns the classes that a tensor of unknown class may have.
+func (t *TensorVariable) foreignClasses(tx Translator) ([]py.Object, error) {
+	r, err := tx.Scope().Call(tx.World().foreignClasses, tx.Scope().Name(tx.Output().ForeignKind(t.Node)))
+	if err != nil {
+		return nil, err
+	}
+	return tx.Scope().Items(r), nil
 }
 
 func (t *TensorVariable) unknownForeign(what string) error {
@@ -330,15 +339,6 @@ func (w *World) ForeignClass(s *py.Scope, class py.Object) bool {
 // ForeignOperand reports whether an object may be an operand of a foreign operation although nothing is known about it.
 func (w *World) ForeignOperand(s *py.Scope, obj py.Object) bool {
 	return w.truth(s, w.foreignOperand, obj)
-}
-
-// foreignTypes returns the classes that a foreign tensor may have besides torch.Tensor.
-func (w *World) foreignTypes(s *py.Scope) ([]py.Object, error) {
-	r, err := s.Call(w.foreignTensors)
-	if err != nil {
-		return nil, err
-	}
-	return s.Items(r), nil
 }
 
 // foreignMetaclass reports whether a class may be one of torch's classes that pybind11 makes.

@@ -222,8 +222,13 @@ func (h *moduleHook) passTensor(t *TensorVariable) (VariableTracker, error) {
 		return t, nil
 	}
 	n, err := h.item()
-	if err == nil && !t.foreign() {
-		h.tx.Output().Declare(n, Declared{Like: t.Node, Dtype: dtype})
+	if err != nil {
+		return nil, err
 	}
-	return NewTensor(n), err
+	if !t.foreign() {
+		h.tx.Output().Declare(n, Declared{Like: t.Node, Dtype: dtype})
+	} else if !h.copies { // else it may have another dtype
+		h.tx.Output().ForeignLike(n, t.Node)
+	}
+	return NewTensor(n), nil
 }

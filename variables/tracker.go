@@ -398,6 +398,8 @@ type Output interface {
 	InForeignBody() bool
 	// GiveForeign records the known properties of a foreign operation's result, which must be a tensor.
 	GiveForeign(n *fxgraph.Node, like ForeignResult)
+	// ForeignLike records that a foreign operation's result has the shape, dtype and device of another one.
+	ForeignLike(n, like *fxgraph.Node)
 	// GradFlagMayDiffer reports whether t's requires_grad may differ from `requires`, its value without in-place
 	// operations on other tensors. Such an operation may change the flag if one of the two tensors is a view of the
 	// other.
@@ -441,8 +443,9 @@ type Output interface {
 	// ForeignRule names the rule for what the result of a foreign operation looks like
 	// (python/godynamo/_translator/foreign.py).
 	ForeignRule(n *fxgraph.Node, rule string)
-	// ForeignIsPlain reports whether the result of a foreign operation is known to be a torch.Tensor, of no subclass.
-	ForeignIsPlain(n *fxgraph.Node) bool
+	// ForeignKind returns what is known of the class of a foreign operation's result: a kind of
+	// python/godynamo/_translator/foreign.classes_of.
+	ForeignKind(n *fxgraph.Node) string
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
 	Declare(n *fxgraph.Node, d Declared)
 	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor, it adds the

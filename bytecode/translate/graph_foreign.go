@@ -91,11 +91,14 @@ func (o *OutputGraph) InForeignBody() bool { return o.foreign.outside != nil && 
 func (o *OutputGraph) foreignEnds(results []variables.VariableTracker) []variables.ForeignResult {
 	out := make([]variables.ForeignResult, len(results))
 	for i, r := range results {
-		n := r.(*variables.TensorVariable).Node
-		sizes, _ := o.byRule(n).(*shapes.Tensor)
-		out[i] = foreignResult{sizes, o.foreign.dtensors[n], !n.Foreign || o.foreign.locals[n]}
+		out[i] = o.foreignEnd(r.(*variables.TensorVariable).Node)
 	}
 	return out
+}
+
+func (o *OutputGraph) foreignEnd(n *fxgraph.Node) foreignResult {
+	sizes, _ := o.byRule(n).(*shapes.Tensor)
+	return foreignResult{sizes, o.foreign.dtensors[n], !n.Foreign || o.foreign.locals[n]}
 }
 
 // foreignOperands returns a graph break if one of the operands is foreign, but the operation cannot be part of the

@@ -56,6 +56,9 @@ func (o *OutputGraph) GiveForeign(n *fxgraph.Node, like variables.ForeignResult)
 	o.sizes.done = min(o.sizes.done, n.Index) // the rules may have passed the node
 }
 
+// ForeignLike implements variables.Output.
+func (o *OutputGraph) ForeignLike(n, like *fxgraph.Node) { o.GiveForeign(n, o.foreignEnd(like)) }
+
 // found records that the graph has a foreign node.
 func (f *foreignNodes) found() {
 	if !f.any {
@@ -86,8 +89,8 @@ func (f *foreignNodes) classify(o *OutputGraph, n *fxgraph.Node) {
 		}
 		return
 	}
-	if f.isSpecial(n) {
-		return // the rule records it
+	if f.isSpecial(n) || n.Op == fxgraph.CallFunction && !ofTorch(n.Target.Text) {
+		return // the rule records it, or it is the program's
 	}
 	var whole *dtensor
 	local := true
@@ -102,6 +105,14 @@ func (f *foreignNodes) classify(o *OutputGraph, n *fxgraph.Node) {
 	} else if local {
 		f.locals[n] = true
 	}
+}
+
+// ofTorch reports whether a function is an operation of torch, by its name in graphs. What an autograd.Function or a
+// function of the program returns for a DTensor may be of any class.
+func ofTorch(name string) bool {
+	module, _, _ := strings.Cut(name, ".")
+	known := module == "torch" || module == "operator" || module == "godynamo"
+	return known && !strings.HasSuffix(name, ".apply")
 }
 
 // distributed returns the result of a function or method of torch.distributed.
@@ -294,10 +305,20 @@ func (o *OutputGraph) placementsArg(n *fxgraph.Node, i int) py.Object {
 	return found
 }
 
-// ForeignIsPlain implements variables.Output. An AsyncCollectiveTensor is waited for by each operation that does not
+// ForeignKind implements variables.Output. An AsyncCollectiveTensor is waited for by each operation that does not
 // return a view of it, and the result of such an operation is plain.
-func (o *OutputGraph) ForeignIsPlain(n *fxgraph.Node) bool {
+func (o *OutputGraph) ForeignKind(n *fxgraph.Node) string {
 	o.byRule(n)
-	return n.Op != fxgraph.Placeholder && o.foreign.locals[n] && !o.foreign.isSpecial(n) &&
-		o.world.MakesNew(o.scope, n.Target.Text)
+	f := &o.foreign
+	switch {
+	case n.Op == fxgraph.Placeholder:
+		return ""
+	case f.dtensors[n] != nil:
+		return "whole"
+	case !f.locals[n]:
+		return ""
+	case !f.isSpecial(n) && o.world.MakesNew(o.scope, n.Target.Text):
+		return "plain"
+	}
+	return "local"
 }

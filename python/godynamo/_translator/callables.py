@@ -162,6 +162,7 @@ _INLINED_MODULES = (
     "torch.cuda.amp",
     "torch._functorch.functional_call",
     "torch.fx.experimental.symbolic_shapes",
+    "torch.distributed.algorithms._checkpoint.checkpoint_wrapper",
 )
 
 #: modules with Python functions that have stand-ins, see _polyfills

@@ -149,7 +149,7 @@ def facts() -> dict[str, Any]:
         "foreign_constant": foreign.is_constant,
         "foreign_member": foreign.member,
         "foreign_operand": foreign.is_operand,
-        "foreign_tensors": foreign.tensors,
+        "foreign_classes": foreign.classes_of,
         "fact_of": answers.fact_of,
         "torch_constants": dict.fromkeys(_TORCH_CONSTANTS + _PLAIN_CONSTANTS + _numpy.SCALARS),
         "singletons": dict.fromkeys(_SINGLETONS),

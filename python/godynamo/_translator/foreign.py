@@ -133,9 +133,10 @@ def is_foreign(cls: type) -> bool:
     return cls in _loaded(CLASSES)
 
 
-def tensors() -> tuple[type, ...]:
-    """Return the classes, besides torch.Tensor, that a foreign tensor may have."""
-    return _loaded(CLASSES)
+def classes_of(kind: str) -> tuple[type, ...]:
+    """Return the classes that a foreign tensor may have: "whole" is a DTensor, "local" is none, "" may be one."""
+    whole, waited = (_loaded((name,)) for name in CLASSES)
+    return {"whole": whole, "local": (torch.Tensor, *waited), "": (torch.Tensor, *whole, *waited)}[kind]
 
 
 def is_constant(cls: type) -> bool:

@@ -505,6 +505,61 @@ def sequence_parallel():
     return parallelize_module(model, MESH, {"0": outputs}), [(same(2, 4, 8, seed=i),) for i in range(2)]
 
 
+@case
+def prepared_outputs():
+    class Halves(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.mlp = Mlp()
+
+        def forward(self, x):
+            return self.mlp(x), x
+
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.halves, self.last = Halves(), Mlp()
+
+        def forward(self, x):
+            y, x = self.halves(x)
+            z = self.last(y)
+            return (z.to_local() if isinstance(z, DTensor) else z) * 2 + x
+
+    plan = {f"{name}.{part}": style() for name in ("halves.mlp", "last") for part, style in
+            (("first", ColwiseParallel), ("second", RowwiseParallel))}  # fmt: skip
+    halves = PrepareModuleOutput(output_layouts=(Replicate(), None), desired_output_layouts=(Replicate(), Shard(0)))
+    last = PrepareModuleOutput(
+        output_layouts=Partial(), desired_output_layouts=Replicate(), use_local_output=False
+    )  # fmt: skip
+    model = parallelize_module(Model(), MESH, {**plan, "halves": halves, "last": last})
+    return model, [(same(4, 8, seed=i),) for i in range(2)]
+
+
+@case
+def classes_of_results():
+    def f(x):
+        whole = DTensor.from_local(x, MESH, [Replicate()], run_check=False)
+        seen = [type(whole) is DTensor, type(whole * 2) is DTensor, isinstance(whole.sum(), DTensor)]
+        part = whole.to_local()
+        return part + 1, [*seen, isinstance(part, DTensor), isinstance(part, torch.Tensor), type(part + 1).__name__]
+
+    return f, [(same(4, 8, seed=i),) for i in range(2)]
+
+
+@case
+def classes_from_functions():
+    class Whole(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return DTensor.from_local(x.detach(), MESH, [Replicate()], run_check=False)
+
+    def f(x):
+        made = Whole.apply(fc.wait_tensor(x))  # a function of the program may return any class
+        return (made + 1).to_local() if isinstance(made + 1, DTensor) else x
+
+    return f, [(same(4, 8, seed=i),) for i in range(2)]
+
+
 # ---- sizes that rules give ----
 
 

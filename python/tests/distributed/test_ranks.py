@@ -47,6 +47,9 @@ CAPTURED = {
     "dtensor_or_tensor": (1, []),
     "partial_sums": (1, []),
     "tensor_parallel": (1, []),
+    "sequence_parallel": (1, []),
+    "prepared_outputs": (1, []),
+    "classes_of_results": (1, []),
     "known_sizes": (1, []),
     "uneven_sizes": (1, []),
     "other_meshes": (1, []),
@@ -57,7 +60,7 @@ CAPTURED = {
 
 #: cases that raise, break the graph, or read metadata: only their outcome is compared
 OTHERS = (
-    "dtensor_metadata dtensor_to_python dtensor_pieces sequence_parallel wrong_sizes "
+    "dtensor_metadata dtensor_to_python dtensor_pieces classes_from_functions wrong_sizes "
     "wrong_group wrong_functional_group mixed_tensors no_such_member one_rank_raises caught"
 ).split()
 
@@ -112,6 +115,8 @@ TRAINED = {
     "fsdp_frozen": (1, []),
     "fsdp_thaws": (1, []),
     "fsdp_tied": (1, []),
+    "fsdp_checkpoint": (1, []),
+    "fsdp_checkpoint_wrapper": (1, []),
     "fsdp_called_twice": (1, []),
     "fsdp_arguments": (1, []),
     "fsdp_results": (1, []),
@@ -134,8 +139,8 @@ TRAINED = {
 
 #: cases of training_cases.py that break the graph elsewhere, or that explain cannot call
 TRAINED_OTHERS = (
-    "fsdp_without_gradients fsdp_identity fsdp_reads_parameters fsdp_checkpoint fsdp_each_block_optimized fsdp_group "
-    "fsdp_root_optimized_late"
+    "fsdp_without_gradients fsdp_identity fsdp_reads_parameters fsdp_checkpoint_half fsdp_each_block_optimized "
+    "fsdp_group fsdp_root_optimized_late"
 ).split()
 
 

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
@@ -323,19 +324,44 @@ def fsdp_reads_parameters():
 
 
 @case
+def fsdp_checkpoint_wrapper():
+    """torch's wrapper, with the hooks outside of the checkpoint and inside."""
+    model = blocks(3)
+    for i in range(2):
+        model[i] = checkpoint_wrapper(model[i])
+    fully_shard(model[0])
+    fully_shard(model[1])
+    fully_shard(model[2])
+    model[2] = checkpoint_wrapper(model[2])
+    return simply(fully_shard(model))
+
+
+class Checkpointed(nn.Module):
+    def __init__(self, dtypes=None):
+        super().__init__()
+        self.blocks, self.dtypes = blocks(), dtypes
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=False)
+            if self.dtypes is not None:
+                self.dtypes.append(str(x.dtype))
+        return x
+
+
+@case
 def fsdp_checkpoint():
-    class Model(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.blocks = blocks()
-
-        def forward(self, x):
-            for block in self.blocks:
-                x = checkpoint(block, x, use_reentrant=False)
-            return x
-
-    model = Model()
+    model = Checkpointed()
     return simply(sharded(model, each=model.blocks))
+
+
+@case
+def fsdp_checkpoint_half():
+    """The hooks convert what earlier hooks have passed on."""
+    dtypes = []
+    model = Checkpointed(dtypes)
+    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, output_dtype=torch.float64)
+    return simply(sharded(model, each=model.blocks, mp_policy=policy))
 
 
 @case
