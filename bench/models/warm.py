@@ -1,5 +1,5 @@
-"""`make warm`: runs each model of the zoo in one process, then in a second one that loads the first one's translations.
-A process before them, without a folder, shows what storing costs.
+"""`make warm`: runs each model of the zoo, and a Llama of 24 layers, in one process, then in a second one that loads
+the first one's translations. A process before them, without a folder, shows what storing costs.
 
     bench/models/warm.py [--only PATTERN] [--torch] [--timeout SECONDS] [--jobs N] [--repeat N] [--json FILE]
 
@@ -44,7 +44,7 @@ def child(name: str, engine: str) -> dict[str, Any]:
 
     torch.set_num_threads(1)
     torch.manual_seed(0)
-    module, args, kwargs = zoo.MODELS[name]()
+    module, args, kwargs = {**zoo.MODELS, **zoo.DEEP}[name]()
     module.eval()
 
     def call(run: Any) -> tuple[Any, float]:
@@ -168,7 +168,7 @@ def main() -> int:
     parser.add_argument("--repeat", type=int, default=1, help="of the first process and the one before, in turn")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
-    names = [n for n in zoo.MODELS if any(fnmatch.fnmatch(n, p) for p in options.only.split())]
+    names = [n for n in (*zoo.DEEP, *zoo.MODELS) if any(fnmatch.fnmatch(n, p) for p in options.only.split())]
     print(HEAD + (f" {'torch ms':>9} {'2nd':>9}" if options.torch else ""), flush=True)
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(options.jobs) as pool:
         results = []

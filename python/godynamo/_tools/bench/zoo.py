@@ -162,3 +162,6 @@ MODELS: dict[str, Maker] = {
     ),
     "transformers.vit": _transformers("ViTModel", "ViTConfig", **_VISION),
 }
+
+#: models with more layers than those of MODELS
+DEEP: dict[str, Maker] = {"transformers.llama_of_24_layers": _decoder("Llama", num_hidden_layers=24)}
