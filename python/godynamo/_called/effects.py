@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import _warnings
 import logging
-import logging.handlers
 import sys
 import warnings
 from typing import Any

@@ -9,14 +9,17 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from .. import config, exc, utils
 from .._core import core
 from .._observe import logging as _logging
-from .._observe import reasons as _reasons
 from .._translator.kinds import is_pure_call, makes_new, method_kind, result_kind, result_kind_call
 from .._user import registry
+
+if TYPE_CHECKING:
+    from .._observe.reasons import Frame
 
 __all__ = [
     "internal_error",
@@ -113,12 +116,19 @@ def _users_code(function: Any, code: Any) -> Any:
     return origin[0] if origin is not None and function.__code__ is code else code
 
 
-def users_frame(info: dict[str, Any]) -> _reasons.Frame:
+def _reasons() -> ModuleType:
+    """Import the module that words reasons. Most processes need none, and it is slow to import (-X importtime)."""
+    from .._observe import reasons
+
+    return reasons
+
+
+def users_frame(info: dict[str, Any]) -> Frame:
     """Return the user's function for a record of translated(), limit_reached() or refused()."""
     code = users_code(info)
     if "limit" in info:
         code = _users_code(info["function"], info["code"])
-    return _reasons.Frame.of(code, info.get("first_type"))
+    return _reasons().Frame.of(code, info.get("first_type"))  # type: ignore[no-any-return]
 
 
 def _place(code: Any) -> dict[str, Any]:
@@ -191,7 +201,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
     failures = list(info["failures"] or ())
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
-    reasons = "\n".join(_reasons.lines(failures, code, info.get("first_type"), "  ")) or "  it has no translation yet"
+    reasons = "\n".join(_reasons().lines(failures, code, info.get("first_type"), "  ")) or "  it has no translation yet"
     where = _named(code, info)
     if info["limit"]:
         limit = (
@@ -204,7 +214,7 @@ def refused(info: dict[str, Any]) -> NoReturn:
 
 def _named(code: Any, info: dict[str, Any]) -> str:
     """Return a function's name with file and line; for the call of a module, those of its forward."""
-    frame = _reasons.Frame.of(code, info.get("first_type"))
+    frame = _reasons().Frame.of(code, info.get("first_type"))
     return str(frame) if frame.parameters is not None else _where(code)
 
 
@@ -224,7 +234,7 @@ def limit_reached(info: dict[str, Any]) -> None:
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
     first_type = info.get("first_type")
-    told = _reasons.lines(failures, code, first_type, "    ")
+    told = _reasons().lines(failures, code, first_type, "    ")
     log.warning(
         "godynamo hit config.cache_size_limit (%d): new cases run in CPython\n  function: %s\n  reasons:\n%s\n"
         "  or raise the limit: godynamo.config.cache_size_limit = %d, or optimize(cache_size_limit=%d)\n"
