@@ -9,7 +9,6 @@ package cache
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -106,9 +105,11 @@ func (g *GuardedCode) Validate() error {
 		}
 		start = r.Start
 	}
-	for _, l := range slices.Concat(g.Chains...) {
-		if l.Code.IsNull() || l.Code.Kind() != py.Code || l.Globals.IsNull() || l.Globals.Kind() != py.Dict {
-			return fmt.Errorf("cache: a user frame of a traceback without code or globals")
+	for _, chain := range g.Chains {
+		for _, l := range chain {
+			if l.Code.IsNull() || l.Code.Kind() != py.Code || l.Globals.IsNull() || l.Globals.Kind() != py.Dict {
+				return fmt.Errorf("cache: a user frame of a traceback has no code or no globals")
+			}
 		}
 	}
 	for _, op := range g.Operations {

@@ -443,8 +443,8 @@ type Output interface {
 	// ForeignRule names the rule for what the result of a foreign operation looks like
 	// (python/godynamo/_translator/foreign.py).
 	ForeignRule(n *fxgraph.Node, rule string)
-	// ForeignKind returns what is known of the class of a foreign operation's result: a kind of
-	// python/godynamo/_translator/foreign.classes_of.
+	// ForeignKind returns the kind of a foreign operation's result: "plain" for a torch.Tensor of no subclass, or a
+	// kind of python/godynamo/_translator/foreign.classes_of.
 	ForeignKind(n *fxgraph.Node) string
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
 	Declare(n *fxgraph.Node, d Declared)

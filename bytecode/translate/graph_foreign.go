@@ -96,6 +96,7 @@ func (o *OutputGraph) foreignEnds(results []variables.VariableTracker) []variabl
 	return out
 }
 
+// foreignEnd returns what the rules yield for a node.
 func (o *OutputGraph) foreignEnd(n *fxgraph.Node) foreignResult {
 	sizes, _ := o.byRule(n).(*shapes.Tensor)
 	return foreignResult{sizes, o.foreign.dtensors[n], !n.Foreign || o.foreign.locals[n]}

@@ -90,7 +90,7 @@ func (f *foreignNodes) classify(o *OutputGraph, n *fxgraph.Node) {
 		return
 	}
 	if f.isSpecial(n) || n.Op == fxgraph.CallFunction && !ofTorch(n.Target.Text) {
-		return // the rule records it, or it is the program's
+		return // its rule records the class, or the class is unknown
 	}
 	var whole *dtensor
 	local := true
@@ -107,8 +107,8 @@ func (f *foreignNodes) classify(o *OutputGraph, n *fxgraph.Node) {
 	}
 }
 
-// ofTorch reports whether a function is an operation of torch, by its name in graphs. What an autograd.Function or a
-// function of the program returns for a DTensor may be of any class.
+// ofTorch reports whether a function, given by its name in graphs, is one of torch's operations. An autograd.Function
+// or a function of the program may return a tensor of any class.
 func ofTorch(name string) bool {
 	module, _, _ := strings.Cut(name, ".")
 	known := module == "torch" || module == "operator" || module == "godynamo"

@@ -117,7 +117,7 @@ def _users_code(function: Any, code: Any) -> Any:
 
 
 def _reasons() -> ModuleType:
-    """Import the module that words reasons. Most processes need none, and it is slow to import (-X importtime)."""
+    """Import reasons when one is shown: it is slow to import (python -X importtime), and most processes show none."""
     from .._observe import reasons
 
     return reasons

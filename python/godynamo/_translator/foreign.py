@@ -134,7 +134,7 @@ def is_foreign(cls: type) -> bool:
 
 
 def classes_of(kind: str) -> tuple[type, ...]:
-    """Return the classes that a foreign tensor may have: "whole" is a DTensor, "local" is none, "" may be one."""
+    """Return the possible classes of a foreign tensor: kind "whole" is a DTensor, "local" is not, "" is either."""
     whole, waited = (_loaded((name,)) for name in CLASSES)
     return {"whole": whole, "local": (torch.Tensor, *waited), "": (torch.Tensor, *whole, *waited)}[kind]
 

@@ -1,4 +1,4 @@
-"""Notes by which call the translator made an object, so that another process can make such an object again.
+"""Records the call that made an object of the translator, so that another process can repeat it.
 
 The operations that take functions (``_translator/higher``) have neither a name nor a place in the user's program. Their
 makers are decorated with ``noted``. Stored translations (``_stored/objects``) then describe maker and arguments.
