@@ -452,13 +452,13 @@ func moduleDictItem(tx Translator, dv VariableTracker, name string) (VariableTra
 		tx.Output().AddGuards(guards.DictContains(l.Src, key, false))
 		return nil, false, nil
 	}
-	return l.item(tx, name, v), true, nil
+	return l.item(tx, key, v), true, nil
 }
 
-// item returns the tracker of the value under a str key of a dict that has not been realized. Every call for a key
-// returns the same tracker.
-func (l *LazyVariable) item(tx Translator, name string, v py.Object) VariableTracker {
-	src := guards.NewDictGetItemSource(l.Src, tx.Output().Const(tx.Scope().Name(name)))
+// item returns the tracker of the value under a key of a dict that has not been realized. Every call for a key returns
+// the same tracker.
+func (l *LazyVariable) item(tx Translator, key guards.Const, v py.Object) VariableTracker {
+	src := guards.NewDictGetItemSource(l.Src, key)
 	tx.Output().Reads(src)
 	return tx.Build(v, src)
 }

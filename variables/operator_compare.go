@@ -402,6 +402,9 @@ func compareSets(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Vari
 
 // Contains returns `v in c`.
 func Contains(tx Translator, c, v VariableTracker) (bool, error) {
+	if found, decided, err := lookUp(tx, c, v); decided || err != nil {
+		return found != nil, err
+	}
 	c, err := Realize(tx, c)
 	if err != nil {
 		return false, err

@@ -108,6 +108,9 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	if added, err := addUnseen(tx, obj, name, args, kwargs); added || err != nil {
 		return NoneConst(), err
 	}
+	if v, decided, err := callGet(tx, obj, name, args, kwargs); decided || err != nil {
+		return v, err
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return nil, err
@@ -362,6 +365,9 @@ func getAttr(tx Translator, obj VariableTracker, name string) (VariableTracker, 
 	if m, ok := unseenMethod(tx, obj, name); ok {
 		return m, nil
 	}
+	if m, ok := boundGet(tx, obj, name); ok {
+		return m, nil
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return nil, err
@@ -482,6 +488,12 @@ func SetAttr(tx Translator, obj VariableTracker, name string, value VariableTrac
 
 // GetItem runs obj[key].
 func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
+	if v, decided, err := lookUp(tx, obj, key); decided || err != nil {
+		if v == nil && err == nil {
+			err = keyError(tx, key)
+		}
+		return v, err
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return nil, err

@@ -162,6 +162,7 @@ type writes struct {
 	stored       []VariableTracker            // values that the program stored in objects passed to the frame
 	tensorStores map[string][]*TensorVariable // maps an attribute's name to the tensors on which the program stored it
 	unseen       map[py.Object]*unseen        // lists and deques that the program only appends to
+	lookedUp     map[py.Object]*lookedUp      // dicts in which the program only looks up keys
 }
 
 // NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.
@@ -184,7 +185,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{},
 			fixed: map[py.Object]bool{}, odd: map[py.Object]bool{},
 		},
-		writes: writes{unseen: map[py.Object]*unseen{}},
+		writes: writes{unseen: map[py.Object]*unseen{}, lookedUp: map[py.Object]*lookedUp{}},
 	}, nil
 }
 

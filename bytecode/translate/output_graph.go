@@ -795,6 +795,13 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	})
+	o.world.LookedUp(func(obj py.Object, src guards.Source) {
+		for _, other := range all {
+			if other.obj != obj && variables.Mutated(other.v) && other.obj.Type() == obj.Type() {
+				o.AddGuards(guards.NoAlias(src, other.v.Source()))
+			}
+		}
+	})
 	if o.opts.FullGuards && o.ChangesTensors() || o.changesMetadata(0) {
 		for _, a := range o.inputs {
 			o.tensorArgs[a].Fields |= guards.TensorDistinct

@@ -28,6 +28,19 @@ cached_get(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache
     return cache->value;
 }
 
+/* Reports whether a dict lacks a key, through the node's cache. A NULL in the cache means that it does; any other value
+ * is never dereferenced. */
+static inline int
+cached_lacks(PyObject *dict, PyObject *key, Py_hash_t hash, gd_inline_cache *cache)
+{
+    uint64_t tag = gd_dict_tag(dict);
+    if (GD_UNLIKELY(cache->tag != tag)) {
+        cache->value = gd_dict_lacks(dict, key, hash) ? NULL : key;
+        cache->tag = tag;
+    }
+    return cache->value == NULL;
+}
+
 /* Reports whether a DICT_KEYS node holds. Any non-NULL value in the cache means that the keys were right.
  * The value is never dereferenced. */
 static inline int
@@ -199,7 +212,7 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_VALID:
         return e->valid;
     case GD_OP_DICT_LACKS:
-        return PyDict_Check(v) && cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) == NULL;
+        return PyDict_Check(v) && cached_lacks(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
     case GD_OP_TYPE_MATCH:
         return (PyObject *)Py_TYPE(v) == e->consts[node->a];
     case GD_OP_ID_MATCH:
@@ -225,8 +238,11 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_DICT_KEYS:
         return PyDict_Check(v) && keys_hold(v, e->consts[node->a], &e->caches[node->b]);
     case GD_OP_DICT_CONTAINS:
-        return PyDict_Check(v)
-               && (cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL) == PRESENT(node);
+        if (!PyDict_Check(v)) {
+            return 0;
+        }
+        return PRESENT(node) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL
+                             : cached_lacks(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
     case GD_OP_PARAM_NAMES:
         return gd_param_names_are(v, e->consts[node->a]);
     case GD_OP_OBJECT_MUTATION: {

@@ -24,14 +24,25 @@ table_at(const PyDictKeysObject *keys, size_t i)
     return (Py_ssize_t)((const int64_t *)table)[i];
 }
 
-PyObject *
-gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
+/* Reports whether gd_same_key compares keys of this type as CPython does. */
+static int
+is_plain(PyTypeObject *type)
+{
+    return type == &PyUnicode_Type || type == &PyLong_Type || type == &PyBytes_Type || type == &PyFloat_Type
+           || type == &PyBool_Type || type == &PyComplex_Type || type == &PyTuple_Type || type == Py_TYPE(Py_None);
+}
+
+/* Finds the key in the dict's hash table. Returns the dict's own value, borrowed, or NULL. Sets *sure to 0 if a key of
+ * another type has the same hash and CPython would call that type's comparison, which may find it equal. */
+static PyObject *
+probe(PyObject *dict, PyObject *key, Py_hash_t hash, int *sure)
 {
     PyDictObject *mp = (PyDictObject *)dict;
     PyDictKeysObject *keys = mp->ma_keys;
     size_t mask = (size_t)DK_SIZE(keys) - 1;
     size_t perturb = (size_t)hash;
     size_t i = (size_t)hash & mask;
+    *sure = 1;
     for (;;) {
         Py_ssize_t ix = table_at(keys, i);
         if (ix == DKIX_EMPTY) {
@@ -39,8 +50,17 @@ gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
         }
         if (ix >= 0 && keys->dk_kind == DICT_KEYS_GENERAL) {
             PyDictKeyEntry *entry = &DK_ENTRIES(keys)[ix];
-            if (entry->me_key == key || (entry->me_hash == hash && gd_same_key(entry->me_key, key))) {
+            if (entry->me_key == key) {
                 return entry->me_value;
+            }
+            if (entry->me_hash == hash) {
+                if (gd_same_key(entry->me_key, key)) {
+                    return entry->me_value;
+                }
+                if (Py_TYPE(entry->me_key) != Py_TYPE(key) && !is_plain(Py_TYPE(entry->me_key))) {
+                    *sure = 0;
+                    return NULL;
+                }
             }
         }
         else if (ix >= 0) {
@@ -53,6 +73,20 @@ gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
         perturb >>= PERTURB;
         i = (i * 5 + perturb + 1) & mask;
     }
+}
+
+PyObject *
+gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
+{
+    int sure;
+    return probe(dict, key, hash, &sure);
+}
+
+int
+gd_dict_lacks(PyObject *dict, PyObject *key, Py_hash_t hash)
+{
+    int sure;
+    return probe(dict, key, hash, &sure) == NULL && sure;
 }
 
 Py_ssize_t

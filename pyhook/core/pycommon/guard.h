@@ -60,8 +60,12 @@ gd_module_dict_place(PyObject *module)
 }
 
 /* Returns the dict's own value for the key, borrowed, or NULL. `hash` is the hash of the key; gd_same_key compares
- * keys. Raises nothing and calls no user-defined `__eq__`. */
+ * keys. Raises nothing and calls no user-defined `__eq__`, so it may miss a key of another type that equals this one,
+ * such as a member of a str enum. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
+
+/* Reports whether the dict has no key that could equal this one. Like gd_dict_lookup, it runs no code. */
+int gd_dict_lacks(PyObject *dict, PyObject *key, Py_hash_t hash);
 
 /* Where an instance keeps its attributes: inline, in a dict, or nowhere. */
 typedef struct {
