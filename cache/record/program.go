@@ -13,19 +13,19 @@ import (
 type Program struct {
 	_                                     struct{} `cbor:",toarray"`
 	NumSlots, NumRegs, NumCaches, NumKept int
-	Nodes                                 []Node
+	Nodes                                 Nodes
 	Consts                                []Const
 	Tensors                               []Tensor
 	Sizes                                 []Step
-	Parts, Files                          []string
-	Lines                                 []Line
+	Parts                                 Texts
+	Files                                 []string
+	Lines                                 Lines
 	Kinds                                 string
 	Extra                                 []uint32
 }
 
 // Node is a guards.Node.
 type Node struct {
-	_                    struct{} `cbor:",toarray"`
 	Op, Flags            uint8
 	Dst, Src, Part, A, B uint32
 }
@@ -48,7 +48,6 @@ type Const struct {
 
 // Line is a guards.UserLine. File is an index of Program.Files.
 type Line struct {
-	_    struct{} `cbor:",toarray"`
 	File uint32
 	Line int
 }

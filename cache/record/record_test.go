@@ -52,7 +52,7 @@ func TestARecordIsReadAsItWasWritten(t *testing.T) {
 	again, err := got.Encode()
 	require.NoError(t, err)
 	assert.Equal(t, data, again)
-	assert.Equal(t, sample().Program.Tensors, got.Program.Tensors)
+	assert.Equal(t, sample().Program, got.Program)
 	assert.Equal(t, []int{0, ^1}, got.Resumes[0].Params)
 }
 
@@ -96,6 +96,32 @@ func TestNumbersOutOfRangeAreErrors(t *testing.T) {
 		require.NoError(t, err)
 		_, err = Decode(data)
 		assert.Error(t, err, name)
+	}
+}
+
+func TestMalformedListsAreErrors(t *testing.T) {
+	nodes, lines, texts := Nodes{}, Lines{}, Texts{}
+	text := func(text string, lengths ...byte) error {
+		data, err := encoding.Marshal(joined{Lengths: lengths, Text: text})
+		require.NoError(t, err)
+		return texts.UnmarshalCBOR(data)
+	}
+	list := func(n int) []byte {
+		data, err := encoding.Marshal(make([]byte, n))
+		require.NoError(t, err)
+		return data
+	}
+	for name, read := range map[string]func() error{
+		"part of a node":        func() error { return nodes.UnmarshalCBOR(list(nodeSize + 1)) },
+		"too many nodes":        func() error { return nodes.UnmarshalCBOR(list((maxItems + 1) * nodeSize)) },
+		"part of a line":        func() error { return lines.UnmarshalCBOR(list(lineSize - 1)) },
+		"no bytes":              func() error { return lines.UnmarshalCBOR([]byte{0xf5}) },
+		"a text too long":       func() error { return text("a", 2, 0, 0, 0) },
+		"a text without length": func() error { return text("a") },
+		"part of a length":      func() error { return text("a", 1) },
+		"half a character":      func() error { return text("ä", 1, 0, 0, 0, 1, 0, 0, 0) },
+	} {
+		assert.Error(t, read(), name)
 	}
 }
 
