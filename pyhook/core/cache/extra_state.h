@@ -12,12 +12,13 @@ struct gd_FrameCache;
 
 /* Frame action of a code object (gd_ExtraState.flags). */
 enum {
-    GD_CODE_SKIP = 1, /* never translated, because it cannot be translated, or skip_code or the user decided so */
+    GD_CODE_SKIP = 1, /* never translated, because it cannot be translated or the user decided so */
     GD_CODE_OURS = 2, /* made by a translation: the hook never translates it again */
-    GD_CODE_ASKED = 4, /* skip_code was called; GD_CODE_SKIP is its result */
-    GD_CODE_SKIP_TREE = 8, /* with GD_CODE_SKIP: the functions that this code calls are not translated either */
+    GD_CODE_ASKED = 4, /* skip_code was called; GD_CODE_FOREIGN is its result */
+    GD_CODE_SKIP_TREE = 8, /* with GD_CODE_FOREIGN: the functions that this code calls are not translated either */
     GD_CODE_TORCH_ASKED = 16, /* names_torch was called; GD_CODE_NAMES_TORCH is its result */
     GD_CODE_NAMES_TORCH = 32,
+    GD_CODE_FOREIGN = 128, /* a library's: the hook leaves it to CPython; optimize() makes it translated */
     GD_CODE_MEETS_TENSOR = 64, /* a tensor or a module was among its arguments, or it names torch */
 };
 

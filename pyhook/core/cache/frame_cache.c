@@ -569,7 +569,8 @@ mark_skip(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     /* GD_CODE_ASKED is set for either value of `skip`, so the caller's choice overrides skip_code. */
-    state->flags = (state->flags & ~(uint32_t)GD_CODE_SKIP) | GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
+    state->flags &= ~(uint32_t)(GD_CODE_SKIP | GD_CODE_FOREIGN);
+    state->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0);
     for (uint32_t i = 0; i < state->count; i++) {
         state->caches[i]->skip = (char)skip;
     }

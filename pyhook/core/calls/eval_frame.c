@@ -75,7 +75,7 @@ ask_trace_rules(PyCodeObject *code)
         }
         gd_swallow((PyObject *)code);
     }
-    extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_SKIP : 0) | (tree ? GD_CODE_SKIP_TREE : 0);
+    extra->flags |= GD_CODE_ASKED | (skip ? GD_CODE_FOREIGN : 0) | (tree ? GD_CODE_SKIP_TREE : 0);
     return extra;
 }
 
@@ -124,13 +124,13 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
     else if ((*extra)->count == 0 && gd_watched_call(*extra)) {
         return GD_COUNT_watched; /* the code could notice a new FrameCache, or the modules that skip_code imports */
     }
-    if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_OURS))) {
+    if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_FOREIGN | GD_CODE_OURS))) {
         *extra = ask_trace_rules(code);
         if (*extra == NULL) {
             return GD_COUNT_hook_skip;
         }
     }
-    if ((*extra)->flags & (GD_CODE_SKIP | GD_CODE_OURS)) {
+    if ((*extra)->flags & (GD_CODE_SKIP | GD_CODE_FOREIGN | GD_CODE_OURS)) {
         return (*extra)->flags & GD_CODE_OURS ? GD_COUNT_hook_ours : GD_COUNT_hook_skip;
     }
     return -1;
