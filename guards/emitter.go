@@ -267,6 +267,10 @@ func (s *BuiltinSource) fetch(e *emitter, _ uint32) (uint32, error) {
 	return e.access(s, OpDictGet, globals+1, named(s.Builtin), cached())
 }
 
+func (s *GradSource) fetch(e *emitter, base uint32) (uint32, error) {
+	return e.access(s, OpGrad, base, operand{}, operand{})
+}
+
 func (s *CellSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpCell, base, operand{}, operand{})
 }
@@ -319,6 +323,10 @@ func (s *FunctionFieldSource) fetch(e *emitter, base uint32) (uint32, error) {
 
 func (s *GetItemSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictGet, base, literal(s.Key), cached())
+}
+
+func (s *TensorKeySource) fetch(e *emitter, base uint32) (uint32, error) {
+	return e.access(s, OpDictItem, base, register(s.Key), operand{})
 }
 
 func (s *ODictGetItemSource) fetch(e *emitter, base uint32) (uint32, error) {

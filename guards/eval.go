@@ -61,6 +61,9 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 	case OpDictGet:
 		found, ok, _ := e.h.DictGet(v, e.konst(n.A))
 		return found, ok
+	case OpDictItem:
+		found, ok, _ := e.h.DictGet(v, e.regs[n.A])
+		return found, ok
 	case OpAttr:
 		return e.h.InstanceAttr(v, e.konst(n.A))
 	case OpModuleAttr:
@@ -105,6 +108,8 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 		return contents, isCell && !empty
 	case OpWeakref:
 		return e.h.Referent(v)
+	case OpGrad:
+		return e.h.Grad(v)
 	case OpTupleIterItem:
 		items, _ := e.h.TupleIter(v)
 		return at(items, int(n.A))

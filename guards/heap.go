@@ -27,6 +27,7 @@ type Heap interface {
 	FuncField(v Value, field FuncField) (Value, bool)
 	Cell(v Value) (contents Value, empty, isCell bool)
 	Referent(v Value) (Value, bool) // the referent of a weak reference; None once it has died
+	Grad(v Value) (Value, bool)     // the gradient of a leaf tensor, or None
 	Watched(v Value) bool           // whether destroying v may run code
 	// EndsInCode reports whether dropping the object that v holds at a name, key or (int) index may run code: only v
 	// holds the object, and its destruction may run code.

@@ -313,6 +313,8 @@ func (w *world) Cell(v Value) (Value, bool, bool) {
 	return cell.contents, cell.contents == nil, true
 }
 
+func (w *world) Grad(Value) (Value, bool) { return nil, false }
+
 func (w *world) Referent(v Value) (Value, bool) {
 	ref, ok := v.(*pyRef)
 	if !ok {

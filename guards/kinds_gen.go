@@ -8,6 +8,7 @@ const (
 	OpMove
 	OpConst
 	OpDictGet
+	OpDictItem
 	OpDictLacks
 	OpAttr
 	OpModuleAttr
@@ -22,6 +23,7 @@ const (
 	OpFuncField
 	OpCell
 	OpWeakref
+	OpGrad
 	OpTupleIterItem
 	OpTypeMatch
 	OpIDMatch
@@ -59,6 +61,7 @@ var opTable = [numOps]opInfo{
 	OpMove:           {"MOVE", true, operandNone, operandNone, ""},
 	OpConst:          {"CONST", true, operandHeld, operandNone, ""},
 	OpDictGet:        {"DICT_GET", true, operandLiteral, operandCache, "key %w is missing"},
+	OpDictItem:       {"DICT_ITEM", true, operandReg, operandNone, "the key is missing in a %t object"},
 	OpDictLacks:      {"DICT_LACKS", false, operandName, operandCache, "%w now hides the builtin of that name"},
 	OpAttr:           {"ATTR", true, operandName, operandCache, "instance attribute %w of a %t object is missing"},
 	OpModuleAttr:     {"MODULE_ATTR", true, operandName, operandCache, "module attribute %w is missing"},
@@ -73,6 +76,7 @@ var opTable = [numOps]opInfo{
 	OpFuncField:      {"FUNC_FIELD", true, operandField, operandNone, "a %t object is no function or method"},
 	OpCell:           {"CELL", true, operandNone, operandNone, "the cell is empty"},
 	OpWeakref:        {"WEAKREF", true, operandNone, operandNone, "a %t object is no weak reference"},
+	OpGrad:           {"GRAD", true, operandNone, operandNone, "the gradient of a %t object cannot be read"},
 	OpTupleIterItem:  {"TUPLE_ITER_ITEM", true, operandInt, operandNone, "the iterator has no item number %n left"},
 	OpTypeMatch:      {"TYPE_MATCH", false, operandObject, operandNone, "type is %f, not %x"},
 	OpIDMatch:        {"ID_MATCH", false, operandObject, operandNone, "found %f, another object than %x"},

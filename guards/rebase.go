@@ -91,6 +91,8 @@ func onBase(s, base Source) Source {
 		return NewNotNNModuleSource(base)
 	case *CellSource:
 		return NewCellSource(base)
+	case *GradSource:
+		return NewGradSource(base)
 	case *AttrSource:
 		return newAttrSource(base, s.Attr, s.shadows)
 	case *ModuleAttrSource:

@@ -73,6 +73,10 @@ func (s *CellSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, r.LoadCellContents)
 }
 
+func (s *GradSource) reconstruct(r Reconstructor) error {
+	return baseThen(r, s.base, func() error { return r.LoadAttr("grad") })
+}
+
 func (s *AttrSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, func() error { return r.LoadAttr(s.Attr) })
 }
@@ -119,6 +123,10 @@ func (s *MroSource) reconstruct(r Reconstructor) error {
 
 func (s *GetItemSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, func() error { return r.LoadConst(s.Key) }, r.Subscript)
+}
+
+func (s *TensorKeySource) reconstruct(r Reconstructor) error {
+	return baseThen(r, s.base, func() error { return s.Key.reconstruct(r) }, r.Subscript)
 }
 
 func (s *ODictGetItemSource) reconstruct(r Reconstructor) error {

@@ -36,6 +36,23 @@ func (s *ODictGetItemSource) text(p *printer) string {
 	return "___dict_getitem(" + printed(s.base, p) + ", " + constText(s.Key) + ")"
 }
 
+// TensorKeySource is a dict's value for a tensor as the key. Tensors as keys are compared by identity.
+type TensorKeySource struct {
+	origin
+	Key Source // the place of the tensor
+}
+
+// NewTensorKeySource returns the source of base[key].
+func NewTensorKeySource(base, key Source) *TensorKeySource {
+	s := &TensorKeySource{from(base), key}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *TensorKeySource) text(p *printer) string {
+	return printed(s.base, p) + "[" + printed(s.Key, p) + "]"
+}
+
 // IndexSource is an item of a list or tuple, read from its storage.
 type IndexSource struct {
 	origin

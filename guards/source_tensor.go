@@ -19,6 +19,18 @@ func (p TensorProperty) String() string {
 	return "size"
 }
 
+// GradSource is the gradient of a leaf tensor: a tensor or None. Reading it in a guard runs no code of the program.
+type GradSource struct{ origin }
+
+// NewGradSource returns the source of base.grad.
+func NewGradSource(base Source) *GradSource {
+	s := &GradSource{from(base)}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *GradSource) text(p *printer) string { return member(s.base, "grad", p) }
+
 // TensorPropertySource is a tensor's size or stride in one dimension, an int. It is read after the guards have
 // compared the tensor, whose TENSOR_MATCH guard must have TensorNDim.
 type TensorPropertySource struct {

@@ -50,6 +50,8 @@ var sourceCases = []struct {
 	{NewGlobalSource("torch"), "G['torch']", SourceGlobal, "global torch"},
 	{NewGlobalsSource(), "G", SourceGlobal, "globals"},
 	{NewBuiltinSource("len"), "___builtin('len')", SourceGlobal, "builtin len"},
+	{NewTensorKeySource(NewGlobalSource("d"), localX), "G['d'][x]", SourceGlobal, "global d; slot 0 x; subscript"},
+	{NewGradSource(localX), "x.grad", SourceLocal, "slot 0 x; attr grad"},
 	{NewCellSource(localX), "___cells['x'].cell_contents", SourceLocal, "slot 0 x; contents"},
 	{NewCellSource(NewIndexSource(localX, 1)), "x[1].cell_contents", SourceLocal,
 		"slot 0 x; int 1; subscript; contents"},

@@ -287,6 +287,12 @@ func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 			return py.Object{}, false
 		}
 		return s.DictGet(v, key)
+	case guards.OpDictItem:
+		key := r.register(n.A)
+		if key.IsNull() || v.Kind() != py.Dict && v.Kind() != py.DictSub {
+			return py.Object{}, false
+		}
+		return s.ItemOfTensor(v, key)
 	case guards.OpAttr:
 		return s.InstanceAttr(v, name())
 	case guards.OpModuleAttr:
@@ -321,6 +327,8 @@ func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 		return at(keys, int(int32(n.A)))
 	case guards.OpFuncField:
 		return r.field(v, n.A)
+	case guards.OpGrad:
+		return s.TensorGrad(v)
 	case guards.OpCell:
 		if v.Kind() != py.Cell {
 			return py.Object{}, false

@@ -598,6 +598,8 @@ func (o *OutputGraph) read(src guards.Source, base py.Object) (py.Object, bool) 
 				return items[s.Index], true
 			}
 		}
+	case *guards.GradSource:
+		return o.scope.TensorGrad(base)
 	case *guards.CellSource:
 		if base.Kind() == py.Cell {
 			return o.scope.CellContents(base)

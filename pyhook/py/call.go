@@ -235,6 +235,27 @@ func (s *Scope) DictItems(d Object) (keys, values []Object) {
 	return keys, values
 }
 
+// TensorGrad returns the gradient of a leaf tensor, or None. It returns false if reading the gradient could run code.
+func (s *Scope) TensorGrad(tensor Object) (Object, bool) {
+	core, ok := Answered(s.Import("godynamo._C"))
+	if !ok {
+		return Object{}, false
+	}
+	grad, ok := Answered(s.CallMethod(core, "tensor_grad", tensor))
+	return grad, ok && grad.Kind() != NotImplemented
+}
+
+// ItemOfTensor returns a dict's value for a tensor as the key, which is compared by identity. It returns false if the
+// dict has no such key, or if the tensor's class may hash it otherwise.
+func (s *Scope) ItemOfTensor(dict, tensor Object) (Object, bool) {
+	core, ok := Answered(s.Import("godynamo._C"))
+	if !ok {
+		return Object{}, false
+	}
+	item, ok := Answered(s.CallMethod(core, "item_of_tensor", dict, tensor))
+	return item, ok && item.Kind() != NotImplemented
+}
+
 // DictGet looks up a key in the dict's storage; the key's hash and equality must run no user code.
 func (s *Scope) DictGet(d, key Object) (Object, bool) {
 	v := s.take(C.gdpy_dict_get(d.c(), key.c()))

@@ -3,6 +3,7 @@
 
 #include "guards/pure.h"
 #include "pycommon/guard.h"
+#include "torch/tensor_grad.h"
 
 PyObject *
 gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
@@ -174,11 +175,38 @@ gd_mro_class(PyObject *type, uint32_t i)
     return mro != NULL && PyTuple_Check(mro) && (Py_ssize_t)i < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, i) : NULL;
 }
 
+PyObject *
+gd_item_of_tensor(PyObject *dict, PyObject *tensor)
+{
+    /* hash(tensor) is hash(id(tensor)), and an address is less than the modulus of hashes of ints, 2**61 - 1. */
+    return gd_tensor_is_plain(tensor) ? gd_dict_item(dict, tensor, (Py_hash_t)(uintptr_t)tensor) : NULL;
+}
+
+/* Returns a new reference, or NULL with an exception set. */
+static PyObject *
+item_of_tensor(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    if (n != 2 || !PyDict_Check(args[0])) {
+        PyErr_SetString(PyExc_TypeError, "item_of_tensor() takes a dict and a tensor");
+        return NULL;
+    }
+    PyObject *item = gd_item_of_tensor(args[0], args[1]);
+    return Py_NewRef(item != NULL ? item : Py_NotImplemented);
+}
+
+static PyMethodDef functions[] = {
+    {"item_of_tensor", (PyCFunction)(void (*)(void))item_of_tensor, METH_FASTCALL,
+     "item_of_tensor(dict, tensor) -> Any | NotImplemented\n\n"
+     "The dict's value for a tensor as the key, as guards read it. NotImplemented if the dict has no such key, or if "
+     "the tensor is of a subclass, which may hash it otherwise."},
+    {NULL, NULL, 0, NULL},
+};
+
 /* The C function that calls of plain Python functions run. Its name is not exported by every build of CPython. */
 static vectorcallfunc function_entry;
 
 int
-gd_access_init(PyObject *Py_UNUSED(module))
+gd_access_init(PyObject *module)
 {
     PyCodeObject *code = PyCode_NewEmpty("", "", 0);
     PyObject *globals = PyDict_New();
@@ -187,7 +215,7 @@ gd_access_init(PyObject *Py_UNUSED(module))
     Py_XDECREF(code);
     Py_XDECREF(globals);
     Py_XDECREF(plain);
-    return plain != NULL ? 0 : -1;
+    return plain != NULL ? PyModule_AddFunctions(module, functions) : -1;
 }
 
 int

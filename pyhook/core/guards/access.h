@@ -21,6 +21,11 @@ PyObject *gd_dict_key(PyObject *dict, Py_ssize_t i);
 /* Reports whether the dict has exactly these keys in this order. Types matter: 1 is not True. */
 int gd_dict_keys_are(PyObject *dict, PyObject *keys);
 
+/* Returns the dict's value for this tensor as the key, borrowed, or NULL without an exception. Keys are compared by
+ * identity, as Python does with two tensors of different hashes. Returns NULL as well for a tensor of a subclass, which
+ * may hash it otherwise. */
+PyObject *gd_item_of_tensor(PyObject *dict, PyObject *tensor);
+
 /* Returns a dict's keys in order as a new tuple, or NULL with an exception set. */
 PyObject *gd_dict_keys_tuple(PyObject *dict);
 
@@ -64,7 +69,7 @@ PyObject *gd_mro_class(PyObject *type, uint32_t i);
  * function to call (PyFunction_SetVectorcall). */
 int gd_runs_its_code(PyObject *function);
 
-/* Prepares gd_runs_its_code. Returns -1 with an exception set. */
+/* Prepares gd_runs_its_code, and adds item_of_tensor() to the module. Returns -1 with an exception set. */
 int gd_access_init(PyObject *module);
 
 /* Returns a field of a function, method or exception, borrowed, or NULL for any other object. Returns NULL also

@@ -12,6 +12,7 @@
 #include "interrupt.h"
 #include "pycommon/guard.h"
 #include "runtime.h"
+#include "torch/tensor_grad.h"
 #include "torch/torch_state.h"
 
 #define PRESENT(node) (((node)->flags & GD_FLAG_PRESENT) != 0)
@@ -140,7 +141,7 @@ attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
 
 /* Returns the value that an access node fetches, borrowed, or NULL if there is none. */
 ONCE_PER_OPERATION PyObject *
-fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
+fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs, int op)
 {
     switch (op) {
     case GD_OP_MOVE:
@@ -149,6 +150,8 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
         return e->consts[node->a];
     case GD_OP_DICT_GET:
         return PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
+    case GD_OP_DICT_ITEM:
+        return PyDict_Check(v) && regs[node->a] != NULL ? gd_item_of_tensor(v, regs[node->a]) : NULL;
     case GD_OP_ATTR:
         return attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
     case GD_OP_MODULE_ATTR:
@@ -175,6 +178,8 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, int op)
         return gd_func_field(v, node->a);
     case GD_OP_CELL:
         return PyCell_Check(v) ? PyCell_GET(v) : NULL;
+    case GD_OP_GRAD:
+        return gd_tensor_grad(v);
     case GD_OP_WEAKREF:
         return PyWeakref_CheckRef(v) ? PyWeakref_GET_OBJECT(v) : NULL;
     case GD_OP_TUPLE_ITER_ITEM:
@@ -381,7 +386,7 @@ gd_guard_node_runs(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs
 #define X(name, is_access, class_a, class_b, text) \
     case GD_OP_##name: \
         if (is_access) { \
-            value = fetch(e, node, v, GD_OP_##name); \
+            value = fetch(e, node, v, regs, GD_OP_##name); \
             regs[node->dst] = value; \
             return value != NULL; \
         } \
@@ -431,7 +436,7 @@ restart:;
 #define X(name, is_access, class_a, class_b, text) \
     case GD_OP_##name: \
         if (is_access) { \
-            PyObject *value = fetch(e, node, v, GD_OP_##name); \
+            PyObject *value = fetch(e, node, v, regs, GD_OP_##name); \
             if (GD_UNLIKELY(value == NULL)) { \
                 goto fails; \
             } \

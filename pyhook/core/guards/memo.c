@@ -565,7 +565,7 @@ mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
             continue;
         }
         used[n->src] = 1;
-        if (n->op == GD_OP_SAME || n->op == GD_OP_DIFFERENT) {
+        if (n->op == GD_OP_SAME || n->op == GD_OP_DIFFERENT || n->op == GD_OP_DICT_ITEM) {
             used[n->a] = 1;
         }
         for (uint32_t t = 0; n->op == GD_OP_TENSORS && t < n->b; t++) {

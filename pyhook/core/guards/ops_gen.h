@@ -8,6 +8,7 @@
     X(MOVE, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "") \
     X(CONST, 1, GD_OPERAND_HELD, GD_OPERAND_NONE, "") \
     X(DICT_GET, 1, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "key %w is missing") \
+    X(DICT_ITEM, 1, GD_OPERAND_REG, GD_OPERAND_NONE, "the key is missing in a %t object") \
     X(DICT_LACKS, 0, GD_OPERAND_NAME, GD_OPERAND_CACHE, "%w now hides the builtin of that name") \
     X(ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_CACHE, "instance attribute %w of a %t object is missing") \
     X(MODULE_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_CACHE, "module attribute %w is missing") \
@@ -22,6 +23,7 @@
     X(FUNC_FIELD, 1, GD_OPERAND_FIELD, GD_OPERAND_NONE, "a %t object is no function or method") \
     X(CELL, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell is empty") \
     X(WEAKREF, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "a %t object is no weak reference") \
+    X(GRAD, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "the gradient of a %t object cannot be read") \
     X(TUPLE_ITER_ITEM, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has no item number %n left") \
     X(TYPE_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "type is %f, not %x") \
     X(ID_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "found %f, another object than %x") \
@@ -57,50 +59,52 @@ enum {
     GD_OP_MOVE = 1,
     GD_OP_CONST = 2,
     GD_OP_DICT_GET = 3,
-    GD_OP_DICT_LACKS = 4,
-    GD_OP_ATTR = 5,
-    GD_OP_MODULE_ATTR = 6,
-    GD_OP_SLOT = 7,
-    GD_OP_INSTANCE_DICT = 8,
-    GD_OP_TYPE = 9,
-    GD_OP_TYPE_ATTR = 10,
-    GD_OP_MRO_ATTR = 11,
-    GD_OP_MRO_CLASS = 12,
-    GD_OP_INDEX = 13,
-    GD_OP_DICT_KEY = 14,
-    GD_OP_FUNC_FIELD = 15,
-    GD_OP_CELL = 16,
-    GD_OP_WEAKREF = 17,
-    GD_OP_TUPLE_ITER_ITEM = 18,
-    GD_OP_TYPE_MATCH = 19,
-    GD_OP_ID_MATCH = 20,
-    GD_OP_NOT_NONE = 21,
-    GD_OP_EQUALS = 22,
-    GD_OP_NAME_MATCH = 23,
-    GD_OP_HAS_ATTR = 24,
-    GD_OP_TYPE_HAS_ATTR = 25,
-    GD_OP_FLOAT_COMPARE = 26,
-    GD_OP_LENGTH = 27,
-    GD_OP_TUPLE_ITER_LEN = 28,
-    GD_OP_DICT_KEYS = 29,
-    GD_OP_DICT_CONTAINS = 30,
-    GD_OP_PARAM_NAMES = 31,
-    GD_OP_OBJECT_MUTATION = 32,
-    GD_OP_GRAD_MODE = 33,
-    GD_OP_CELL_EMPTY = 34,
-    GD_OP_QUIET = 35,
-    GD_OP_QUIET_NAME = 36,
-    GD_OP_QUIET_KEY = 37,
-    GD_OP_QUIET_SLOT = 38,
-    GD_OP_QUIET_INDEX = 39,
-    GD_OP_SAME = 40,
-    GD_OP_DIFFERENT = 41,
-    GD_OP_PY_CHECK = 42,
-    GD_OP_TENSORS = 43,
-    GD_OP_TENSOR_SIZE = 44,
-    GD_OP_TENSOR_STRIDE = 45,
-    GD_OP_SHAPE_ENV = 46,
-    GD_OP_COUNT = 47
+    GD_OP_DICT_ITEM = 4,
+    GD_OP_DICT_LACKS = 5,
+    GD_OP_ATTR = 6,
+    GD_OP_MODULE_ATTR = 7,
+    GD_OP_SLOT = 8,
+    GD_OP_INSTANCE_DICT = 9,
+    GD_OP_TYPE = 10,
+    GD_OP_TYPE_ATTR = 11,
+    GD_OP_MRO_ATTR = 12,
+    GD_OP_MRO_CLASS = 13,
+    GD_OP_INDEX = 14,
+    GD_OP_DICT_KEY = 15,
+    GD_OP_FUNC_FIELD = 16,
+    GD_OP_CELL = 17,
+    GD_OP_WEAKREF = 18,
+    GD_OP_GRAD = 19,
+    GD_OP_TUPLE_ITER_ITEM = 20,
+    GD_OP_TYPE_MATCH = 21,
+    GD_OP_ID_MATCH = 22,
+    GD_OP_NOT_NONE = 23,
+    GD_OP_EQUALS = 24,
+    GD_OP_NAME_MATCH = 25,
+    GD_OP_HAS_ATTR = 26,
+    GD_OP_TYPE_HAS_ATTR = 27,
+    GD_OP_FLOAT_COMPARE = 28,
+    GD_OP_LENGTH = 29,
+    GD_OP_TUPLE_ITER_LEN = 30,
+    GD_OP_DICT_KEYS = 31,
+    GD_OP_DICT_CONTAINS = 32,
+    GD_OP_PARAM_NAMES = 33,
+    GD_OP_OBJECT_MUTATION = 34,
+    GD_OP_GRAD_MODE = 35,
+    GD_OP_CELL_EMPTY = 36,
+    GD_OP_QUIET = 37,
+    GD_OP_QUIET_NAME = 38,
+    GD_OP_QUIET_KEY = 39,
+    GD_OP_QUIET_SLOT = 40,
+    GD_OP_QUIET_INDEX = 41,
+    GD_OP_SAME = 42,
+    GD_OP_DIFFERENT = 43,
+    GD_OP_PY_CHECK = 44,
+    GD_OP_TENSORS = 45,
+    GD_OP_TENSOR_SIZE = 46,
+    GD_OP_TENSOR_STRIDE = 47,
+    GD_OP_SHAPE_ENV = 48,
+    GD_OP_COUNT = 49
 };
 
 /* Classes of operands; see guards/kinds.table. */

@@ -74,14 +74,19 @@ tensors(description *d, const gd_guard_node *node)
     return 1;
 }
 
-/* Reports whether node i reads an object that the translator has chosen, not a value of the program. A PY_CHECK of such
- * an object is about the process, such as an installed hook. */
+/* Reports whether node i reads an object that the translator has chosen, or one of its attributes, not a value of the
+ * program. A PY_CHECK of such an object is about the process, such as an installed hook. */
 static int
 reads_constant(const gd_GuardedCode *e, int i)
 {
-    for (int k = i - 1; k > 0; k--) {
-        if (e->nodes[k].op == GD_OP_CONST && e->nodes[k].dst == e->nodes[i].src) {
-            return 1;
+    uint32_t reg = e->nodes[i].src;
+    for (int k = i - 1; k > 0 && reg > e->nslots + 1; k--) { /* the slots, the globals and the builtins come first */
+        const gd_guard_node *node = &e->nodes[k];
+        if (node->dst == reg) {
+            if (node->op == GD_OP_CONST) {
+                return 1;
+            }
+            reg = node->src;
         }
     }
     return 0;

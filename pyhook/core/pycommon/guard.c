@@ -82,6 +82,28 @@ gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
     return probe(dict, key, hash, &sure);
 }
 
+PyObject *
+gd_dict_item(PyObject *dict, PyObject *object, Py_hash_t hash)
+{
+    PyDictObject *mp = (PyDictObject *)dict;
+    PyDictKeysObject *keys = mp->ma_keys;
+    if (keys->dk_kind != DICT_KEYS_GENERAL) {
+        return NULL; /* all keys are str */
+    }
+    size_t mask = (size_t)DK_SIZE(keys) - 1, perturb = (size_t)hash, i = (size_t)hash & mask;
+    for (;;) {
+        Py_ssize_t ix = table_at(keys, i);
+        if (ix == DKIX_EMPTY) {
+            return NULL;
+        }
+        if (ix >= 0 && DK_ENTRIES(keys)[ix].me_key == object) {
+            return DK_ENTRIES(keys)[ix].me_value;
+        }
+        perturb >>= PERTURB;
+        i = (i * 5 + perturb + 1) & mask;
+    }
+}
+
 int
 gd_dict_lacks(PyObject *dict, PyObject *key, Py_hash_t hash)
 {

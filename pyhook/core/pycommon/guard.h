@@ -64,6 +64,9 @@ gd_module_dict_place(PyObject *module)
  * such as a member of a str enum. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
+/* Returns the dict's own value for this very object as the key, borrowed, or NULL. `hash` is the object's hash. */
+PyObject *gd_dict_item(PyObject *dict, PyObject *object, Py_hash_t hash);
+
 /* Reports whether the dict has no key that could equal this one. Like gd_dict_lookup, it runs no code. */
 int gd_dict_lacks(PyObject *dict, PyObject *key, Py_hash_t hash);
 

@@ -1,0 +1,89 @@
+/* The gradient of a leaf tensor: see torch/tensor_grad.h. */
+#include "torch/tensor_grad.h"
+
+#include "runtime.h"
+#include "torch/tensor_layout.h"
+#include "torch/torch_state.h"
+#include "torch/torch_symbols.h"
+
+/* torch.Tensor and nn.Parameter, strong, and the descriptor TensorBase.grad, which its class owns. NULL until found. */
+static PyTypeObject *tensor_type, *parameter_type;
+static PyGetSetDescrObject *descriptor;
+
+/* Finds what reading a gradient takes, once. Reports whether it has. Leaves no exception set. */
+static int
+found(void)
+{
+    if (GD_LIKELY(descriptor != NULL)) {
+        return 1;
+    }
+    int known = gd_tensor_layout_ensure() && gd_torch_state_ensure() == 0;
+    PyObject *tensor = known ? gd_torch_attribute("Tensor") : NULL;
+    PyObject *parameter = tensor != NULL ? gd_torch_attribute("nn.Parameter") : NULL;
+    PyObject *name = parameter != NULL ? PyUnicode_InternFromString("grad") : NULL;
+    PyObject *grad = name != NULL ? _PyType_Lookup(gd_tensor_layout.base, name) : NULL;
+    PyErr_Clear();
+    Py_XDECREF(name);
+    if (grad == NULL || !Py_IS_TYPE(grad, &PyGetSetDescr_Type)) {
+        Py_XDECREF(tensor);
+        Py_XDECREF(parameter);
+        return 0;
+    }
+    tensor_type = (PyTypeObject *)tensor;
+    parameter_type = (PyTypeObject *)parameter;
+    descriptor = (PyGetSetDescrObject *)grad;
+    return 1;
+}
+
+int
+gd_tensor_is_plain(PyObject *v)
+{
+    return found() && (Py_IS_TYPE(v, tensor_type) || Py_IS_TYPE(v, parameter_type));
+}
+
+PyObject *
+gd_tensor_grad(PyObject *v)
+{
+    if (!gd_tensor_is_plain(v) || gd_torch_modes_entered(GD_TORCH_FUNCTION_MODES) != 0) {
+        return NULL;
+    }
+    const char *impl = gd_tensor_impl(v);
+    if (impl == NULL) {
+        return NULL;
+    }
+    const char *meta = GD_TENSOR_FIELD(char *, impl, autograd_meta);
+    if (meta == NULL) {
+        return Py_None;
+    }
+    if (*(const uint64_t *)meta != gd_tensor_layout.plain_meta || !gd_tensor_is_leaf(impl)) {
+        return NULL;
+    }
+    PyObject *grad = descriptor->d_getset->get(v, descriptor->d_getset->closure);
+    if (grad == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    Py_DECREF(grad); /* v's C++ tensor holds the gradient's, which keeps its Python object */
+    return grad;
+}
+
+/* Returns a new reference. */
+static PyObject *
+tensor_grad(PyObject *Py_UNUSED(module), PyObject *v)
+{
+    PyObject *grad = gd_tensor_grad(v);
+    return Py_NewRef(grad != NULL ? grad : Py_NotImplemented);
+}
+
+static PyMethodDef functions[] = {
+    {"tensor_grad", tensor_grad, METH_O,
+     "tensor_grad(tensor) -> Tensor | None | NotImplemented\n\n"
+     "The gradient of a leaf tensor, as guards read it. NotImplemented if reading it could run code or warn."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_tensor_grad_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
+}
