@@ -38,6 +38,9 @@ type ComputedVariable struct {
 	// value is the value that a float passed to the frame has in the translated call. It must not affect the
 	// translation.
 	value py.Object
+	// mixed is set for a power of two floats, which is a float, or a complex if the base is negative. Type is complex
+	// then. Such a value may only be an operand of a tensor's operator.
+	mixed bool
 	// Node computes the value, a float, in a compiler's graph. Such a value has no event.
 	Node *fxgraph.Node
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
@@ -47,11 +50,19 @@ type ComputedVariable struct {
 // All ints whose absolute value is at most exactInt are exactly representable as floats.
 const exactInt = 1 << 53
 
+// Mixed reports whether the value is a float or a complex.
+func (v *ComputedVariable) Mixed() bool { return v.mixed }
+
 // Kind implements VariableTracker.
 func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 
 // PythonType implements Typed.
-func (v *ComputedVariable) PythonType(Translator) (py.Object, error) { return v.Type, nil }
+func (v *ComputedVariable) PythonType(Translator) (py.Object, error) {
+	if v.mixed {
+		return py.Object{}, unsupported(exc.CallUnsupported, "type of a power of floats")
+	}
+	return v.Type, nil
+}
 
 // Truth implements Truther. The value is computed at run time, so Truth breaks the graph unless a guard can check the
 // outcome.
@@ -207,7 +218,9 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 		return v, true, err
 	}
 	la, lb := limitOf(a), limitOf(b)
-	if raises, ok := arithmeticRaises(tx, n, a, b, ka, kb); !ok || raises && !mayRaiseHere(tx) {
+	raises, ok := arithmeticRaises(tx, n, a, b, ka, kb)
+	mixed := !ok && n == opcode.NB_POWER && ka == 'f' && kb == 'f'
+	if !ok && !mixed || raises && !mayRaiseHere(tx) {
 		return nil, true, no
 	}
 	class := "float"
@@ -222,6 +235,9 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 		e.BinaryOp(n)
 		return nil
 	})
+	if err == nil && mixed {
+		v.Type, v.mixed = tx.World().Builtin("complex"), true
+	}
 	if err == nil && class == "int" && la > 0 && lb > 0 {
 		v.limit = limited(map[opcode.BinaryOp]int64{
 			opcode.NB_ADD:          la + lb,
@@ -486,7 +502,7 @@ func numberOperands(tx Translator, name string, operands []VariableTracker) erro
 		}
 		letter, _ := numberLetter(tx, x)
 		t, beside := operands[1-i].(*TensorVariable)
-		if !wholeGraphOperators[name] || !beside || letter == 'i' && x.limit == 0 || letter == 'b' {
+		if x.mixed || !wholeGraphOperators[name] || !beside || letter == 'i' && x.limit == 0 || letter == 'b' {
 			return unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 		m, err := t.Sizes(tx)
@@ -555,7 +571,7 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {
-		return false
+		return v.mixed && strings.HasPrefix(operation, "operator.")
 	}
 	if strings.HasPrefix(operation, "operator.") {
 		return true

@@ -30,7 +30,7 @@ func init() {
 // mayRaiseHere reports whether a value can be computed at run time if its computation may raise. It can where code runs
 // in program order and no handler of the program is active.
 func mayRaiseHere(tx Translator) bool {
-	return !tx.Output().WholeGraph() && !tx.InsideTry() && tx.World().FixesSizes == 0
+	return !tx.Output().WholeGraph() && !tx.Catches() && tx.World().FixesSizes == 0
 }
 
 // floatFunction calls a function of floatFunctions with a size or a computed number among its arguments. It returns

@@ -85,8 +85,11 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 			return f.attrs[i].Value, nil
 		}
 	}
-	if name == "__class__" {
+	switch name {
+	case "__class__":
 		return NewClass(tx.World().FunctionType, nil), nil
+	case "__get__":
+		return &BoundBuiltin{obj: f, name: name}, nil
 	}
 	if f.Fn.IsNull() {
 		switch name {
@@ -125,6 +128,39 @@ func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker,
 		return nil, noAttribute(tx, f.Fn.Type(), name)
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
+}
+
+// CallMethod implements MethodCaller.
+func (f *FunctionVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	if name != "__get__" {
+		fn, err := f.GetAttr(tx, name)
+		if err != nil {
+			return nil, err
+		}
+		return Call(tx, fn, args, kwargs)
+	}
+	if len(args) == 0 || len(args) > 2 || len(kwargs) > 0 {
+		return nil, wrongCall(tx, f, name, args, kwargs)
+	}
+	instance, err := Realize(tx, args[0])
+	if err != nil {
+		return nil, err
+	}
+	if k, ok := AsConstant(tx, instance); ok && k.Kind() == py.NoneKind { // f.__get__(None, cls) is f
+		if len(args) == 1 {
+			return nil, wrongCall(tx, f, name, args, kwargs)
+		}
+		owner, err := Realize(tx, args[1])
+		if err != nil {
+			return nil, err
+		}
+		if k, ok := AsConstant(tx, owner); ok && k.Kind() == py.NoneKind {
+			return nil, wrongCall(tx, f, name, args, kwargs)
+		}
+		return f, nil
+	}
+	return NewMethod(f, instance, nil), nil
 }
 
 // functionFields are the attributes that a function keeps in its C struct. All but `__closure__` can be assigned.

@@ -61,7 +61,8 @@ func handledOperator(tx Translator, name string, inplace bool,
 // plainOperator runs an operator on tensors and numbers without calling a __torch_function__ handler.
 func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
 	for _, v := range operands {
-		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) {
+		x, computed := v.(*ComputedVariable)
+		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) && !(computed && x.mixed) {
 			return nil, unsupported(exc.OperatorUnsupported, "%s of a tensor and %s", name, Describe(tx, v))
 		}
 	}

@@ -491,6 +491,9 @@ type Translator interface {
 	// InsideTry reports whether an exception raised here would be visible to an active frame: the frame has a handler
 	// for it, or is handling an exception that would become its context.
 	InsideTry() bool
+	// Catches reports whether a handler of the program would catch an exception raised here. Unlike InsideTry, it does
+	// not count managers that only restore torch's modes.
+	Catches() bool
 	// BeginRegion begins an error_on_graph_break region. up is 0 for the current frame, 1 for its caller, and so on.
 	// If errors is true, a graph break in the region is an error.
 	BeginRegion(up int, errors bool)

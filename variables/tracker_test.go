@@ -27,6 +27,7 @@ type frameless struct {
 func (f *frameless) Scope() *py.Scope                             { return f.s }
 func (f *frameless) World() *World                                { return f.w }
 func (f *frameless) Output() Output                               { return f.o }
+func (f *frameless) Catches() bool                                { return false }
 func (f *frameless) InsideTry() bool                              { return false }
 func (f *frameless) Handled() VariableTracker                     { return nil }
 func (f *frameless) InUse(py.Object) bool                         { return false }

@@ -166,6 +166,9 @@ func (o *OutputGraph) number(tx variables.Translator, operation string,
 // computedExample returns an example for the placeholder of a computed value.
 func (o *OutputGraph) computedExample(n *fxgraph.Node) (example py.Object, ok bool, err error) {
 	if x, ok := o.computed.numbers[n]; ok {
+		if x.Mixed() {
+			return example, true, exc.Break(exc.CallUnsupported, "metadata of a tensor and a power of floats")
+		}
 		example, err = o.scope.Call(x.Type, o.scope.Int(1))
 		return example, true, err
 	}

@@ -119,7 +119,7 @@ func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variables.VariableTracker {
 	switch src.(type) {
 	case *guards.AttrSource, *guards.SlotSource, *guards.ModuleAttrSource, *guards.TypeAttrSource, *guards.GlobalSource,
-		*guards.CellSource:
+		*guards.CellSource, *guards.GradSource:
 		tx.out.Reads(src)
 	}
 	if v := tx.out.varied(obj, src); v != nil {
@@ -138,6 +138,12 @@ func (tx *InstructionTranslator) InsideTry() bool {
 		}
 	}
 	return tx.out.stoppedInBlock()
+}
+
+// Catches implements variables.Translator.
+func (tx *InstructionTranslator) Catches() bool {
+	handled, _ := tx.protection()
+	return handled
 }
 
 // InUse implements variables.Translator.
