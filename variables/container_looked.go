@@ -2,6 +2,7 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -12,12 +13,15 @@ import (
 // lookedUp records the dicts that stayed lazy when a key was looked up.
 type lookedUp struct {
 	sources []guards.Source // the places from which the dict was read
-	plain   bool            // its keys compare by value
+	plain   *bool           // the result of comparesPlainly
 }
 
 // lookUp returns the value of a key of a dict that the program has only looked keys up in. The value is nil if the dict
 // has no such key. decided is false if the dict has been read otherwise, or if code of the program compares its keys.
 func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decided bool, err error) {
+	if v, err := lookUpTensor(tx, d, key); v != nil || err != nil {
+		return v, true, err
+	}
 	l, ok := isLookedUp(tx, d)
 	if !ok {
 		return nil, false, nil
@@ -29,7 +33,7 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	if !ok || !comparesByValue(k) {
 		return nil, false, nil
 	}
-	if l, ok = isLookedUp(tx, d); !ok || !tx.World().lookedAtPlace(tx, l) {
+	if l, ok = isLookedUp(tx, d); !ok || !tx.World().lookedUpAt(l).comparesPlainly(tx, l.obj) {
 		return nil, false, nil
 	}
 	name := tx.Output().Const(k)
@@ -42,18 +46,51 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	return l.item(tx, name, v), true, nil
 }
 
+// lookUpTensor returns the value of a key that is a tensor passed to the frame, such as the state of a parameter in an
+// optimizer. It returns nil if the dict has no such key, or if it has been read otherwise.
+func lookUpTensor(tx Translator, d, key VariableTracker) (VariableTracker, error) {
+	l, ok := d.(*LazyVariable)
+	k, lazy := key.(*LazyVariable)
+	if !ok || lazy && !tx.World().IsTensor(k.obj) || !isUnread(tx, l) {
+		return nil, nil
+	}
+	if l.obj.Kind() != py.Dict && l.obj.Type() != tx.World().DefaultDictType {
+		return nil, nil
+	}
+	v, err := Realize(tx, key)
+	if err != nil {
+		return nil, err
+	}
+	t, ok := v.(*TensorVariable)
+	if !ok || t.real().IsNull() {
+		return nil, nil
+	}
+	item, ok := tx.Scope().ItemOfTensor(l.obj, t.real())
+	if !ok && inOptimizer(tx) { // CPython makes the state, and the next step is captured
+		return nil, exc.Postpone(exc.Uninitialized, "the state of a parameter before the first step")
+	}
+	if !ok || !isUnread(tx, l) {
+		return nil, nil
+	}
+	tx.World().lookedUpAt(l)
+	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
+	src := guards.NewTensorKeySource(l.Src, t.Src)
+	tx.Output().Reads(src)
+	return tx.Build(item, src), nil
+}
+
+// isUnread reports whether the program has not read a dict, or has only looked keys up in it.
+func isUnread(tx Translator, l *LazyVariable) bool {
+	w := tx.World()
+	_, ours := OurOwn(l)
+	_, read := w.objects[l.obj]
+	return l.real == nil && l.Src != nil && !w.PythonOps && w.Calls == 0 && !ours && !read
+}
+
 // isLookedUp returns d if it is a dict that the program has not read, or only looked keys up in.
 func isLookedUp(tx Translator, d VariableTracker) (*LazyVariable, bool) {
 	l, ok := d.(*LazyVariable)
-	w := tx.World()
-	if !ok || l.real != nil || l.Src == nil || l.obj.Kind() != py.Dict || w.PythonOps || w.Calls > 0 {
-		return nil, false
-	}
-	if _, ours := OurOwn(l); ours {
-		return nil, false
-	}
-	_, read := w.objects[l.obj]
-	return l, !read
+	return l, ok && l.obj.Kind() == py.Dict && isUnread(tx, l)
 }
 
 // comparesByValue reports whether k equals only keys of the same type, by value.
@@ -65,30 +102,35 @@ func comparesByValue(k py.Object) bool {
 	return false
 }
 
-// lookedAtPlace records a place from which a dict was read to look up a key. It returns false if a key of the dict may
-// define its own comparison.
-func (w *World) lookedAtPlace(tx Translator, l *LazyVariable) bool {
+// lookedUpAt records a place from which a dict was read to look up a key.
+func (w *World) lookedUpAt(l *LazyVariable) *lookedUp {
 	u := w.lookedUp[l.obj]
 	if u == nil {
-		u = &lookedUp{plain: bounded(l.obj, py.DictLen(l.obj)) == nil}
-		if u.plain {
-			keys, _ := tx.Scope().DictItems(l.obj)
-			for _, k := range keys {
-				u.plain = u.plain && (comparesByValue(k) || k.Kind() == py.Int)
-			}
-		}
+		u = &lookedUp{}
 		w.lookedUp[l.obj] = u
-	}
-	if !u.plain {
-		return false
 	}
 	for _, s := range u.sources {
 		if s.Name() == l.Src.Name() {
-			return true
+			return u
 		}
 	}
 	u.sources = append(u.sources, l.Src)
-	return true
+	return u
+}
+
+// comparesPlainly reports whether no key of the dict may define its own comparison.
+func (u *lookedUp) comparesPlainly(tx Translator, dict py.Object) bool {
+	if u.plain == nil {
+		plain := bounded(dict, py.DictLen(dict)) == nil
+		if plain {
+			keys, _ := tx.Scope().DictItems(dict)
+			for _, k := range keys {
+				plain = plain && (comparesByValue(k) || k.Kind() == py.Int)
+			}
+		}
+		u.plain = &plain
+	}
+	return *u.plain
 }
 
 // LookedUp calls f for each place of each dict in which keys were looked up.

@@ -469,6 +469,9 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		}
 		return immutableResult(tx, v)
 	}
+	if name == "grad" {
+		return t.grad(tx)
+	}
 	class := t.class(tx)
 	d, ok := tx.Scope().TypeLookup(class, name)
 	if !ok {

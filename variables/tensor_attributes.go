@@ -92,6 +92,27 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	return t.known[name], nil
 }
 
+// grad returns the gradient of an input that is a leaf. In captured code gradients do not change: backward() and stores
+// break the graph.
+func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
+	real := t.real()
+	if real.IsNull() || tx.World().Calls > 0 {
+		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
+	}
+	if v := t.known["grad"]; v != nil {
+		return v, nil
+	}
+	v, ok := tx.Scope().TensorGrad(real)
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
+	}
+	if t.known == nil {
+		t.known = map[string]VariableTracker{}
+	}
+	t.known["grad"] = tx.Build(v, guards.NewGradSource(t.Src))
+	return t.known["grad"], nil
+}
+
 // real returns the real object of an input, or the zero Object for a computed tensor.
 func (t *TensorVariable) real() py.Object {
 	switch {

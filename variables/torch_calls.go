@@ -192,7 +192,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindTrue: func(tx Translator, _ *TorchVariable, _ string, _ []VariableTracker,
 			_ []Kw) (VariableTracker, error) {
-			return BoolConst(!tx.World().Transparent || tx.World().optimized > 0), nil
+			return BoolConst((!tx.World().Transparent || tx.World().optimized > 0) && !inOptimizer(tx)), nil
 		},
 		kindFalse: func(Translator, *TorchVariable, string, []VariableTracker, []Kw) (VariableTracker, error) {
 			return BoolConst(false), nil

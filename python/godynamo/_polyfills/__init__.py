@@ -41,6 +41,7 @@ PYTHON_MODULES = {
     "torch.nn.parallel.distributed": "torch_parallel",
     "torch._tensor": "torch_function",
     "torch.masked._ops": "masked",
+    "torch.optim.optimizer": "torch_optim",
 }
 _TORCH_METACLASSES = (type(torch.Tensor), type(torch.FloatTensor), type(torch.autograd.Variable))
 _C_FUNCTIONS = (
@@ -90,7 +91,8 @@ def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
     if name is None:
         return None
     importlib.import_module(f"{__name__}.{name}")
-    return _base.table.get(obj)
+    remake = _base.remade.get(obj.__code__)
+    return _base.table.get(obj) if remake is None else (remake(obj), False)
 
 
 def find(obj: Any) -> tuple[Any, bool] | None:

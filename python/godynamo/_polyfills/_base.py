@@ -5,9 +5,11 @@ from __future__ import annotations
 import builtins
 import importlib.abc
 import importlib.util
+import types
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from .._translator.identity_map import IdentityMap
 from .._user import registry
 
 __godynamo_polyfill__ = "module"  # variables/builtin_standin.go recognizes the globals of stand-ins by this name
@@ -72,6 +74,34 @@ def made_by(kind: type) -> Callable[[F], F]:
     def register(maker: F) -> F:
         makers[kind] = maker
         return maker
+
+    return register
+
+
+#: code object of a decorator's closures → function that returns the stand-in of such a closure
+remade: dict[types.CodeType, Callable[[types.FunctionType], types.FunctionType]] = {}
+
+
+def closures_like(original: types.FunctionType) -> Callable[[F], F]:
+    """Register the decorated decorator in place of the one that returned ``original``: each closure that it has
+    returned is inlined with the code of this one's. Both have the same free variables."""
+
+    def register(decorator: F) -> F:
+        code = decorator(None).__code__
+        made: IdentityMap[types.FunctionType, types.FunctionType] = IdentityMap()
+
+        def remake(closure: types.FunctionType) -> types.FunctionType:
+            known = made.get(closure)
+            if known is None:
+                known = types.FunctionType(
+                    code, decorator.__globals__, closure.__name__, closure.__defaults__, closure.__closure__
+                )
+                made[closure] = known
+            return known
+
+        if code.co_freevars == original.__code__.co_freevars:  # another torch's closures may have others
+            remade[original.__code__] = remake
+        return decorator
 
     return register
 

@@ -307,6 +307,8 @@ class Table:
             if type(found) is types.FunctionType and found.__code__ is code:
                 return self._own(code, "code", b"", (self.add(found),))
             for fn in _unwrapped(found):
+                if fn.__code__ is code:
+                    return self._own(code, "code", b"", (self.add(fn),))
                 for inside, inner in _inner(fn.__code__):
                     if inner is code:
                         return self._own(code, "code", inside, (self.add(fn),))

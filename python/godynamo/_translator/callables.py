@@ -99,6 +99,8 @@ def _special() -> dict[Any, Classified]:
         "mps.is_available",
         "backends.mps.is_available",
         "backends.mps.is_built",
+        "accelerator.current_accelerator",
+        "accelerator.is_available",
     )
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
     put_objects("fact", *foreign.rank_facts())
@@ -163,6 +165,7 @@ _INLINED_MODULES = (
     "torch._functorch.functional_call",
     "torch.fx.experimental.symbolic_shapes",
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper",
+    "torch.optim",
 )
 
 #: modules with Python functions that have stand-ins, see _polyfills
@@ -232,6 +235,8 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return classified("stand_in")
+        if module == "torch.optim.optimizer" and stand_in(obj) is not None:
+            return classified("substitute")
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
             return classified("dispatch")
         if obj.__code__ in _RECURSIVE:
