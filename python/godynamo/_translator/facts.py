@@ -89,7 +89,7 @@ _PLAIN_CONSTANTS = (
 # Types whose values are compared by identity: torch's singletons, and immutable values whose ``==`` ignores something.
 _SINGLETONS = (
     *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
-    *(type(sys.version_info), type(sys.flags)),
+    *(type(sys.version_info), type(sys.flags), type(typing.Optional)),
 )
 
 
