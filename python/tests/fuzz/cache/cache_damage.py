@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from cache_format import Parts, dumps, loads, sealed, split
+from cache_format import Parts, dumps, loads, packed, sealed, split, unpacked
 
 #: the contents of a folder of translations, by path (cache_judge.Files)
 Files = dict[str, bytes]
@@ -184,7 +184,7 @@ def _change(rng: random.Random, record: list[Any], other: list[Any]) -> tuple[li
 def _changes(record: list[Any], payload: bytes) -> list[str]:
     """Return in words what changed bytes mean, if they are CBOR."""
     try:
-        now = loads(payload)
+        now = unpacked(loads(payload))
     except (AssertionError, IndexError, KeyError, struct.error, UnicodeDecodeError, RecursionError, MemoryError):
         return ["no CBOR"]
     out: list[str] = []
@@ -292,7 +292,7 @@ _decoded: dict[bytes, list[Any]] = {}
 
 def _record(data: bytes) -> list[Any]:
     if data not in _decoded:
-        _decoded[data] = loads(split(data).payload)
+        _decoded[data] = unpacked(loads(split(data).payload))
     return _decoded[data]
 
 
@@ -320,7 +320,7 @@ def _trial(rng: random.Random, seed: int, programs: dict[str, Files], every: lis
             record, text = _change(rng, record, _record(rng.choice(every)[1]))
             texts.append(text)
             try:
-                payload = dumps(record)
+                payload = dumps(packed(record))
             except (ValueError, TypeError):  # a number of more than 64 bits
                 record, payload = _record(data), parts.payload
                 texts.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,3 +175,44 @@ def dumps(value: Any) -> bytes:
         text = value.encode("utf-8", "surrogatepass")
         return _head(3, len(text)) + text
     return _head(4, len(value)) + b"".join(map(dumps, value))
+
+
+_NODE, _LINE, _LENGTH = struct.Struct("<BB5I"), struct.Struct("<Iq"), struct.Struct("<I")
+
+
+def unpacked(record: Any) -> Any:
+    """Return a record with the flat lists of its guard program as lists (cache/record/flat.go). Others stay bytes."""
+
+    def read(program: list[Any]) -> None:
+        program[4] = [list(row) for row in _NODE.iter_unpack(program[4])]
+        lengths, text = program[8]
+        pieces, data = [], text.encode("utf-8", "surrogatepass")
+        for (n,) in _LENGTH.iter_unpack(lengths):
+            pieces.append(data[:n].decode())
+            data = data[n:]
+        program[8] = pieces
+        program[10] = [list(row) for row in _LINE.iter_unpack(program[10])]
+
+    return _with_program(record, read)
+
+
+def packed(record: Any) -> Any:
+    """Return the record that ``unpacked`` has read. What cannot be packed stays a list, which no reader expects."""
+
+    def write(program: list[Any]) -> None:
+        lines, nodes = program[10], program[4]
+        program[10] = b"".join(_LINE.pack(*row) for row in lines)
+        program[4] = b"".join(_NODE.pack(*row) for row in nodes)
+        pieces = [text.encode("utf-8", "surrogatepass") for text in program[8]]
+        program[8] = [b"".join(_LENGTH.pack(len(piece)) for piece in pieces), b"".join(pieces).decode()]
+
+    return _with_program(record, write)
+
+
+def _with_program(record: Any, change: Callable[[list[Any]], None]) -> Any:
+    try:
+        program = list(record[4])
+        change(program)
+    except (struct.error, TypeError, ValueError, AttributeError, IndexError):
+        return record
+    return [*record[:4], program, *record[5:]]
