@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -39,6 +40,12 @@ func (o *OutputGraph) WholeGraph() bool { return !o.backend.Inline() }
 func (o *OutputGraph) TakesNumbers() bool {
 	return o.backend.Inline() || o.takesUnbacked() && !o.opts.FixFloats ||
 		o.opts.AnySize && !o.forCompiler() && o.symbolizes()
+}
+
+// RootIn implements variables.Output.
+func (o *OutputGraph) RootIn(prefix string) bool {
+	name, ok := o.scope.DictGetName(o.frame.Globals, "__name__")
+	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), prefix)
 }
 
 // TakesApart implements variables.Output.
