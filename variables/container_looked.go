@@ -22,8 +22,7 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	if v, err := lookUpTensor(tx, d, key); v != nil || err != nil {
 		return v, true, err
 	}
-	l, ok := isLookedUp(tx, d)
-	if !ok {
+	if _, ok := isLookedUp(tx, d); !ok {
 		return nil, false, nil
 	}
 	if key, err = Realize(tx, key); err != nil {
@@ -33,7 +32,8 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	if !ok || !comparesByValue(k) {
 		return nil, false, nil
 	}
-	if l, ok = isLookedUp(tx, d); !ok || !tx.World().lookedUpAt(l).comparesPlainly(tx, l.obj) {
+	l, ok := isLookedUp(tx, d) // reading the key may have read the dict
+	if !ok || !tx.World().lookedUpAt(l).comparesPlainly(tx, l.obj) {
 		return nil, false, nil
 	}
 	name := tx.Output().Const(k)

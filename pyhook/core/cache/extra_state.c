@@ -99,7 +99,7 @@ code_flags(PyObject *Py_UNUSED(module), PyObject *code)
 
 static PyMethodDef functions[] = {
     {"code_flags", code_flags, METH_O,
-     "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED or'ed together."},
+     "Frame action of a code object: CODE_SKIP, CODE_OURS, CODE_ASKED, CODE_FOREIGN or'ed together."},
     {NULL, NULL, 0, NULL},
 };
 
@@ -109,6 +109,7 @@ gd_extra_state_init(PyObject *module)
     if (gd_code_data_init(extra_free) < 0 || PyModule_AddFunctions(module, functions) < 0
         || PyModule_AddIntConstant(module, "CODE_SKIP", GD_CODE_SKIP) < 0
         || PyModule_AddIntConstant(module, "CODE_OURS", GD_CODE_OURS) < 0
+        || PyModule_AddIntConstant(module, "CODE_FOREIGN", GD_CODE_FOREIGN) < 0
         || PyModule_AddIntConstant(module, "CODE_ASKED", GD_CODE_ASKED) < 0) {
         return -1;
     }

@@ -63,6 +63,8 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
         return classified("graph_break" if fn.__name__ == "graph_break" else "skip_frame")
     if fn.__dict__.get("_torchdynamo_disable"):
+        if _of_optimizer(fn) is not None:
+            return classified("substitute")
         return classified("disabled", str(fn.__dict__.get("_torchdynamo_disable_msg") or ""))
     if fn.__dict__.get("_dynamo_marked_constant") and not fn.__module__.startswith("torch"):
         return classified("fold")
@@ -91,6 +93,18 @@ def _tagged(fn: types.FunctionType) -> Any:
     return fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents
 
 
+def _of_optimizer(fn: types.FunctionType) -> Any:
+    """Return the function of torch.optim that torch.compile has disabled; None for other functions.
+
+    It disables parts of all optimizers (``_init_group``, fused implementations) when it is imported.
+    """
+    original = fn.__dict__.get("_torchdynamo_orig_callable")
+    if type(original) is not types.FunctionType:
+        return None
+    module = original.__globals__.get("__name__")
+    return original if type(module) is str and module.startswith("torch.optim.") else None
+
+
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:
     """Register ``replacement`` for calls of ``obj``; fold: ``obj`` itself may be called if all arguments are known."""
     register(obj, "substitute")
@@ -102,4 +116,4 @@ def substitute_of(obj: Any) -> tuple[Any, bool] | None:
     if kind_of(obj) != "substitute":
         return None
     known = _substitutes.get(id(obj))
-    return known if known is not None else (_tagged(obj), False)
+    return known if known is not None else (_tagged(obj) or _of_optimizer(obj), False)

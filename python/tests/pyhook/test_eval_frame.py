@@ -337,7 +337,7 @@ class TestEarlyExits:
             _C.exit_extent(token)
             _C.set_callback("skip_code", None)
         assert asked.count(f.__code__) == 1
-        assert _C.code_flags(f.__code__) == _C.CODE_SKIP | _C.CODE_ASKED
+        assert _C.code_flags(f.__code__) == _C.CODE_FOREIGN | _C.CODE_ASKED
 
     def test_modes(self) -> None:
         def run() -> Any:

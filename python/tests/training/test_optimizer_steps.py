@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import re
 import warnings
 import weakref
@@ -113,6 +114,11 @@ def test_one_graph_from_the_second_step_on(name):
     explained = godynamo.explain(run.optimizer.step)()
     assert (explained.graph_count, explained.graph_break_count) == (1, 0)
     assert godynamo.utils.counters["graph_break"] == breaks
+
+
+def test_one_graph_after_torch_compile_has_disabled_parts_of_optimizers():
+    importlib.import_module("torch._dynamo")
+    test_one_graph_from_the_second_step_on("Adam")
 
 
 def test_a_scheduler_costs_one_more_translation():
