@@ -66,7 +66,7 @@ func lookUpTensor(tx Translator, d, key VariableTracker) (VariableTracker, error
 		return nil, nil
 	}
 	item, ok := tx.Scope().ItemOfTensor(l.obj, t.real())
-	if !ok && tx.Output().RootIn("torch.optim.") { // CPython makes the state, and the next step is captured
+	if !ok && tx.Output().OptimizerAlone() { // CPython makes the state, and the next step is captured
 		return nil, exc.Postpone(exc.Uninitialized, "the state of a parameter before the first step")
 	}
 	if !ok || !isUnread(tx, l) {

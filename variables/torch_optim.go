@@ -9,7 +9,10 @@ import (
 // inOptimizer reports whether the current frame is one of torch.optim's. While a compiler is at work, that code
 // computes with tensors in place of Python numbers, so that the results differ in the last bits. A translation runs the
 // code as eager mode does.
-func inOptimizer(tx Translator) bool {
-	name, ok := tx.Scope().DictGetName(tx.Globals(), "__name__")
+func inOptimizer(tx Translator) bool { return IsOptimizers(tx.Scope(), tx.Globals()) }
+
+// IsOptimizers reports whether these are the globals of a module of torch.optim.
+func IsOptimizers(s *py.Scope, globals py.Object) bool {
+	name, ok := s.DictGetName(globals, "__name__")
 	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.optim.")
 }

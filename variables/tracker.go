@@ -381,8 +381,8 @@ type Output interface {
 	WholeGraph() bool
 	// TakesNumbers reports whether operations of the graph take Python numbers that are computed at run time.
 	TakesNumbers() bool
-	// RootIn reports whether the translated frame's module has a name with this prefix.
-	RootIn(prefix string) bool
+	// OptimizerAlone reports whether the translated frame is one of torch.optim's.
+	OptimizerAlone() bool
 	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: if the backend
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool

@@ -2,7 +2,6 @@ package translate
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -42,11 +41,8 @@ func (o *OutputGraph) TakesNumbers() bool {
 		o.opts.AnySize && !o.forCompiler() && o.symbolizes()
 }
 
-// RootIn implements variables.Output.
-func (o *OutputGraph) RootIn(prefix string) bool {
-	name, ok := o.scope.DictGetName(o.frame.Globals, "__name__")
-	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), prefix)
-}
+// OptimizerAlone implements variables.Output.
+func (o *OutputGraph) OptimizerAlone() bool { return variables.IsOptimizers(o.scope, o.frame.Globals) }
 
 // TakesApart implements variables.Output.
 func (o *OutputGraph) TakesApart() bool {

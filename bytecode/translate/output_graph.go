@@ -795,9 +795,10 @@ func (o *OutputGraph) aliasGuards() {
 			}
 		}
 	})
+	all = slices.DeleteFunc(all, func(p place) bool { return !variables.Mutated(p.v) })
 	o.world.LookedUp(func(obj py.Object, src guards.Source) {
 		for _, other := range all {
-			if other.obj != obj && variables.Mutated(other.v) && other.obj.Type() == obj.Type() {
+			if other.obj != obj && other.obj.Type() == obj.Type() {
 				o.AddGuards(guards.NoAlias(src, other.v.Source()))
 			}
 		}

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// The long lists of a program are byte strings in a file, with entries of a fixed size, since reading them item by item
-// took 9 of the 12 ms of decoding a Llama of 24 layers: 10,000 nodes, 7,000 parts and their lines.
+// The long lists of a program are byte strings in a file, with entries of a fixed size: a large model has thousands of
+// nodes, parts and lines, and reflection would read them field by field.
 
 var errFlat = errors.New("record: malformed list")
 
