@@ -23,11 +23,10 @@ typedef struct {
 
 static int probed;
 
-/* Copies memory that may not be mapped. Returns 1 if the page on which the memory begins is mapped. The
- * next page may be past the end of the heap; if it is not mapped, the bytes on it read as zero (a transfer
- * stops before an element that is not fully mapped). */
-static int
-read_memory(const void *address, void *out, size_t n)
+/* The page after the one on which the memory begins may be past the end of the heap. A transfer stops before an
+ * element that is not fully mapped. */
+int
+gd_read_memory(const void *address, void *out, size_t n)
 {
     size_t first = 4096 - ((uintptr_t)address & 4095);
     first = first < n ? first : n;
@@ -50,7 +49,7 @@ static int
 follow(PyObject *tensor, uint32_t offset, window *out)
 {
     const void *target = *(void **)((char *)tensor + offset);
-    return target != NULL && ((uintptr_t)target & 7) == 0 && read_memory(target, out->bytes, WINDOW);
+    return target != NULL && ((uintptr_t)target & 7) == 0 && gd_read_memory(target, out->bytes, WINDOW);
 }
 
 /* Returns a list from the dict `samples`, borrowed, or NULL if it is absent or empty. */
@@ -201,7 +200,7 @@ storages_have(PyObject *samples, uint32_t offset, Py_ssize_t item)
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(rows); i++) {
         PyObject *row = PyList_GET_ITEM(rows, i);
         window w;
-        if (!read_memory((void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, 1)), w.bytes, WINDOW)
+        if (!gd_read_memory((void *)(uintptr_t)PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, 1)), w.bytes, WINDOW)
             || word_at(&w, offset) != PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(row, item))) {
             return 0;
         }
@@ -271,7 +270,7 @@ all_own(PyObject *list, uint32_t offset, uint64_t *class)
         }
         uint64_t word = word_at(&w, offset);
         if (word == 0 || (word & 7) != 0 || word == last
-            || !read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
+            || !gd_read_memory((void *)(uintptr_t)word, &first, sizeof first)) {
             return 0;
         }
         *class = *class != 0 ? *class : first;
@@ -300,7 +299,7 @@ follow_meta(PyObject *tensor, window *out)
         return 0;
     }
     const void *meta = (const void *)(uintptr_t)word_at(&impl, gd_tensor_layout.autograd_meta);
-    return meta != NULL && read_memory(meta, out->bytes, WINDOW);
+    return meta != NULL && gd_read_memory(meta, out->bytes, WINDOW);
 }
 
 /* Reports whether the autograd metadata of each tensor of a list has the wanted value at the offset. If

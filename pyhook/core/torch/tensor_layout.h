@@ -39,6 +39,10 @@ int gd_tensor_view_read(PyObject *tensor, gd_tensor_view *out);
  * Returns 0, or -1 with an exception set. */
 int gd_tensor_layout_init(PyObject *module);
 
+/* Copies n bytes of memory that may not be mapped, for probes. Returns 1 if the page on which they begin is mapped.
+ * Bytes on a next page that is not mapped read as zero. */
+int gd_read_memory(const void *address, void *out, size_t n);
+
 /* ---- reading, once the layout is known ---- */
 
 /* Returns the C++ object of a tensor of type layout.base, or NULL for a partly constructed one. borrowed */

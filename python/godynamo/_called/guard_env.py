@@ -23,7 +23,7 @@ from typing import Any
 
 from godynamo import _C
 
-__all__ = ["environment", "eval_text", "field_text", "layout_samples", "tensor_state"]
+__all__ = ["environment", "eval_text", "field_text", "hook_samples", "layout_samples", "tensor_state"]
 
 # Bits of the C field gd_tensor_spec.fields.
 TYPE, KEYSET, DTYPE, DEVICE, REQUIRES_GRAD, NDIM, SIZES, STRIDES = (1 << i for i in range(8))
@@ -334,6 +334,45 @@ def layout_samples() -> dict[str, Any] | None:
         return None
     with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad(), unseen():
         return _make_samples(torch)
+
+
+def hook_samples() -> dict[str, list[tuple[Any, Any]]] | None:
+    """Return leaf tensors with hooks and without, for the probe in torch/gradient_hooks.c; None under dispatch modes.
+
+    Each comes with the node that accumulates its gradient, or None if there is no such node.
+    """
+    import torch
+
+    from .saved_tensors import unseen
+
+    if torch._C._len_torch_dispatch_stack() > 0:
+        return None
+
+    def leaf() -> Any:
+        return torch.empty(3, device="cpu").requires_grad_(True)
+
+    def noded(hook: str = "") -> tuple[Any, Any]:
+        t = leaf()
+        node = t.view_as(t).grad_fn.next_functions[0][0]
+        if hook:
+            getattr(node, hook)(print)
+        return t, node
+
+    def hooked(hook: str) -> tuple[Any, Any]:
+        t, node = noded()
+        getattr(t, hook)(print)
+        return t, node
+
+    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad(), unseen():
+        return {
+            "bare": [(leaf(), None) for _ in range(4)],
+            "gone": [(noded()[0], None) for _ in range(4)],
+            "quiet": [noded() for _ in range(4)],
+            "hooked": [hooked("register_hook") for _ in range(4)],
+            "posted": [hooked("register_post_accumulate_grad_hook") for _ in range(4)],
+            "before": [noded("register_prehook") for _ in range(4)],
+            "after": [noded("register_hook") for _ in range(4)],
+        }
 
 
 def _storage_row(t: Any) -> tuple[Any, ...]:
