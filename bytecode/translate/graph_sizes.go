@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"math"
 	"strconv"
 	"strings"
@@ -37,7 +39,12 @@ type sizeSession struct {
 	layoutNodes int
 }
 
-// gradModes lists mode switches that affect no size, dtype or device.
+// blocks lists the functions of godynamo._called.torch_state that enter and leave modes which affect no size, dtype or
+// device: profiler blocks, inference mode, and modes without __torch_function__.
+var blocks = map[string]bool{"enter_record": true, "enter_inference_mode": true, "enter_functions_off": true,
+	"enter_all_functions_off": true, "leave_entered": true}
+
+// gradModes lists switches of grad mode, which affect no value.
 var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true,
 	"torch.set_grad_enabled": true}
 
@@ -105,8 +112,11 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if x := o.computed.numbers[n]; x != nil {
 		return numberValue(o.world, x)
 	}
+	if t, ok := o.writesInto(n); ok {
+		return t
+	}
 	special := o.foreign.isSpecial(n)
-	if n.State && !gradModes[n.Target.Text] ||
+	if n.State && !gradModes[n.Target.Text] && !blocks[n.Target.Text] ||
 		n.Inplace && !n.State && !special && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
@@ -151,6 +161,35 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	o.adoptSymbols(n, v)
 	return v
+}
+
+// writesInto returns the tensor given as out=, if it has the sizes, dtype and device of the operation's result. Then
+// the operation changes none of these. Others resize the tensor or convert the result.
+func (o *OutputGraph) writesInto(n *fxgraph.Node) (*shapes.Tensor, bool) {
+	into, ok := outOf(n).(*fxgraph.Node)
+	if !ok || o.sizes.off || n.Foreign || n.Op != fxgraph.CallFunction {
+		return nil, false
+	}
+	t, ok := o.sizes.values[into].(*shapes.Tensor)
+	if !ok {
+		return nil, false
+	}
+	args, kwargs := o.operandsOf(n, false)
+	kwargs = slices.DeleteFunc(kwargs, func(k shapes.Kwarg) bool { return k.Name == "out" })
+	o.sizes.context.Fresh = false
+	v, _ := shapes.Function(o.sizes.context, n.Target.Text, args, kwargs)
+	r, ok := v.(*shapes.Tensor)
+	return t, ok && slices.Equal(r.Shape, t.Shape) && r.Dtype == t.Dtype && r.Device == t.Device
+}
+
+// outOf returns the operand out=, or nil if there is none.
+func outOf(n *fxgraph.Node) fxgraph.Arg {
+	for _, k := range n.Kwargs {
+		if k.Name == "out" {
+			return k.Value
+		}
+	}
+	return nil
 }
 
 // field returns the result that is read by attribute name from an operation's several results, such as x.sort().values.

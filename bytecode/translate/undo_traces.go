@@ -230,11 +230,4 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	return nodes > 0 && own
 }
 
-func hasOut(n *fxgraph.Node) bool {
-	for _, k := range n.Kwargs {
-		if k.Name == "out" {
-			return true
-		}
-	}
-	return false
-}
+func hasOut(n *fxgraph.Node) bool { return outOf(n) != nil }
