@@ -66,8 +66,8 @@ func lookUpTensor(tx Translator, d, key VariableTracker) (VariableTracker, error
 		return nil, nil
 	}
 	item, ok := tx.Scope().ItemOfTensor(l.obj, t.real())
-	if !ok && tx.Output().OptimizerAlone() { // CPython makes the state, and the next step is captured
-		return nil, exc.Postpone(exc.Uninitialized, "the state of a parameter before the first step")
+	if !ok && inOptimizer(tx) {
+		return nil, withoutState(tx, l)
 	}
 	if !ok || !isUnread(tx, l) {
 		return nil, nil
@@ -77,6 +77,36 @@ func lookUpTensor(tx Translator, d, key VariableTracker) (VariableTracker, error
 	src := guards.NewTensorKeySource(l.Src, t.Src)
 	tx.Output().Reads(src)
 	return tx.Build(item, src), nil
+}
+
+// withoutState leaves an optimizer's step to CPython, which makes the state that is missing. The next step is captured:
+// if it is part of another function, a guard on the number of states fails then.
+func withoutState(tx Translator, l *LazyVariable) error {
+	const why = "the state of a parameter before the first step"
+	if tx.Output().OptimizerAlone() {
+		return exc.Postpone(exc.Uninitialized, why)
+	}
+	n, src := py.DictLen(l.obj), l.Src
+	tx.Output().Until(func(tx Translator) { tx.Output().AddGuards(guards.DictLength(src, n)) })
+	return unsupported(exc.Uninitialized, why)
+}
+
+// storesSame reports whether the program stores, in a dict of which it has only looked up keys, the value that the key
+// has already. Such a store changes nothing.
+func storesSame(tx Translator, d, key, value VariableTracker) (bool, error) {
+	l, ok := isLookedUp(tx, d)
+	if !ok || value == nil || tx.World().lookedUp[l.obj] == nil {
+		return false, nil
+	}
+	old, decided, err := lookUp(tx, d, key)
+	if err != nil || !decided || old == nil {
+		return false, err
+	}
+	if old, err = Realize(tx, old); err != nil {
+		return false, err
+	}
+	value, err = Realize(tx, value)
+	return old == value, err
 }
 
 // isUnread reports whether the program has not read a dict, or has only looked keys up in it.

@@ -119,14 +119,15 @@ func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, er
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)
 	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind ||
-		!isNone(MustRealize(tx, other)) {
+		!IsNone(MustRealize(tx, other)) {
 		return r, err
 	}
 	l.GuardType(tx)
 	return nil, nil
 }
 
-func isNone(v VariableTracker) bool {
+// IsNone reports whether v is the constant None.
+func IsNone(v VariableTracker) bool {
 	c, ok := v.(*ConstantVariable)
 	return ok && c.Value == pyNone
 }

@@ -629,6 +629,9 @@ func emptyOf(tx Translator, v VariableTracker) (py.Object, error) {
 
 // SetItem runs obj[key] = value, or del obj[key] if value is nil.
 func SetItem(tx Translator, obj, key, value VariableTracker) error {
+	if same, err := storesSame(tx, obj, key, value); same || err != nil {
+		return err
+	}
 	obj, err := Realize(tx, obj)
 	if err != nil {
 		return err
@@ -674,7 +677,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		return true, nil
 	}
 	if isComputed(a) || isComputed(b) { // the value may be a small int, True or False, which exist only once
-		if isNone(a) || isNone(b) {
+		if IsNone(a) || IsNone(b) {
 			return false, nil
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
