@@ -571,7 +571,7 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
 	if !ok {
-		return v.mixed && strings.HasPrefix(operation, "operator.")
+		return v.mixed && (strings.HasPrefix(operation, "operator.") || OnLists(operation) && isInPlace(operation))
 	}
 	if strings.HasPrefix(operation, "operator.") {
 		return true

@@ -230,6 +230,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
 	}
+	if r, ok, err := t.foreach(tx, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	args, err := t.knownSizes(tx, name, args)
 	if err != nil {
 		return nil, err

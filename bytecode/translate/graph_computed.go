@@ -135,6 +135,27 @@ func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *va
 	return variables.NewTensor(n)
 }
 
+// numbers returns the operand that represents a list of computed numbers, one for each tensor of an operation on lists.
+// It returns nil for other operands and operations.
+func (o *OutputGraph) numbers(tx variables.Translator, operation string,
+	v variables.VariableTracker) (fxgraph.Arg, error) {
+	list, ok := v.(*variables.ListVariable)
+	if !ok || !variables.OnLists(operation) {
+		return nil, nil
+	}
+	items, err := list.Items(tx)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fxgraph.Arg, len(items))
+	for i, it := range items {
+		if out[i], err = o.number(tx, operation, it); out[i] == nil || err != nil {
+			return nil, err
+		}
+	}
+	return fxgraph.List{Items: out}, nil
+}
+
 // number returns the graph operand that represents a computed number, or nil for any other value. It fails if the
 // number's value would affect more than the data of the operation's result.
 func (o *OutputGraph) number(tx variables.Translator, operation string,

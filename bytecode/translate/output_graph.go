@@ -27,6 +27,7 @@ type event struct {
 	// OutputGraph.protect.
 	protected bool
 	exit      *sideExit // where the frame goes on if the operation raises
+	leaves    *sideExit // where the frame goes on if the operation's result is None
 	state     py.Object // torch's modes to restore if the event raises; null if nothing must be restored
 	modes     py.Object // torch's modes at the event; null if they are those of the frame's start
 	fresh     bool      // an effect on an object to which nothing else refers yet
@@ -127,6 +128,7 @@ type eventLog struct {
 	materializing int  // if positive, effects change objects that are being materialized
 	sharing       []func() variables.VariableTracker
 	exits         []*sideExit
+	late          []func()  // set operands that depend on later operations; see Later
 	nextExit      *sideExit // the side exit of operations at step exitStep
 	exitStep      int
 	nextState     py.Object // torch's modes to restore if such an operation leaves through it; null if they stay
@@ -440,6 +442,9 @@ func (o *OutputGraph) proxies(tx variables.Translator, operation string, args []
 		}
 		if numpy && variables.HoldsNumpy(tx, v) {
 			return nil, exc.Break(exc.CallUnsupported, "%s of a numpy scalar", operation)
+		}
+		if p, err := o.numbers(tx, operation, v); p != nil || err != nil {
+			return p, err
 		}
 		p, err := variables.AsProxy(tx, v)
 		if err == nil && sizes {

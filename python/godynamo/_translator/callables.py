@@ -169,7 +169,13 @@ _INLINED_MODULES = (
 )
 
 #: modules with Python functions that have stand-ins, see _polyfills
-_PYTHON_STAND_INS = ("copy", "torch.autograd.profiler", "torch._tensor", "torch.masked._ops")
+_PYTHON_STAND_INS = (
+    "copy",
+    "torch.autograd.profiler",
+    "torch._tensor",
+    "torch.masked._ops",
+    "torch.utils._foreach_utils",
+)
 
 _cache: dict[Any, Classified] = {}
 
@@ -300,6 +306,14 @@ def stand_in_object(obj: Any) -> Any:
     from .. import _polyfills
 
     return _polyfills.find_object(obj)
+
+
+@functools.lru_cache(maxsize=1)
+def foreach_gives_list() -> bool:
+    """Return whether torch's in-place operations on lists return the list, as newer versions of torch do, or None."""
+    with torch._C.DisableTorchFunction(), torch._C._DisableTorchDispatch():
+        tensors = [torch.empty(0, device="cpu")]
+        return torch._foreach_zero_(tensors) is tensors
 
 
 def polyfill(name: str) -> Any:

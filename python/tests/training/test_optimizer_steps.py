@@ -30,15 +30,20 @@ ONE_GRAPH: dict[str, Callable[[Any], optim.Optimizer]] = {
     "NAdam": lambda p: optim.NAdam(p),
     "RMSprop": lambda p: optim.RMSprop(p, momentum=0.5, centered=True),
     "Rprop": lambda p: optim.Rprop(p),
+    "Adam, amsgrad": lambda p: optim.Adam(p, amsgrad=True),
+    "Adam, foreach": lambda p: optim.Adam(p, foreach=True),
+    "Adam, fused": lambda p: optim.Adam(p, fused=True),
+    "AdamW, foreach": lambda p: optim.AdamW(p, foreach=True),
+    "RMSprop, foreach": lambda p: optim.RMSprop(p, momentum=0.5, centered=True, foreach=True),
+    "SGD, foreach": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, foreach=True),
+    "SGD, fused": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, fused=True),
+    "Adagrad, fused": lambda p: optim.Adagrad(p, fused=True),
 }
 OTHERS: dict[str, Callable[[Any], optim.Optimizer]] = {
     "ASGD": lambda p: optim.ASGD(p),
     "Adafactor": lambda p: optim.Adafactor(p),
-    "Adam, amsgrad": lambda p: optim.Adam(p, amsgrad=True),
-    "Adam, foreach": lambda p: optim.Adam(p, foreach=True),
-    "Adam, fused": lambda p: optim.Adam(p, fused=True),
     "RAdam": lambda p: optim.RAdam(p),
-    "SGD, foreach": lambda p: optim.SGD(p, lr=0.05, momentum=0.9, foreach=True),
+    "RAdam, foreach": lambda p: optim.RAdam(p, foreach=True),
 }
 STEPS = 20
 
