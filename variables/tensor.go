@@ -15,15 +15,16 @@ import (
 // them.
 type TensorVariable struct {
 	Base
-	Node    *fxgraph.Node
-	Example py.Object // the real tensor of a graph input; zero for a tensor that the graph computes
-	Class   py.Object // zero means torch.Tensor
-	Real    py.Object // for an input of a subclass, the input itself; Example is then a plain tensor
-	meta    *TensorMeta
-	sizes   *TensorMeta                // metadata from shape rules; lacks strides and requires_grad
-	Changed bool                       // changed in place: Example no longer has the tensor's metadata
-	attrs   map[string]VariableTracker // Python attributes that the program has stored
-	known   map[string]VariableTracker // Python attributes that the program has read
+	Node      *fxgraph.Node
+	Example   py.Object // the real tensor of a graph input; zero for a tensor that the graph computes
+	Class     py.Object // zero means torch.Tensor
+	Real      py.Object // for an input of a subclass, the input itself; Example is then a plain tensor
+	meta      *TensorMeta
+	sizes     *TensorMeta                // metadata from shape rules; lacks strides and requires_grad
+	Changed   bool                       // changed in place: Example no longer has the tensor's metadata
+	attrs     map[string]VariableTracker // Python attributes that the program has stored
+	known     map[string]VariableTracker // Python attributes that the program has read
+	backwards int                        // how many calls of backward() known["grad"] comes after
 	// made is set if as_subclass (_translator/torch_function) made this tensor: it is the argument, which as_subclass
 	// may return itself.
 	made *TensorVariable
@@ -469,8 +470,11 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		}
 		return immutableResult(tx, v)
 	}
-	if name == "grad" {
+	switch name {
+	case "grad":
 		return t.grad(tx)
+	case "grad_fn":
+		return t.gradFn(tx)
 	}
 	class := t.class(tx)
 	d, ok := tx.Scope().TypeLookup(class, name)

@@ -92,27 +92,6 @@ func (t *TensorVariable) instanceAttr(tx Translator, name string) (VariableTrack
 	return t.known[name], nil
 }
 
-// grad returns the gradient of an input that is a leaf. In captured code gradients do not change: backward() and stores
-// break the graph.
-func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
-	real := t.real()
-	if real.IsNull() || tx.World().Calls > 0 {
-		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
-	}
-	if v := t.known["grad"]; v != nil {
-		return v, nil
-	}
-	v, ok := tx.Scope().TensorGrad(real)
-	if !ok {
-		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
-	}
-	if t.known == nil {
-		t.known = map[string]VariableTracker{}
-	}
-	t.known["grad"] = tx.Build(v, guards.NewGradSource(t.Src))
-	return t.known["grad"], nil
-}
-
 // real returns the real object of an input, or the zero Object for a computed tensor.
 func (t *TensorVariable) real() py.Object {
 	switch {
@@ -272,6 +251,9 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	data := false
 	if inClass {
 		_, data = isDescriptor(tx, d)
+	}
+	if name == "grad" && inClass && set == theirs && value != nil {
+		return t.setGrad(tx, value)
 	}
 	if data || set != theirs || value == nil || tx.World().Calls > 0 {
 		return unsupported(exc.StoreUnsupported, "%s of a tensor", name)

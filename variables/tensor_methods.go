@@ -71,6 +71,9 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		}
 		args = append([]VariableTracker{asked}, args[1:]...)
 	}
+	if name == "backward" {
+		return t.backward(tx, args, kwargs)
+	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
 			return v, err

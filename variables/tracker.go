@@ -448,6 +448,14 @@ type Output interface {
 	// ForeignKind returns the kind of a foreign operation's result: "plain" for a torch.Tensor of no subclass, or a
 	// kind of python/godynamo/_translator/foreign.classes_of.
 	ForeignKind(n *fxgraph.Node) string
+	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from n probably
+	// reaches. ordinary is false if the pass may run code of the program.
+	Differentiates(n *fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
+	// CallLeaving adds a foreign operation that the current call makes. If its result is None, the frames go on in
+	// CPython after the call. It returns a graph break with the reason why if they cannot.
+	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, why string) (*fxgraph.Node, error)
+	// Later sets the operands of the node when all operations are known.
+	Later(n *fxgraph.Node, operands func() []fxgraph.Arg)
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
 	Declare(n *fxgraph.Node, d Declared)
 	// NeedField adds a field of gd_tensor_spec to the guard on a graph input. For a computed tensor, it adds the
@@ -456,10 +464,11 @@ type Output interface {
 }
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
-// Dtype is None. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
+// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
 type Declared struct {
 	Like         *fxgraph.Node
 	Dtype, Looks py.Object
+	Gradient     bool
 }
 
 // Translator is the part of InstructionTranslator that trackers use.

@@ -134,6 +134,7 @@ type modesAndStates struct {
 	underDevice bool // the default device is a mode entered before the frame ran; see UnderDefaultDevice
 	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int
+	backwards     []*backwardCall // in the order of the program
 	// gathered has the parameters that hooks of FSDP2 have returned, and fsdpTold what is known of the hooks by module
 	// (torch_fsdp.go).
 	gathered []*TensorVariable

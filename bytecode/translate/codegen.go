@@ -528,6 +528,9 @@ func (c *Codegen) runAll() error {
 // runEvents writes all events in order. If the backend compiles the graph as a whole, graphCall inserts the call of the
 // graph later.
 func (c *Codegen) runEvents() error {
+	for _, set := range c.out.late {
+		set()
+	}
 	c.effectsWait = c.out.effectsWait()
 	if c.out.backend.Inline() {
 		events, last := c.out.inOrder()
@@ -701,6 +704,11 @@ func (c *Codegen) writeEvent(e *event) error {
 	}
 	if e.exit != nil {
 		e.exit.covered = append(e.exit.covered, c.list[start:]...)
+	}
+	if e.leaves != nil {
+		c.Copy(1)
+		e.leaves.jump = bytecode.NewJump(opcode.POP_JUMP_IF_NONE, nil).At(c.pos)
+		c.list = append(c.list, e.leaves.jump)
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(e.node)) // tidy removes this store if nothing loads the value
 	return nil

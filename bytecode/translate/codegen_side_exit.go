@@ -12,6 +12,16 @@ import (
 // writeSideExits writes, at the end of the code, the handlers of all operations that have side exits.
 func (c *Codegen) writeSideExits() error {
 	for _, e := range c.out.exits {
+		if e.jump != nil {
+			err := c.arm(func(first *bytecode.Instruction) { e.jump.Target, e.lead = first, first }, func() error {
+				return c.as(quietCalls, func() error { return c.writeSideExit(e) })
+			})
+			if err != nil {
+				return err
+			}
+			e.end = c.list[len(c.list)-1]
+			continue
+		}
 		if len(e.covered) == 0 {
 			continue
 		}
@@ -29,7 +39,8 @@ func (c *Codegen) writeSideExits() error {
 	return nil
 }
 
-// writeSideExit writes the call of go_on (core/calls/outer_frames.h).
+// writeSideExit writes the call of go_on (core/calls/outer_frames.h). Its last argument is the exception, or None as
+// the result of the call after which the first frame goes on.
 func (c *Codegen) writeSideExit(e *sideExit) error {
 	raised := c.newTemp()
 	c.emit(opcode.STORE_FAST, spaceTemp|raised)
@@ -46,10 +57,13 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 			continue
 		}
 		args += 2
-		if f.child != nil {
+		if f.goesOn {
 			stack := append(f.tx.stackItems(), item{result: raised})
 			if err := f.rest(c, f.tx.next(), stack); err != nil {
 				return err
+			}
+			if f.child == nil {
+				continue
 			}
 			args += 2
 		}
@@ -144,7 +158,11 @@ func (c *Codegen) exitUses() exitUses {
 			at = c.indexes()
 		}
 		r := exitRange{start: at[e.lead], end: at[e.end]}
-		for _, in := range e.covered {
+		covered := e.covered
+		if e.jump != nil {
+			covered = []*bytecode.Instruction{e.jump}
+		}
+		for _, in := range covered {
 			if i, written := at[in]; written {
 				r.use = max(r.use, i+1)
 			}

@@ -30,7 +30,7 @@ func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
 		return v
 	}
 	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), none(d.Dtype),
-		none(d.Looks)); err != nil {
+		none(d.Looks), py.Bool(d.Gradient)); err != nil {
 		return exc.Break(exc.TensorMetadata, "%v", err)
 	}
 	return nil
@@ -44,7 +44,7 @@ func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
 		if !ok {
 			return shapes.Unknown{}
 		}
-		if d.Dtype == py.None() {
+		if d.Gradient || d.Dtype == py.None() {
 			return t
 		}
 		return &shapes.Tensor{Shape: t.Shape, Dtype: s.dtypeName(o.scope, d.Dtype), Device: t.Device}

@@ -17,14 +17,18 @@ import (
 // with the result of the call or with the exception (core/calls/outer_frames.h). What these functions read is
 // materialized before the operation.
 //
+// A second kind of exit is for an operation after which the translation cannot foresee what holds: backward() may run
+// hooks. If its result is None, the frames go on in resume functions after the operation's call (leaveAfter).
+//
 // Once a piece has run an operation that must not run twice, all its operations with a handler have side exits, since
 // the piece cannot run again from its start.
 
 // sideExit describes the user's frames at an operation. Operations share it if none of these frames has gone on between
 // them.
 type sideExit struct {
-	frames  []*exitFrame            // the frame whose handler runs, then its callers up to the outermost frame
+	frames  []*exitFrame            // the frame that runs first, then its callers up to the outermost frame
 	covered []*bytecode.Instruction // what is written for the operations
+	jump    *bytecode.Instruction   // if the frames go on after the operation: the jump to the exit
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
 	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
@@ -37,8 +41,10 @@ type exitFrame struct {
 	step int
 	// region has the handler of an exception; nil if exceptions pass through the frame.
 	region *bytecode.ExceptionRegion
-	// child is the frame that this one called; nil in the first frame. The frame goes on after the call.
+	// child is the frame that this one called; nil in the first frame.
 	child *InstructionTranslator
+	// goesOn is set if the frame goes on after its call.
+	goesOn bool
 	// live has the live variables at each instruction at which the frame may go on.
 	live map[*bytecode.Instruction]map[int]bool
 	// passes is set for a frame of godynamo._polyfills that only returns the call's result. It needs no resume
@@ -64,13 +70,8 @@ func (o *OutputGraph) exitHere() *sideExit {
 func (o *OutputGraph) sideExit(why string) error {
 	tx, state := o.current, o.state.now
 	impossible := func(because string) error { return exc.Break(exc.InsideBlock, "%s: %s", why, because) }
-	switch {
-	case o.log.noSideExits:
-		return impossible("a caller does not just return its result")
-	case o.stoppedInBlock() || o.hasLoops():
-		return impossible("a generator or a captured loop is running")
-	case o.world.PythonOps || o.opts.Exporting:
-		return impossible("the graph contains Python operations or is exported")
+	if because := o.withoutExits(); because != "" {
+		return impossible(because)
 	}
 	var exit sideExit
 	for ; tx != nil; tx = tx.parent {
@@ -90,7 +91,7 @@ func (o *OutputGraph) sideExit(why string) error {
 			f.region = tx.inst.Handler
 		}
 		if n := len(exit.frames); n > 0 {
-			f.child = exit.frames[n-1].of
+			f.child, f.goesOn = exit.frames[n-1].of, true
 		}
 		f.passes = tx.hidden && f.child != nil && f.region == nil && tx.next().Op == opcode.RETURN_VALUE
 		if !f.passes && !tx.mayExit(f.child != nil) {
@@ -107,18 +108,75 @@ func (o *OutputGraph) sideExit(why string) error {
 		o.nextExit = o.exits[n-1]
 		return nil
 	}
+	because, err := o.keepFrames(&exit)
+	if because != "" {
+		return impossible(because)
+	}
+	o.nextExit = &exit
+	return err
+}
+
+// withoutExits returns why no operation can have an exit here, or "".
+func (o *OutputGraph) withoutExits() string {
+	switch {
+	case o.log.noSideExits:
+		return "a caller does not just return its result"
+	case o.stoppedInBlock() || o.hasLoops():
+		return "a generator or a captured loop is running"
+	case o.world.PythonOps || o.opts.Exporting:
+		return "the graph contains Python operations or is exported"
+	}
+	return ""
+}
+
+// keepFrames keeps what the frames of an exit read, and adds the exit. because says why that is not possible, or is "".
+func (o *OutputGraph) keepFrames(exit *sideExit) (because string, err error) {
 	for _, f := range exit.frames {
 		if err := f.keep(); err != nil {
 			if u, breaks := err.(*exc.Unsupported); breaks {
-				return impossible(u.Context)
+				return u.Context, nil
 			}
-			return err
+			return "", err
 		}
 	}
 	exit.shared = o.shared()
-	o.exits = append(o.exits, &exit)
-	o.nextExit = &exit
-	return nil
+	o.exits = append(o.exits, exit)
+	return "", nil
+}
+
+// leaveAfter returns the exit of an operation that the current instruction, a call, adds, and whose result is None if
+// the frames go on in CPython. It returns a graph break if the frames cannot.
+func (o *OutputGraph) leaveAfter(why string) (*sideExit, error) {
+	impossible := func(because string) error { return exc.Break(exc.CallUnsupported, "%s: %s", why, because) }
+	if because := o.withoutExits(); because != "" {
+		return nil, impossible(because)
+	}
+	exit := &sideExit{}
+	for tx := o.current; tx != nil; tx = tx.parent {
+		switch {
+		case tx.inst == nil:
+			return nil, impossible(tx.d.code.Name + "() has not started")
+		case len(tx.handled) > 0:
+			return nil, impossible("an exception is being handled")
+		}
+		f := &exitFrame{of: tx, step: tx.began, goesOn: true}
+		if n := len(exit.frames); n > 0 {
+			f.child = exit.frames[n-1].of
+			if tx.inst.Block() != nil {
+				f.region = tx.inst.Handler
+			}
+		}
+		f.passes = tx.hidden && f.child != nil && f.region == nil && tx.next().Op == opcode.RETURN_VALUE
+		if !f.passes && !tx.mayExit(true) {
+			return nil, impossible(tx.d.code.Name + "() cannot go on there")
+		}
+		exit.frames = append(exit.frames, f)
+	}
+	because, err := o.keepFrames(exit)
+	if because != "" {
+		return nil, impossible(because)
+	}
+	return exit, err
 }
 
 // leaves reports whether the frame runs a handler if an exception is raised at its instruction. A frame that just
@@ -149,13 +207,13 @@ func (tx *InstructionTranslator) mayExit(calls bool) bool {
 
 // sameState reports whether the frames of both exits are at the same steps.
 func (e *sideExit) sameState(other *sideExit) bool {
-	same := func(a, b *exitFrame) bool { return a.of == b.of && a.step == b.step }
+	same := func(a, b *exitFrame) bool { return a.of == b.of && a.step == b.step && a.goesOn == b.goesOn }
 	return slices.EqualFunc(e.frames, other.frames, same)
 }
 
 // keep copies the frame, and materializes what the rest of the frame reads.
 func (f *exitFrame) keep() error {
-	if f.child != nil {
+	if f.goesOn {
 		f.of.awaiting = append(f.of.awaiting, f)
 	}
 	if f.passes {
@@ -166,7 +224,7 @@ func (f *exitFrame) keep() error {
 	f.tx = &tx
 	tx.unbindMethods()
 	height := len(tx.stack)
-	if f.child == nil {
+	if !f.goesOn {
 		height = f.region.Depth
 	}
 	freeze := func(v variables.VariableTracker) error {
@@ -197,7 +255,7 @@ func (f *exitFrame) keep() error {
 	if f.region != nil {
 		targets = append(targets, f.region.Target)
 	}
-	if f.child != nil {
+	if f.goesOn {
 		targets = append(targets, tx.next())
 	}
 	f.live = map[*bytecode.Instruction]map[int]bool{}
@@ -218,7 +276,7 @@ func (tx *InstructionTranslator) next() *bytecode.Instruction {
 // pushResult pushes the result of a call.
 func (tx *InstructionTranslator) pushResult(v variables.VariableTracker) {
 	for _, f := range tx.awaiting {
-		f.returns = f.child.result == v
+		f.returns = f.child == nil && variables.IsNone(v) || f.child != nil && f.child.result == v
 	}
 	tx.awaiting = nil
 	tx.push(v)
@@ -230,7 +288,7 @@ func (o *OutputGraph) unknownExits() bool {
 	changed := func(v variables.VariableTracker) bool { return !variables.LoopsAnew(v) }
 	return slices.ContainsFunc(o.exits, func(e *sideExit) bool {
 		return slices.ContainsFunc(e.frames, func(f *exitFrame) bool {
-			return f.child != nil && !f.returns || slices.ContainsFunc(f.loops, changed)
+			return f.goesOn && !f.returns || slices.ContainsFunc(f.loops, changed)
 		})
 	})
 }

@@ -155,15 +155,19 @@ class Session:
                 if constant is not None:
                     self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
 
-    def declared(self, index: int, like: int, dtype: torch.dtype | None, looks: fsdp.Looks) -> None:
+    def declared(
+        self, index: int, like: int, dtype: torch.dtype | None, looks: fsdp.Looks | None, gradient: bool
+    ) -> None:
         """Add a result that is known without a run: a copy of the node ``like`` with this dtype, a view of it if the
-        dtype is None, or a parameter with these looks if ``like`` is -1."""
+        dtype is None, its gradient, or a parameter with these looks if ``like`` is -1."""
         found: Any = self._values.get(like)
         if isinstance(found, _Unknown):
             self._values[index] = found
             return
         with self._modes(), unseen(), self._mode:
-            if looks is not None:
+            if gradient:
+                self._values[index] = torch.empty_like(found, requires_grad=False)
+            elif looks is not None:
                 size, stride, of, device, requires_grad = looks
                 made = torch.empty_strided(size, stride, dtype=of, device=device)
                 self._values[index] = torch.nn.Parameter(made, requires_grad=requires_grad)

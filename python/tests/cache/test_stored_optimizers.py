@@ -32,3 +32,41 @@ def test_a_second_process_loads_the_step(programs: Programs, name: str) -> None:
     first, second = programs.run("training", name), programs.run("training", name)
     assert first.result is second.result is True
     assert (first.translated, first.loaded, second.translated, second.loaded) == (1, 0, 0, 1)
+
+
+WHOLE = """
+import torch, godynamo
+from torch import optim
+
+def train(wrap, hook):
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4)
+    optimizer = optim.AdamW(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = model(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    step = wrap(step)
+    losses = []
+    for i in range(6):
+        if hook and i == 4:
+            model.weight.register_hook(lambda g: g * 2)
+        losses.append(step(torch.ones(2, 4)).item())
+    return losses, model.weight.tolist(), model.bias.tolist()
+
+def main(hook):
+    return train(godynamo.optimize, hook) == train(lambda step: step, hook)
+"""
+
+
+@pytest.mark.parametrize("hook", [False, True], ids=["", "with a hook"])
+def test_a_second_process_loads_whole_training_steps(programs: Programs, hook: bool) -> None:
+    programs.write("training", WHOLE)
+    first, second = programs.run("training", hook), programs.run("training", hook)
+    assert first.result is second.result is True
+    assert first.translated > 0
+    assert (second.translated, second.loaded) == (0, first.translated)

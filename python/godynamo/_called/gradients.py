@@ -1,0 +1,40 @@
+"""Checks around ``backward()`` in a graph: whether it has done what the graph foresees.
+
+The graph foresees that no hook runs, that some leaves (``fresh``) get their first gradient, and that others (``kept``)
+keep the gradient tensor that they have, or None.
+"""
+
+from __future__ import annotations
+
+import torch
+
+from godynamo import _C
+
+#: (whether a hook may run, the gradients of ``kept``)
+Before = tuple[bool, list[torch.Tensor | None]]
+
+
+def before(leaves: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]) -> Before:
+    """Return what ``after`` compares. ``leaves`` are all tensors of the graph that require gradients."""
+    return _C.gradients_run_code(leaves), [t.grad for t in kept]
+
+
+def after(
+    before: Before, fresh: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]
+) -> tuple[torch.Tensor | None, ...] | None:
+    """Return the gradients of ``fresh``, or None if something has happened that the graph did not foresee."""
+    hooked, gradients = before
+    if hooked or any(t.grad is not g for t, g in zip(kept, gradients, strict=True)):
+        return None
+    first = tuple([t.grad for t in fresh])
+    return first if all(map(_foreseen, first, fresh)) else None
+
+
+def _foreseen(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
+    """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides."""
+    return (
+        type(gradient) is torch.Tensor
+        and gradient.layout is torch.strided
+        and gradient.dtype is leaf.dtype
+        and gradient.stride() == leaf.stride()
+    )

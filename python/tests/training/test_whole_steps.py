@@ -1,0 +1,562 @@
+"""Training steps in one graph: zero_grad, forward, loss, backward and the optimizer's step."""
+
+from __future__ import annotations
+
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+import godynamo
+from harness.capture import counted
+from training.test_optimizer_steps import ONE_GRAPH, OTHERS, same
+
+STEPS = 8
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    godynamo.reset()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+
+
+def network() -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Dropout(0.1), torch.nn.Linear(8, 3))
+
+
+class Training:
+    def __init__(self, make: Callable[[Any], torch.optim.Optimizer]) -> None:
+        self.model = network()
+        self.optimizer = make(self.model.parameters())
+        self.x, self.y = torch.randn(5, 4), torch.randint(0, 3, (5,))
+
+    def step(self) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        loss = F.cross_entropy(self.model(self.x), self.y)
+        loss.backward()
+        self.optimizer.step()
+        return loss
+
+    def seen(self) -> Any:
+        grads = [p.grad for p in self.model.parameters()]
+        return [self.model.state_dict(), self.optimizer.state_dict(), grads]
+
+
+@pytest.mark.parametrize("name", [*ONE_GRAPH, *OTHERS])
+def test_bits_are_eagers(name):
+    make = {**ONE_GRAPH, **OTHERS}[name]
+    a = Training(make)
+    losses = [a.step() for _ in range(STEPS)]
+    b = Training(make)
+    step = godynamo.optimize(b.step)
+    assert same([step() for _ in range(STEPS)], losses)
+    assert same(a.seen(), b.seen())
+
+
+@pytest.mark.parametrize("name", ONE_GRAPH)
+def test_one_graph_from_the_third_step_on(name):
+    run = Training(ONE_GRAPH[name])
+    step = godynamo.optimize(run.step)
+    for _ in range(3):
+        step()
+    before, breaks = counted("translations"), godynamo.utils.counters["graph_break"].copy()
+    for _ in range(3):
+        step()
+    assert counted("translations") == before
+    assert godynamo.utils.counters["graph_break"] == breaks
+    explained = godynamo.explain(run.step)()
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+
+
+# ---- programs that do something else than the graph foresees: what is logged must be eager's, and its order ----------
+
+Program = Callable[[list[Any]], Callable[..., Any]]
+
+
+def accumulation(log):
+    model = network()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(i):
+        for part in range(2):
+            model(torch.full((2, 4), float(i + part))).sum().backward()
+        log.append([p.grad.clone() for p in model.parameters()])
+        optimizer.step()
+        optimizer.zero_grad()
+
+    return step
+
+
+def some_parameters_are_not_reached(log):
+    used, idle = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        used.grad = idle.grad = None
+        y = used * 2 + idle.detach()
+        z = used.expand_as(idle).sum() + torch.zeros_like(idle).sum()
+        (y.sum() + z * i).backward()
+        log.append((used.grad, idle.grad))
+
+    return step
+
+
+def a_gradient_that_the_graph_expects_and_does_not_come(log):
+    p, q = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        q.grad = None
+        torch.cat([p, q[:0]]).index_select(0, torch.arange(3)).sum().backward()
+        y = torch.nextafter(p, q.detach() if i else q.detach())
+        log.append((p.grad.clone(), None if q.grad is None else q.grad.clone(), y.requires_grad))
+
+    return step
+
+
+def hook_on_a_leaf(log):
+    p, state = torch.nn.Parameter(torch.ones(3)), {"n": 0}
+
+    def hook(g):
+        state["n"] += 1
+        log.append(("hook", g))
+        return g * 2
+
+    def step(i):
+        if i == 2:
+            state["handle"] = p.register_hook(hook)
+        if i == 4:
+            state["handle"].remove()
+        p.grad = None
+        (p * p).sum().backward()
+        log.append((p.grad, state["n"]))
+
+    return step
+
+
+def hook_without_python_code(log):
+    p, seen = torch.nn.Parameter(torch.ones(3)), []
+    p.register_hook(seen.append)
+
+    def step(i):
+        p.grad = None
+        (p * i).sum().backward()
+        log.append((len(seen), p.grad))
+
+    return step
+
+
+def hook_after_accumulation(log):
+    p, q = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+
+    def hook(t):
+        log.append(t.grad)
+        t.grad = None
+
+    p.register_post_accumulate_grad_hook(hook)
+
+    def step(i):
+        (p * q * i).sum().backward()
+        log.append((p.grad, q.grad))
+        return p.grad is None
+
+    return step
+
+
+def hook_on_the_accumulating_node(log):
+    p, state = torch.nn.Parameter(torch.ones(3)), {"n": 0}
+    node = p.view_as(p).grad_fn.next_functions[0][0]
+
+    def hook(*_):
+        state["n"] += 1
+
+    def step(i):
+        if i == 2:
+            node.register_hook(hook)
+        (p * p).sum().backward()
+        log.append((state["n"], p.grad.clone()))
+
+    return step
+
+
+def handlers(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        y = (p * i).sum()
+        try:
+            y.backward()
+            log.append(p.grad.clone())
+            if i % 2:
+                y.backward()
+        except RuntimeError as e:
+            log.append(str(e)[:40])
+        finally:
+            log.append("end")
+        return p.grad
+
+    return step
+
+
+def in_functions(log):
+    p = torch.nn.Parameter(torch.ones(3))
+    hooks = []
+
+    def inner(y):
+        y.backward(retain_graph=True)
+        log.append(("inner", p.grad.clone()))
+        return "done"
+
+    def middle(y, i):
+        try:
+            return inner(y), i
+        finally:
+            log.append("middle")
+
+    def step(i):
+        if i == 3:
+            hooks.append(p.register_hook(lambda g: g + 1))
+        y = (p * p * i).sum()
+        said = middle(y, i)
+        y.backward(torch.tensor(2.0))
+        log.append((said, p.grad.clone()))
+
+    return step
+
+
+def hooks_in_blocks_and_loops(log):
+    p, q = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+    hooks = []
+
+    class Block:
+        def __enter__(self):
+            log.append("enter")
+            return self
+
+        def __exit__(self, *error):
+            log.append(("exit", error[0]))
+            return error[0] is ZeroDivisionError
+
+    def inner(y, n):
+        with torch.no_grad():
+            z = p * 2
+            with torch.enable_grad():
+                for k, scale in enumerate([1.0, 2.0]):
+                    with Block() as block:
+                        (y * scale).sum().backward(retain_graph=True)
+                        log.append((k, p.grad.clone(), torch.is_grad_enabled(), type(block).__name__))
+                        if n == 5 and k:
+                            1 / 0
+            log.append((z, torch.is_grad_enabled()))
+        return [n, z]
+
+    def step(i):
+        if i == 2:
+            hooks.append(p.register_hook(lambda g: log.append("hook") or g + 1))
+        if i == 6:
+            hooks.append(q.register_post_accumulate_grad_hook(lambda t: log.append(t.grad.clone())))
+        p.grad = q.grad = None
+        found = []
+        for j in range(2):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                found += inner(p * q * (i + j), i)
+                log.append(torch.is_autocast_enabled("cpu"))
+        log.append((p.grad, q.grad, torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
+        return found
+
+    return step
+
+
+def hooks_under_keywords(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def run(loss, *, then, **options):
+        loss.backward(**options)
+        return then(p.grad)
+
+    def step(i):
+        if i == 3:
+            p.register_hook(lambda g: g * 3)
+        p.grad = None
+        log.append(run((p * i).sum(), then=lambda g: g.clone(), gradient=torch.tensor(2.0), retain_graph=None))
+        return [run((p * k).sum(), then=torch.Tensor.clone) for k in range(2)]
+
+    return step
+
+
+def nested_gradients(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        p.grad = None
+        (p**3).sum().backward(create_graph=True)
+        log.append((p.grad, p.grad.requires_grad))
+        p.grad = None
+
+    return step
+
+
+def sparse_gradients(log):
+    table = torch.nn.Embedding(5, 2, sparse=True)
+    with torch.no_grad():
+        table.weight.fill_(1.0)
+
+    def step(i):
+        table.weight.grad = None
+        table(torch.tensor([i % 5])).sum().backward()
+        log.append((table.weight.grad.is_sparse, table.weight.grad.to_dense()))
+
+    return step
+
+
+def transposed_leaf(log):
+    p = torch.ones(2, 3).t().requires_grad_()
+    q = torch.ones(4, 3)[::2].requires_grad_()
+
+    def step(i):
+        p.grad = q.grad = None
+        (p @ p.t()).sum().backward()
+        (q * q).sum().backward()
+        log.append((p.grad.stride(), q.grad.stride(), q.grad))
+
+    return step
+
+
+def history_from_outside(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i, y=None):
+        y = p * 2 if y is None else y
+        y.sum().backward()
+        log.append(p.grad.clone())
+
+    return lambda i: step(i, (p * i).tanh())
+
+
+def frozen_and_thawed(log):
+    p, q = torch.nn.Parameter(torch.ones(3)), torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        p.requires_grad_(i % 2 == 0)
+        p.grad = q.grad = None
+        (p * q).sum().backward()
+        log.append((p.grad, q.grad))
+
+    return step
+
+
+def wrong_gradient(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        try:
+            p.grad = torch.ones(3 if i % 2 else 4)
+        except RuntimeError as e:
+            log.append(str(e))
+        log.append(p.grad)
+
+    return step
+
+
+def gradients_given(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        g = torch.full((3,), float(i))
+        p.grad = g
+        g += 1
+        log.append((p.grad is g, p.grad.clone()))
+        (p * 2).sum().backward()
+        log.append((p.grad is g, g.clone()))
+        return p.grad
+
+    return step
+
+
+def own_backward(log):
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            log.append(("backward", g))
+            return g * 2
+
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step(i):
+        p.grad = None
+        Twice.apply(p * i).sum().backward()
+        log.append(p.grad)
+
+    return step
+
+
+def two_losses(log):
+    g, d = network(), network()
+    og, od = torch.optim.Adam(g.parameters()), torch.optim.Adam(d.parameters())
+    down = torch.nn.Linear(3, 4)
+
+    def step(i):
+        x = torch.full((2, 4), float(i))
+        fake = down(g(x))
+        od.zero_grad()
+        (d(fake.detach()).mean() - d(x).mean()).backward()
+        od.step()
+        og.zero_grad()
+        loss = d(fake).mean()
+        loss.backward()
+        og.step()
+        log.append((loss, [p.grad for m in (g, d, down) for p in m.parameters()]))
+
+    return step
+
+
+def clipping_and_averaging(log):
+    model, average = network(), network()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01)
+
+    def step(i):
+        optimizer.zero_grad(set_to_none=i % 3 > 0)
+        model(torch.full((2, 4), float(i))).square().sum().backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
+        optimizer.step()
+        with torch.no_grad():
+            for a, p in zip(average.parameters(), model.parameters(), strict=True):
+                a.lerp_(p, 0.1)
+        log.append((norm, [p.grad.clone() for p in model.parameters()], list(average.parameters())))
+
+    return step
+
+
+def in_blocks(log):
+    model = network()
+
+    def step(i):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = model(torch.full((2, 4), float(i))).sum()
+            with torch.autograd.profiler.record_function("pass"):
+                loss.backward()
+        log.append([p.grad.clone() for p in model.parameters()])
+
+    return step
+
+
+def saved_tensor_hooks(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def pack(t):
+        log.append("pack")
+        return t
+
+    def unpack(t):
+        log.append("unpack")
+        return t
+
+    def step(i):
+        p.grad = None
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            y = (p * p).sum()
+            log.append("between")
+            y.backward()
+        log.append(p.grad)
+
+    def outside(i):
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            return plain(i)
+
+    @godynamo.optimize
+    def plain(i):
+        p.grad = None
+        (p * p * i).sum().backward()
+        log.append(p.grad)
+
+    return lambda i: (step(i), outside(i))
+
+
+PROGRAMS: list[Program] = [
+    accumulation,
+    some_parameters_are_not_reached,
+    a_gradient_that_the_graph_expects_and_does_not_come,
+    hook_on_a_leaf,
+    hook_without_python_code,
+    hook_after_accumulation,
+    hook_on_the_accumulating_node,
+    handlers,
+    in_functions,
+    hooks_in_blocks_and_loops,
+    hooks_under_keywords,
+    nested_gradients,
+    sparse_gradients,
+    transposed_leaf,
+    history_from_outside,
+    frozen_and_thawed,
+    wrong_gradient,
+    gradients_given,
+    own_backward,
+    two_losses,
+    clipping_and_averaging,
+    in_blocks,
+    saved_tensor_hooks,
+]
+
+
+def play(program: Program, wrap: Callable[[Any], Any]) -> list[Any]:
+    """Return what the program logs in eight calls; tensors are copied as they are at that time."""
+    torch.manual_seed(0)
+    log: list[Any] = []
+    step = wrap(program(log))
+    out: list[Any] = []
+    for i in range(STEPS):
+        torch.manual_seed(i)
+        out.append(step(i))
+        out.extend(copied(log))
+        log.clear()
+    return copied(out)
+
+
+def copied(value: Any) -> Any:
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone(), type(value), value.requires_grad
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(copied, value))
+    return value
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs_run_as_in_eager_mode(program):
+    assert same(play(program, godynamo.optimize), play(program, lambda f: f))
+
+
+def test_an_exception_in_backward_has_the_users_traceback():
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step():
+        y = (p * 2).sum()
+        y.backward()
+        y.backward()
+
+    def names(f):
+        with pytest.raises(RuntimeError, match="second time") as caught:
+            f()
+        return [(frame.name, frame.line) for frame in traceback.extract_tb(caught.value.__traceback__)][1:]
+
+    assert names(godynamo.optimize(step)) == names(step)
+
+
+@pytest.mark.parametrize("program", [accumulation, two_losses, in_functions, gradients_given], ids=lambda p: p.__name__)
+def test_programs_without_hooks_are_one_graph(program):
+    torch.manual_seed(0)
+    step = program([])
+    if program is not in_functions:
+        for i in range(2):
+            step(i)
+    explained = godynamo.explain(step)(1)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)

@@ -1,0 +1,105 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+)
+
+// The gradient of a leaf tensor (t.grad) is a tensor or None. The frame gets it with the leaf, through a source, so it
+// is an input of the graph. Stores and backward() are operations of the graph (tensor_backward.go), and later reads
+// return what they leave.
+
+// grad returns the gradient of an input that is a leaf.
+func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
+	v, err := t.gradBefore(tx)
+	all := tx.World().backwards
+	for ; err == nil && t.backwards < len(all); t.backwards++ {
+		if v, err = all[t.backwards].after(tx, t, v); err == nil {
+			t.known["grad"] = v
+		}
+	}
+	return v, err
+}
+
+// gradBefore returns the gradient before the first call of backward() that t.backwards does not count.
+func (t *TensorVariable) gradBefore(tx Translator) (VariableTracker, error) {
+	real := t.real()
+	if real.IsNull() || tx.World().Calls > 0 {
+		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
+	}
+	if v := t.known["grad"]; v != nil {
+		return v, nil
+	}
+	v, ok := tx.Scope().TensorGrad(real)
+	if !ok {
+		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
+	}
+	src := guards.NewGradSource(t.Src)
+	tx.Output().Reads(src) // the source can be read only if t is a leaf
+	if t.known == nil {
+		t.known = map[string]VariableTracker{}
+	}
+	t.known["grad"] = tx.Build(v, src)
+	return t.known["grad"], nil
+}
+
+// gradFn returns None for a tensor that no operation has computed from one that requires gradients. Other nodes of
+// autograd's graph are not captured.
+func (t *TensorVariable) gradFn(tx Translator) (VariableTracker, error) {
+	refused := unsupported(exc.AttrUnsupported, "grad_fn of a tensor")
+	if tx.World().Calls > 0 {
+		return nil, refused
+	}
+	needs, err := tx.Output().RequiresGrad(tx, t)
+	if err != nil {
+		return nil, refused
+	}
+	if !needs {
+		tx.Output().NeedField(t, uint16(guards.TensorRequiresGrad))
+		return NoneConst(), nil
+	}
+	if real := t.real(); !real.IsNull() && !t.Changed {
+		if _, leaf := tx.Scope().TensorGrad(real); leaf {
+			tx.Output().Reads(guards.NewGradSource(t.Src))
+			return NoneConst(), nil
+		}
+	}
+	return nil, refused
+}
+
+// setGrad handles `t.grad = value` for a leaf. A store of a tensor may raise, since torch compares it with t.
+func (t *TensorVariable) setGrad(tx Translator, value VariableTracker) error {
+	refused := unsupported(exc.StoreUnsupported, "grad of a tensor")
+	value, err := Realize(tx, value)
+	if err != nil {
+		return err
+	}
+	switch v := value.(type) {
+	case *ConstantVariable:
+		if v.Value != pyNone {
+			return refused
+		}
+	case *TensorVariable:
+		if v.foreign() || v.class(tx) != tx.World().TensorType {
+			return refused
+		}
+	default:
+		return refused
+	}
+	if mode, err := activeMode(tx); err != nil || mode != nil {
+		return refused
+	}
+	old, err := t.grad(tx)
+	if err != nil {
+		return refused
+	}
+	if err := lettingGo(tx, old); err != nil {
+		return err
+	}
+	_, err = tx.Output().CallForeign(tx, tx.World().Builtin("setattr"), "builtins.setattr",
+		[]VariableTracker{t, StrConst(tx, "grad"), value}, nil)
+	if err == nil {
+		t.known["grad"] = value
+	}
+	return err
+}
