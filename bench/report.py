@@ -26,6 +26,8 @@ GOALS = [
     Goal("nn.Identity, × eager", ("calls", "nn_identity", "godynamo", "ratio"), 0.3),
     Goal("Sequential of 20, × eager", ("calls", "sequential", "godynamo", "ratio"), 1.0),
     Goal("pure Python, × eager", ("calls", "pure_python", "godynamo", "ratio"), 1.05),
+    Goal("training step of the MLP, SGD, × eager", ("calls", "step_sgd", "godynamo", "ratio"), 0.60),
+    Goal("training step of the MLP, AdamW, × eager", ("calls", "step_adamw", "godynamo", "ratio"), 0.60),
     Goal("30 tensor arguments, µs over eager", ("calls", "thirty", "godynamo", "over_eager_us"), 0.3),
     Goal("eight entries in turn, µs over eager", ("calls", "eight", "godynamo", "over_eager_us"), 0.3),
     Goal("import over torch, ms", ("imports", "godynamo", "ms"), 30),

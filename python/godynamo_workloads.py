@@ -182,6 +182,30 @@ def _prepare_operations(transform: Transform) -> Prepared:
     )
 
 
+def _training(make: Callable[[Any], torch.optim.Optimizer]) -> Callable[[Transform], Prepared]:
+    """Return the ``prepare`` function of a Workload that trains an MLP.
+
+    All steps and all sides have the same loss, since the learning rate is too small to change a parameter. It cannot be
+    0, because torch.compile's AdamW divides by it.
+    """
+
+    def prepare(transform: Transform) -> Prepared:
+        module, x = _made(_mlp, (1, 16))
+        optimizer = make(module.parameters())
+
+        def step(x: torch.Tensor) -> torch.Tensor:
+            optimizer.zero_grad()
+            loss: torch.Tensor = module(x).square().mean()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            return loss
+
+        f = transform(step)
+        return Prepared("f(x)", {"f": f, "x": x}, lambda: f(x), compiled=f, target=step, args=(x,))
+
+    return prepare
+
+
 WORKLOADS = [
     Workload("identity", "def f(a, b): return b", _two(_identity)),
     Workload("relu", "(a + b).relu() * 2", _two(_relu)),
@@ -197,6 +221,8 @@ WORKLOADS = [
     Workload("operations_no_grad", "the eight operations, no_grad", _prepare_operations, torch.no_grad),
     Workload("nn_identity", "nn.Identity()", _module(nn.Identity, (10,))),
     Workload("sequential", "Sequential of 20 Linear + ReLU", _module(lambda: _layers(20), (1, 16))),
+    Workload("step_sgd", "training step of the MLP, SGD", _training(lambda p: torch.optim.SGD(p, 1e-30, momentum=0.9))),
+    Workload("step_adamw", "training step of the MLP, AdamW", _training(lambda p: torch.optim.AdamW(p, 1e-30))),
     Workload("relu_inductor", "(a + b).relu() * 2, inductor", _two(_relu), backend="inductor"),
     Workload("mlp_inductor", "MLP, no_grad, inductor", _module(_mlp, (1, 16)), torch.no_grad, backend="inductor"),
 ]
