@@ -357,7 +357,7 @@ func (s *StandInVariable) Settle(tx Translator) error {
 	s.recipe = recipe
 	if s.shares {
 		tx.Output().Shares(func() VariableTracker {
-			if v := s.state.attrs["number"]; v != nil && !IsNone(v) {
+			if v := s.state.attrs["number"]; v != nil && !isNone(v) {
 				return v
 			}
 			return nil

@@ -119,15 +119,15 @@ func realOrNotNone(tx Translator, v, other VariableTracker) (VariableTracker, er
 	r, err := Realize(tx, v)
 	l, lazy := v.(*LazyVariable)
 	if _, broken := err.(*exc.Unsupported); !broken || !lazy || l.obj.Kind() == py.NoneKind ||
-		!IsNone(MustRealize(tx, other)) {
+		!isNone(MustRealize(tx, other)) {
 		return r, err
 	}
 	l.GuardType(tx)
 	return nil, nil
 }
 
-// IsNone reports whether v is the constant None.
-func IsNone(v VariableTracker) bool {
+// isNone reports whether v is the constant None.
+func isNone(v VariableTracker) bool {
 	c, ok := v.(*ConstantVariable)
 	return ok && c.Value == pyNone
 }

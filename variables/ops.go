@@ -677,7 +677,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		return true, nil
 	}
 	if isComputed(a) || isComputed(b) { // the value may be a small int, True or False, which exist only once
-		if IsNone(a) || IsNone(b) {
+		if isNone(a) || isNone(b) {
 			return false, nil
 		}
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))

@@ -40,7 +40,11 @@ func (t *TensorVariable) backward(tx Translator, args []VariableTracker, kwargs 
 			return nil, refused
 		}
 		tx.Output().NeedField(in, uint16(guards.TensorRequiresGrad))
-		if needs, err := tx.Scope().GetAttr(real, "requires_grad"); err != nil || needs != py.True() {
+		needs, err := tx.Scope().GetAttr(real, "requires_grad")
+		if err != nil {
+			return nil, err
+		}
+		if needs != py.True() {
 			continue
 		}
 		if _, leaf := tx.Scope().TensorGrad(real); !leaf {
@@ -53,11 +57,12 @@ func (t *TensorVariable) backward(tx Translator, args []VariableTracker, kwargs 
 	if hooked, err := mayRunHooks(tx, reals); err != nil || hooked {
 		return nil, cmp.Or(err, refused)
 	}
-	if err := b.call(tx, leaves, append([]VariableTracker{t}, args...), kwargs); err != nil {
+	result := NoneConst()
+	if err := b.call(tx, leaves, append([]VariableTracker{t}, args...), kwargs, result); err != nil {
 		return nil, err
 	}
 	tx.World().backwards = append(tx.World().backwards, b)
-	return NoneConst(), nil
+	return result, nil
 }
 
 // mayRunHooks reports whether some leaf has hooks now. Then the operation would never do what is foreseen.
@@ -71,7 +76,7 @@ func mayRunHooks(tx Translator, leaves []py.Object) (bool, error) {
 }
 
 // call adds the operations.
-func (b *backwardCall) call(tx Translator, leaves, args []VariableTracker, kwargs []Kw) error {
+func (b *backwardCall) call(tx Translator, leaves, args []VariableTracker, kwargs []Kw, result VariableTracker) error {
 	s, out := tx.Scope(), tx.Output()
 	m, err := s.Import("godynamo._called.gradients")
 	if err != nil {
@@ -95,7 +100,7 @@ func (b *backwardCall) call(tx Translator, leaves, args []VariableTracker, kwarg
 		return err
 	}
 	b.checked, err = out.CallLeaving(tx, after, "godynamo.after_backward",
-		[]VariableTracker{NewForeign(first, ""), later, later}, "Tensor.backward")
+		[]VariableTracker{NewForeign(first, ""), later, later}, result, "Tensor.backward")
 	if err != nil {
 		return err
 	}
@@ -136,15 +141,11 @@ func plainBackward(tx Translator, args []VariableTracker, kwargs []Kw) bool {
 
 // after returns the gradient of t after the call; before is the gradient before it.
 func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTracker) (VariableTracker, error) {
-	reached, leaf := b.leaves[t]
-	if !leaf {
-		return before, nil
-	}
 	g, err := Realize(tx, before)
 	if err != nil {
 		return nil, err
 	}
-	if !reached || !IsNone(g) {
+	if !b.leaves[t] || !isNone(g) {
 		b.kept = append(b.kept, t.Node)
 		if g, ok := g.(*TensorVariable); ok {
 			g.change()

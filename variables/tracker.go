@@ -451,9 +451,11 @@ type Output interface {
 	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from n probably
 	// reaches. ordinary is false if the pass may run code of the program.
 	Differentiates(n *fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
-	// CallLeaving adds a foreign operation that the current call makes. If its result is None, the frames go on in
-	// CPython after the call. It returns a graph break with the reason why if they cannot.
-	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, why string) (*fxgraph.Node, error)
+	// CallLeaving adds a foreign operation of the current call, which returns `result`, a new tracker of None. If the
+	// operation's own result is None, the frames go on in CPython after the call. It returns a graph break with the
+	// reason why if they cannot.
+	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, result VariableTracker,
+		why string) (*fxgraph.Node, error)
 	// Later sets the operands of the node when all operations are known.
 	Later(n *fxgraph.Node, operands func() []fxgraph.Arg)
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.

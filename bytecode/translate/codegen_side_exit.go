@@ -9,26 +9,22 @@ import (
 
 // This file writes the handlers of operations that have side exits (resume_side_exit.go).
 
-// writeSideExits writes, at the end of the code, the handlers of all operations that have side exits.
+// writeSideExits writes, at the end of the code, what runs at side exits.
 func (c *Codegen) writeSideExits() error {
 	for _, e := range c.out.exits {
-		if e.jump != nil {
-			err := c.arm(func(first *bytecode.Instruction) { e.jump.Target, e.lead = first, first }, func() error {
-				return c.as(quietCalls, func() error { return c.writeSideExit(e) })
-			})
-			if err != nil {
-				return err
-			}
-			e.end = c.list[len(c.list)-1]
-			continue
-		}
-		if len(e.covered) == 0 {
+		if e.jump == nil && len(e.covered) == 0 {
 			continue
 		}
 		c.catches = true
-		region := &bytecode.ExceptionRegion{}
-		c.enclose(e.covered, region)
-		err := c.arm(func(first *bytecode.Instruction) { region.Target, e.lead = first, first }, func() error {
+		var lead func(first *bytecode.Instruction)
+		if e.jump != nil {
+			lead = func(first *bytecode.Instruction) { e.lead, e.jump.Target = first, first }
+		} else {
+			region := &bytecode.ExceptionRegion{}
+			c.enclose(e.covered, region)
+			lead = func(first *bytecode.Instruction) { e.lead, region.Target = first, first }
+		}
+		err := c.arm(lead, func() error {
 			return c.as(quietCalls, func() error { return c.writeSideExit(e) })
 		})
 		if err != nil {
@@ -44,7 +40,11 @@ func (c *Codegen) writeSideExits() error {
 func (c *Codegen) writeSideExit(e *sideExit) error {
 	raised := c.newTemp()
 	c.emit(opcode.STORE_FAST, spaceTemp|raised)
-	c.at(e.frames[len(e.frames)-1].tx.chainHere(), false)
+	at := e.at // has all frames, see gd_fix_caught
+	if at == nil {
+		at = e.frames[len(e.frames)-1].tx.chainHere()
+	}
+	c.at(at, false)
 	if err := c.adopt(e.shared); err != nil {
 		return err
 	}

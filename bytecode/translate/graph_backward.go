@@ -13,8 +13,8 @@ import (
 
 // CallLeaving implements variables.Output.
 func (o *OutputGraph) CallLeaving(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
-	why string) (*fxgraph.Node, error) {
-	exit, err := o.leaveAfter(why)
+	result variables.VariableTracker, why string) (*fxgraph.Node, error) {
+	exit, err := o.leaveAfter(why, result)
 	if err != nil {
 		return nil, err
 	}

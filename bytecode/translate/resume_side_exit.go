@@ -29,6 +29,7 @@ type sideExit struct {
 	frames  []*exitFrame            // the frame that runs first, then its callers up to the outermost frame
 	covered []*bytecode.Instruction // what is written for the operations
 	jump    *bytecode.Instruction   // if the frames go on after the operation: the jump to the exit
+	at      *chain                  // and the place of the operation
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
 	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
@@ -45,12 +46,14 @@ type exitFrame struct {
 	child *InstructionTranslator
 	// goesOn is set if the frame goes on after its call.
 	goesOn bool
+	// result is what the operation returns, in the first frame of an exit whose frames go on.
+	result variables.VariableTracker
 	// live has the live variables at each instruction at which the frame may go on.
 	live map[*bytecode.Instruction]map[int]bool
 	// passes is set for a frame of godynamo._polyfills that only returns the call's result. It needs no resume
 	// function.
 	passes bool
-	// returns is set once the call's result is known to be what child returned.
+	// returns is set once the call's result is known to be what child, or the operation, returned.
 	returns bool
 	loops   []variables.VariableTracker // copies of iterators of loops, see variables.LoopCopy
 }
@@ -144,14 +147,14 @@ func (o *OutputGraph) keepFrames(exit *sideExit) (because string, err error) {
 	return "", nil
 }
 
-// leaveAfter returns the exit of an operation that the current instruction, a call, adds, and whose result is None if
-// the frames go on in CPython. It returns a graph break if the frames cannot.
-func (o *OutputGraph) leaveAfter(why string) (*sideExit, error) {
+// leaveAfter returns the exit of an operation whose frames go on in CPython after the current call, which returns
+// `result`, None. It returns a graph break if the frames cannot.
+func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (*sideExit, error) {
 	impossible := func(because string) error { return exc.Break(exc.CallUnsupported, "%s: %s", why, because) }
 	if because := o.withoutExits(); because != "" {
 		return nil, impossible(because)
 	}
-	exit := &sideExit{}
+	exit := &sideExit{at: o.position()}
 	for tx := o.current; tx != nil; tx = tx.parent {
 		switch {
 		case tx.inst == nil:
@@ -159,7 +162,7 @@ func (o *OutputGraph) leaveAfter(why string) (*sideExit, error) {
 		case len(tx.handled) > 0:
 			return nil, impossible("an exception is being handled")
 		}
-		f := &exitFrame{of: tx, step: tx.began, goesOn: true}
+		f := &exitFrame{of: tx, step: tx.began, goesOn: true, result: result}
 		if n := len(exit.frames); n > 0 {
 			f.child = exit.frames[n-1].of
 			if tx.inst.Block() != nil {
@@ -276,7 +279,11 @@ func (tx *InstructionTranslator) next() *bytecode.Instruction {
 // pushResult pushes the result of a call.
 func (tx *InstructionTranslator) pushResult(v variables.VariableTracker) {
 	for _, f := range tx.awaiting {
-		f.returns = f.child == nil && variables.IsNone(v) || f.child != nil && f.child.result == v
+		result := f.result
+		if f.child != nil {
+			result = f.child.result
+		}
+		f.returns = result == v
 	}
 	tx.awaiting = nil
 	tx.push(v)

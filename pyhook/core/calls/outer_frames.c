@@ -94,7 +94,8 @@ static PyObject *
 go_on(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
     if (n < 4 || n % GD_PER_FRAME != 0 || !gd_callable_check(args[1]) || !PyTuple_Check(args[2])) {
-        return PyErr_Format(PyExc_TypeError, "go_on: a flag, resume functions, their arguments and an exception");
+        return PyErr_Format(PyExc_TypeError,
+                            "go_on: a flag, resume functions, their arguments and what the first gets");
     }
     PyObject *outer = NULL;
     if (n > 4) {
@@ -112,12 +113,18 @@ go_on(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
         return NULL;
     }
     t->outer = outer;
+    if (args[n - 1] == Py_None) { /* there is no traceback that tells where the frames are */
+        PyFrameObject *frame = PyEval_GetFrame();
+        t->unit = frame != NULL ? PyFrame_GetLasti(frame) / (int)sizeof(_Py_CODEUNIT) : -1;
+    }
     return (PyObject *)t;
 }
 
 static PyMethodDef functions[] = {
     {"go_on", (PyCFunction)(void (*)(void))go_on, METH_FASTCALL,
-     "Called by transformed code after an operation inside a block has raised that must not run twice."},
+     "Called by transformed code if an operation that must not run twice has raised inside a block, or has not done "
+     "what "
+     "was foreseen."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -1,4 +1,5 @@
-/* What runs after an operation inside `try` or `with` has raised that must not run twice (translate/resume_side_exit.go).
+/* What runs after an operation that must not run twice has raised inside `try` or `with`, or has not done what the
+ * translation foresees (translate/resume_side_exit.go).
  *
  * The transformed code calls
  *
@@ -8,7 +9,8 @@
  * them. `handler` is the resume function for the handler of the innermost user frame that has one. For each caller of that
  * frame, innermost first, there is a resume function for what follows its call, and one for the handler of its call
  * (None: the exception passes through the frame). Each comes with a tuple of its arguments, except the last: the
- * result of the call, or the exception.
+ * result of the call, or the exception. If the operation has not raised, `handler` is the resume function for what
+ * follows its call, and None, the result of the call, is in the exception's place.
  *
  * go_on returns a TailCall of `handler`, which keeps the rest. gd_fix_caught adds the user frames for tracebacks.
  */

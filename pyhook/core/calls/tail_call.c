@@ -54,6 +54,7 @@ gd_tail_call_new(gd_Callable *w, Py_ssize_t n)
         t->w = (gd_Callable *)Py_NewRef(w);
         t->frame = gd_py_running_frame(gd_py_thread_state());
         t->outer = t->chain = NULL;
+        t->unit = -1;
         t->plain = 0;
     }
     return t;

@@ -24,6 +24,7 @@ typedef struct gd_TailCall {
     /* strong or NULL: the functions that run after the resume function, GD_PER_FRAME items for each frame
      * (calls/outer_frames.h), and a chain that starts with these frames, for tracebacks (gd_entry_spec.chains) */
     PyObject *outer, *chain;
+    int unit; /* the code unit of the transformed function whose chain this is, until gd_fix_caught sets it; or -1 */
     int plain; /* the resume function runs untransformed */
     PyObject *args[1]; /* strong, ob_size references, until the started frame takes them over */
 } gd_TailCall;

@@ -259,7 +259,18 @@ void
 gd_fix_caught(gd_GuardedCode *e, PyObject *result)
 {
     PyObject *value = gd_tail_call_last(result);
-    if (value == NULL || !PyExceptionInstance_Check(value) || e->function == NULL || e->chains == NULL) {
+    if (value == NULL || e->function == NULL || e->chains == NULL) {
+        return;
+    }
+    gd_TailCall *t = (gd_TailCall *)result;
+    if (t->unit >= 0) {
+        const gd_tb_row *row = t->outer != NULL ? row_at(e, (uint32_t)t->unit) : NULL;
+        if (row != NULL) {
+            Py_XSETREF(t->chain, Py_NewRef(PyTuple_GET_ITEM(e->chains, row->chain)));
+        }
+        return;
+    }
+    if (!PyExceptionInstance_Check(value)) {
         return;
     }
     PyObject *traceback = PyException_GetTraceback(value);
@@ -269,7 +280,7 @@ gd_fix_caught(gd_GuardedCode *e, PyObject *result)
         int n;
         const gd_tb_row *row = row_of(e, find_ours(e, traceback, entries, &n));
         PyObject *chain = PyTuple_GET_ITEM(e->chains, row->chain);
-        PyException_SetTraceback(value, from_handler((gd_TailCall *)result, chain, fixed));
+        PyException_SetTraceback(value, from_handler(t, chain, fixed));
     }
     PyErr_Clear();
     Py_XDECREF(fixed);

@@ -17,8 +17,9 @@ PyObject *gd_traceback_with(PyObject *level, PyObject *traceback);
 int gd_traceback_init(PyObject *module);
 
 /* Rewrites the traceback of an exception that the function of entry e has caught. The function returned the
- * exception as the last argument of a tail call. result: what the function returned, borrowed; if it is not such a
- * tail call, nothing happens. Raises nothing. */
+ * exception as the last argument of a tail call. If there is no exception, but the tail call's outer frames go on
+ * later, sets their chain. result: what the function returned, borrowed; if it is not such a tail call, nothing
+ * happens. Raises nothing. */
 void gd_fix_caught(gd_GuardedCode *e, PyObject *result);
 
 /* Rewrites the pending exception's traceback after a resume function has run untransformed: shows the user's frame

@@ -289,6 +289,23 @@ def hooks_under_keywords(log):
     return step
 
 
+def called_by_builtins(log):
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def one(loss):
+        loss.backward()
+
+    def step(i):
+        if i == 3:
+            p.register_hook(lambda g: g + 1)
+        out = []
+        out.extend(map(torch.Tensor.backward, [(p * i).sum(), (p * 2).sum()]))
+        out.extend(map(one, [(p * i).sum(), (p * 3).sum()]))
+        log.append((out, p.grad.clone()))
+
+    return step
+
+
 def nested_gradients(log):
     p = torch.nn.Parameter(torch.ones(3))
 
@@ -493,6 +510,7 @@ PROGRAMS: list[Program] = [
     in_functions,
     hooks_in_blocks_and_loops,
     hooks_under_keywords,
+    called_by_builtins,
     nested_gradients,
     sparse_gradients,
     transposed_leaf,
@@ -549,6 +567,40 @@ def test_an_exception_in_backward_has_the_users_traceback():
         return [(frame.name, frame.line) for frame in traceback.extract_tb(caught.value.__traceback__)][1:]
 
     assert names(godynamo.optimize(step)) == names(step)
+
+
+def test_an_exception_after_a_hook_has_run_has_the_users_traceback():
+    def outcomes(wrap):
+        p, table = torch.nn.Parameter(torch.ones(3)), torch.arange(3.0)
+
+        def inner(y, a):
+            y.backward()
+            return table.index_select(0, a)
+
+        def middle(y, a, b):
+            found = inner(y, a)
+            return found + table.index_select(0, b)
+
+        @wrap
+        def step(a, b, c):
+            y = (p * 2).sum()
+            found = middle(y, a, b)
+            return found + table.index_select(0, c)
+
+        good, bad = torch.tensor([1]), torch.tensor([7])
+        out = []
+        for i in range(8):
+            if i == 4:
+                p.register_hook(lambda g: g * 2)
+            p.grad = None
+            try:
+                out.append(step(*[bad if i % 4 == k else good for k in (1, 2, 3)]).tolist())
+            except IndexError as e:
+                out.append([(frame.name, frame.line) for frame in traceback.extract_tb(e.__traceback__)][1:])
+            out.append(p.grad.tolist())
+        return out
+
+    assert outcomes(godynamo.optimize) == outcomes(lambda f: f)
 
 
 @pytest.mark.parametrize("program", [accumulation, two_losses, in_functions, gradients_given], ids=lambda p: p.__name__)
