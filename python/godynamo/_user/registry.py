@@ -55,6 +55,8 @@ def kind_of(obj: Any) -> Classified:
 
 def _torch_mark(fn: types.FunctionType) -> Classified:
     """Return the kind set by torch.compiler's disable, allow_in_graph, disallow_in_graph or assume_constant_result."""
+    if _disables(fn) and _of_optimizer(fn) is not None:
+        return classified("substitute")
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # torch._dynamo is not imported, so it has marked nothing
         return OWN
@@ -93,12 +95,20 @@ def _tagged(fn: types.FunctionType) -> Any:
     return fn.__closure__[fn.__code__.co_freevars.index(name)].cell_contents
 
 
+def _disables(fn: types.FunctionType) -> bool:
+    """Return whether a function, such as ``Optimizer.zero_grad``, disables itself for torch.compile when it is called.
+
+    The first such call imports torch._dynamo.
+    """
+    return fn.__code__.co_name == "inner" and fn.__globals__.get("__name__") == "torch._compile"
+
+
 def _of_optimizer(fn: types.FunctionType) -> Any:
-    """Return the function of torch.optim that torch.compile has disabled; None for other functions.
+    """Return the function of torch.optim that torch.compile has disabled, or will; None for other functions.
 
     It disables parts of all optimizers (``_init_group``, fused implementations) when it is imported.
     """
-    original = fn.__dict__.get("_torchdynamo_orig_callable")
+    original = fn.__dict__.get("__wrapped__" if _disables(fn) else "_torchdynamo_orig_callable")
     if type(original) is not types.FunctionType:
         return None
     module = original.__globals__.get("__name__")

@@ -68,5 +68,6 @@ def test_a_second_process_loads_whole_training_steps(programs: Programs, hook: b
     programs.write("training", WHOLE)
     first, second = programs.run("training", hook), programs.run("training", hook)
     assert first.result is second.result is True
-    assert first.translated > 0
+    if not hook:  # the step before the state exists, its rest, and all later steps
+        assert first.translated == 3
     assert (second.translated, second.loaded) == (0, first.translated)
