@@ -187,7 +187,7 @@ var catalog = [numCodes]Entry{
 		"nothing to do: CPython runs the first 32 calls, so that measurements see CPython; later calls are captured",
 	},
 	Uninitialized: {
-		"GD0713", "a lazy module whose parameters this call creates",
+		"GD0713", "parameters or a state that this call creates",
 		"nothing to do: the next call is captured",
 	},
 }

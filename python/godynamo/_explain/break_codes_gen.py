@@ -38,5 +38,5 @@ BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0710": ("too many translations that captured nothing", "see the reasons of the first calls"),
     "GD0711": ("call stack too deep to translate", "call the function once before the recursion"),
     "GD0712": ("called below code that inspects the interpreter", "nothing to do: CPython runs the first 32 calls, so that measurements see CPython; later calls are captured"),
-    "GD0713": ("a lazy module whose parameters this call creates", "nothing to do: the next call is captured"),
+    "GD0713": ("parameters or a state that this call creates", "nothing to do: the next call is captured"),
 }
