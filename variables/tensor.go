@@ -25,6 +25,7 @@ type TensorVariable struct {
 	attrs     map[string]VariableTracker // Python attributes that the program has stored
 	known     map[string]VariableTracker // Python attributes that the program has read
 	backwards int                        // how many calls of backward() known["grad"] comes after
+	gradUsed  bool                       // whether anything but zero_grad has read the gradient
 	// made is set if as_subclass (_translator/torch_function) made this tensor: it is the argument, which as_subclass
 	// may return itself.
 	made *TensorVariable

@@ -3,6 +3,7 @@ package variables
 import (
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 )
 
 // The gradient of a leaf tensor (t.grad) is a tensor or None. The frame gets it with the leaf, through a source, so it
@@ -11,6 +12,7 @@ import (
 
 // grad returns the gradient of an input that is a leaf.
 func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
+	t.gradUsed = t.gradUsed || !inZeroGrad(tx)
 	v, err := t.gradBefore(tx)
 	all := tx.World().backwards
 	for ; err == nil && t.backwards < len(all); t.backwards++ {
@@ -19,6 +21,16 @@ func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
 		}
 	}
 	return v, err
+}
+
+// inZeroGrad reports whether the current frame is zero_grad of an optimizer or a module of torch. It only asks whether
+// there is a gradient, and removes it.
+func inZeroGrad(tx Translator) bool {
+	if tx.FunctionName() != "zero_grad" {
+		return false
+	}
+	name, ok := tx.Scope().DictGetName(tx.Globals(), "__name__")
+	return inOptimizer(tx) || ok && name.Kind() == py.Str && py.GoString(name) == "torch.nn.modules.module"
 }
 
 // gradBefore returns the gradient before the first call of backward() that t.backwards does not count.
@@ -96,8 +108,13 @@ func (t *TensorVariable) setGrad(tx Translator, value VariableTracker) error {
 	if err := lettingGo(tx, old); err != nil {
 		return err
 	}
-	_, err = tx.Output().CallForeign(tx, tx.World().Builtin("setattr"), "builtins.setattr",
-		[]VariableTracker{t, StrConst(tx, "grad"), value}, nil)
+	set, args := tx.World().Builtin("setattr"), []VariableTracker{t, StrConst(tx, "grad"), value}
+	if inZeroGrad(tx) && isNone(value) && !t.gradUsed {
+		// if the user's code runs again from the start of the piece, zero_grad finds no gradient
+		err = tx.Output().CallRepeatable(tx, set, "builtins.setattr", args)
+	} else {
+		_, err = tx.Output().CallForeign(tx, set, "builtins.setattr", args, nil)
+	}
 	if err == nil {
 		t.known["grad"] = value
 	}

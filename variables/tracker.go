@@ -448,6 +448,8 @@ type Output interface {
 	// ForeignKind returns the kind of a foreign operation's result: "plain" for a torch.Tensor of no subclass, or a
 	// kind of python/godynamo/_translator/foreign.classes_of.
 	ForeignKind(n *fxgraph.Node) string
+	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
+	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
 	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from n probably
 	// reaches. ordinary is false if the pass may run code of the program.
 	Differentiates(n *fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
@@ -483,6 +485,8 @@ type Translator interface {
 	Build(obj py.Object, src guards.Source) VariableTracker
 	// Inline translates a Python function in a child translator that shares the output graph.
 	Inline(fn *FunctionVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error)
+	// FunctionName returns the name of the current frame's function.
+	FunctionName() string
 	// Globals returns the current frame's globals dict.
 	Globals() py.Object
 	// GlobalSource returns the source of a name in the dict that Globals returns.

@@ -48,6 +48,17 @@ func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name st
 	return node, err
 }
 
+// CallRepeatable implements variables.Output.
+func (o *OutputGraph) CallRepeatable(tx variables.Translator, fn py.Object, name string,
+	args []variables.VariableTracker) error {
+	ran := o.foreign.ran
+	n, err := o.CallForeign(tx, fn, name, args, nil)
+	if err == nil {
+		o.foreign.ran, o.foreign.repeatable[n] = ran, true
+	}
+	return err
+}
+
 // foreignOperand returns a tracker that can be an operand. A process group, a mesh or a module becomes an input of the
 // graph without a guard on its contents, since only the operation reads it.
 func (o *OutputGraph) foreignOperand(tx variables.Translator,

@@ -110,6 +110,9 @@ func (tx *InstructionTranslator) World() *variables.World { return tx.out.world 
 // Globals implements variables.Translator.
 func (tx *InstructionTranslator) Globals() py.Object { return tx.globals }
 
+// FunctionName implements variables.Translator.
+func (tx *InstructionTranslator) FunctionName() string { return tx.d.code.Name }
+
 // StoredInto implements variables.Translator.
 func (tx *InstructionTranslator) StoredInto(globals py.Object) bool {
 	return len(tx.out.storedGlobals) > 0 && globals == tx.out.frame.Globals

@@ -23,7 +23,7 @@ const (
 
 // traceOf returns the trace of a node's operation.
 func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
-	if n.State {
+	if n.State || o.foreign.repeatable[n] {
 		return noTrace // the modes are restored before the piece runs again
 	}
 	if n.Foreign {

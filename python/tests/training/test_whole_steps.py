@@ -307,6 +307,27 @@ def called_by_builtins(log):
     return step
 
 
+def zero_grad_before_an_exception(log):
+    model, table = network(), torch.arange(3.0)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    weight = model[0].weight
+
+    def step(i, index):
+        if i % 2:  # the code may run again, and must see the gradient again
+            log.append((weight.grad is None, None if weight.grad is None else weight.grad.sum()))
+        (model if i % 3 else optimizer).zero_grad()
+        try:
+            found = table.index_select(0, index)
+        except IndexError:
+            found = None
+        model(torch.full((2, 4), float(i))).sum().backward()
+        optimizer.step()
+        log.append((found, weight.grad.clone()))
+
+    step.arguments = lambda i: (torch.tensor([7 if i in (3, 4, 6) else 1]),)
+    return step
+
+
 def nested_gradients(log):
     p = torch.nn.Parameter(torch.ones(3))
 
@@ -353,7 +374,8 @@ def history_from_outside(log):
         y.sum().backward()
         log.append(p.grad.clone())
 
-    return lambda i: step(i, (p * i).tanh())
+    step.arguments = lambda i: ((p * i).tanh(),)
+    return step
 
 
 def frozen_and_thawed(log):
@@ -512,6 +534,7 @@ PROGRAMS: list[Program] = [
     hooks_in_blocks_and_loops,
     hooks_under_keywords,
     called_by_builtins,
+    zero_grad_before_an_exception,
     nested_gradients,
     sparse_gradients,
     transposed_leaf,
@@ -531,11 +554,12 @@ def play(program: Program, wrap: Callable[[Any], Any]) -> list[Any]:
     """Return what the program logs in eight calls; tensors are copied as they are at that time."""
     torch.manual_seed(0)
     log: list[Any] = []
-    step = wrap(program(log))
+    plain = program(log)
+    step, more = wrap(plain), getattr(plain, "arguments", lambda i: ())
     out: list[Any] = []
     for i in range(STEPS):
         torch.manual_seed(i)
-        out.append(step(i))
+        out.append(step(i, *more(i)))
         out.extend(copied(log))
         log.clear()
     return copied(out)
