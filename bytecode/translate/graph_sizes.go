@@ -113,6 +113,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		return numberValue(o.world, x)
 	}
 	if t, ok := o.writesInto(n); ok {
+		clear(s.numbers) // the tensor has other data now
 		return t
 	}
 	special := o.foreign.isSpecial(n)
