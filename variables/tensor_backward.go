@@ -10,9 +10,9 @@ import (
 )
 
 // t.backward() is an operation of the graph, which runs as in eager mode. Afterwards the gradients of the graph's
-// leaves are other tensors. A gradient that the program reads later is foreseen: a new tensor if there was none before,
-// else the same tensor with other data. Two more operations, before and after it, check this, and whether hooks may
-// have run (godynamo._called.gradients). If anything else has happened, the frames go on in CPython.
+// leaves are other tensors. The translation predicts each gradient that the program reads later: a new tensor if there
+// was none before, else the same tensor with other data. Two more operations, before and after it, check this, and
+// whether hooks may have run (godynamo._called.gradients). If anything else has happened, the frames go on in CPython.
 
 // backwardCall is one call of backward().
 type backwardCall struct {
@@ -65,7 +65,7 @@ func (t *TensorVariable) backward(tx Translator, args []VariableTracker, kwargs 
 	return result, nil
 }
 
-// mayRunHooks reports whether some leaf has hooks now. Then the operation would never do what is foreseen.
+// mayRunHooks reports whether a leaf has hooks now. The check in each call would then fail.
 func mayRunHooks(tx Translator, leaves []py.Object) (bool, error) {
 	core, err := tx.Scope().Import("godynamo._C")
 	if err != nil {

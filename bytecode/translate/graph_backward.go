@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// This file follows gradients through the graph. backward() checks at run time what it foresees
-// (variables/tensor_backward.go), so it need not know all of torch's derivatives.
+// This file follows gradients through the graph. It does not know all of torch's derivatives, so each call checks its
+// result (variables/tensor_backward.go).
 
 // CallLeaving implements variables.Output.
 func (o *OutputGraph) CallLeaving(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
@@ -80,7 +80,7 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 			return true
 		}
 	}
-	_, rest, in := strings.Cut(text, "torch.")
+	rest, in := strings.CutPrefix(text, "torch.")
 	return in && !strings.Contains(rest, ".") || text == "builtins.getattr" || text == "godynamo.item"
 }
 
@@ -127,16 +127,9 @@ func (f *flow) visit(n *fxgraph.Node) {
 	name := shortName(n)
 	switch {
 	case f.off[n] || name == "detach" || name == "detach_":
-	case strings.HasSuffix(name, "_as") || name == "where":
-		for i, a := range n.Args {
-			if i > 0 || name != "where" { // of `x.expand_as(y)` only x has a gradient
-				fxgraph.EachNode(a, f.visit)
-			}
-			if name != "where" {
-				break
-			}
-		}
 	case strings.HasSuffix(name, "_like") || strings.HasPrefix(name, "new_"):
+	case strings.HasSuffix(name, "_as") && len(n.Args) > 0: // of `x.expand_as(y)` only x has a gradient
+		fxgraph.EachNode(n.Args[0], f.visit)
 	default:
 		n.EachInput(f.visit)
 	}

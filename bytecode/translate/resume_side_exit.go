@@ -17,7 +17,7 @@ import (
 // with the result of the call or with the exception (core/calls/outer_frames.h). What these functions read is
 // materialized before the operation.
 //
-// A second kind of exit is for an operation after which the translation cannot foresee what holds: backward() may run
+// A second kind of exit is for an operation after which the translation cannot predict what holds: backward() may run
 // hooks. If its result is None, the frames go on in resume functions after the operation's call (leaveAfter).
 //
 // Once a piece has run an operation that must not run twice, all its operations with a handler have side exits, since

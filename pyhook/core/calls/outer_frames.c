@@ -124,7 +124,7 @@ static PyMethodDef functions[] = {
     {"go_on", (PyCFunction)(void (*)(void))go_on, METH_FASTCALL,
      "Called by transformed code if an operation that must not run twice has raised inside a block, or has not done "
      "what "
-     "was foreseen."},
+     "was predicted."},
     {NULL, NULL, 0, NULL},
 };
 

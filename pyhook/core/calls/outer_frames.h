@@ -1,5 +1,5 @@
 /* What runs after an operation that must not run twice has raised inside `try` or `with`, or has not done what the
- * translation foresees (translate/resume_side_exit.go).
+ * translation predicts (translate/resume_side_exit.go).
  *
  * The transformed code calls
  *

@@ -1,6 +1,6 @@
-"""Checks around ``backward()`` in a graph: whether it has done what the graph foresees.
+"""Checks around ``backward()`` in a graph: whether it has done what the graph predicts.
 
-The graph foresees that no hook runs, that some leaves (``fresh``) get their first gradient, and that others (``kept``)
+The graph predicts that no hook runs, that some leaves (``fresh``) get their first gradient, and that others (``kept``)
 keep the gradient tensor that they have, or None.
 """
 
@@ -22,15 +22,15 @@ def before(leaves: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]) -> 
 def after(
     before: Before, fresh: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]
 ) -> tuple[torch.Tensor | None, ...] | None:
-    """Return the gradients of ``fresh``, or None if something has happened that the graph did not foresee."""
+    """Return the gradients of ``fresh``, or None if something has happened that the graph did not predict."""
     hooked, gradients = before
     if hooked or any(t.grad is not g for t, g in zip(kept, gradients, strict=True)):
         return None
     first = tuple([t.grad for t in fresh])
-    return first if all(map(_foreseen, first, fresh)) else None
+    return first if all(map(_as_predicted, first, fresh)) else None
 
 
-def _foreseen(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
+def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
     """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides."""
     return (
         type(gradient) is torch.Tensor
