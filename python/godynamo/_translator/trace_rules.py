@@ -83,7 +83,8 @@ def skip_reason(code: CodeType) -> str:
         return "making or registering a module" if _keeps_books(code, inside[len(_NN_MODULES) :]) else ""
     if path.startswith(_stdlib_folders()) and not path.startswith(_site_folders()):
         return "standard library"
-    return ""
+    # On Python 3.11, typing_extensions puts functions of its own into typing: Optional[X] calls them.
+    return "standard library" if os.path.basename(path) == "typing_extensions.py" else ""
 
 
 _NN_MODULES = os.path.join("nn", "modules", "")

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 import torch
+import typing_extensions
 
 import godynamo
 from godynamo import _C, exc, utils
@@ -174,6 +175,7 @@ def code_kinds() -> dict[str, tuple[types.CodeType, str]]:
         else (torch.serialization.save.__code__, "torch's own file"),
         "our own file": (godynamo.reset.__code__, "godynamo's own file"),
         "standard library": (logging.getLogger.__code__, "standard library"),
+        "typing_extensions": (typing_extensions.IntVar.__code__, "standard library"),
         "user code": (opaque.__code__, ""),
         "torch.nn": (torch.nn.Linear.forward.__code__, ""),
     }
