@@ -230,7 +230,12 @@ func NoAlias(a, b Source) Guard {
 }
 
 // PyCheck calls one of godynamo's Python predicates with the value. It is slow, so it is used only for
-// conditions that no other kind expresses. text describes the predicate in the guard text.
-func PyCheck(src Source, callable Const, text string) Guard {
-	return on(src, CreatePyCheck, text, Args{Obj: callable, Str: text})
+// conditions that no other kind expresses. text describes the predicate in the guard text. Of several predicates on src
+// with one text, a translation keeps the first, unless they are about different objects. about has their IDs.
+func PyCheck(src Source, callable Const, text string, about ...uint64) Guard {
+	key := text
+	for _, id := range about {
+		key += " " + strconv.FormatUint(id, 10)
+	}
+	return on(src, CreatePyCheck, key, Args{Obj: callable, Str: text})
 }

@@ -318,7 +318,7 @@ func (c *ClassVariable) ownAttr(tx Translator, name string, d py.Object) (Variab
 		}
 		return wrapKnown(tx, bound), nil
 	}
-	if get, _ := isDescriptor(tx, d); get {
+	if get, _ := isDescriptor(tx, d); get && d.Type() != tx.World().cacheWrapper { // whose __get__ returns it itself
 		return userDescriptor(tx, nil, c.Class, name, d, src)
 	}
 	return tx.Build(d, src), nil

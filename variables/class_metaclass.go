@@ -281,7 +281,7 @@ func registered(tx Translator, class, cls py.Object, asked []py.Object, result b
 		return observed(err)
 	}
 	src := guards.NewConstSource(tx.Output().Const(class), "___type_"+py.TypeName(class))
-	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "is no "+tx.Scope().Repr(cls)))
+	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "is no "+tx.Scope().Repr(cls), cls.ID()))
 	return nil
 }
 

@@ -45,7 +45,7 @@ func unwrapped(tx Translator, wrapper py.Object, src guards.Source, name string)
 func getProperty(tx Translator, self VariableTracker, property py.Object,
 	src guards.Source) (v VariableTracker, ok bool, err error) {
 	get, from, err := unwrap(tx, property, src, "fget")
-	if err != nil || get.IsNull() || get.Kind() != py.Function {
+	if err != nil || get.IsNull() || get.Kind() != py.Function && get.Type() != tx.World().cacheWrapper {
 		return nil, false, err
 	}
 	v, err = Call(tx, tx.Build(get, from), []VariableTracker{self}, nil)
@@ -62,7 +62,7 @@ func chained(tx Translator, name string, d py.Object) error {
 	if err != nil {
 		return observed(err)
 	}
-	if get, _ := py.Descriptor(fn); get && fn.Kind() != py.Function {
+	if get, _ := py.Descriptor(fn); get && fn.Kind() != py.Function && fn.Type() != tx.World().cacheWrapper {
 		return unsupported(exc.AttrUnsupported, "%s: a classmethod of a %s", name, py.TypeName(fn.Type()))
 	}
 	return nil

@@ -294,6 +294,9 @@ func bindClassAttr(tx Translator, self VariableTracker, class py.Object, name st
 		wraps := tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___function_"+name))
 		return NewMethod(&OptimizedVariable{Obj: d, wraps: wraps}, self, nil), nil
 	}
+	if d.Type() == tx.World().cacheWrapper { // its __get__ makes a method
+		return NewMethod(tx.Build(d, src), self, nil), nil
+	}
 	if get, _ := isDescriptor(tx, d); get {
 		return userDescriptor(tx, self, class, name, d, src)
 	}

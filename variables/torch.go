@@ -207,7 +207,8 @@ func (t *TorchVariable) dispatch(tx Translator, args []VariableTracker, kwargs [
 		return nil, observed(err)
 	}
 	parts := tx.Scope().Items(r)
-	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[1]), ".dispatch("+py.TypeName(class)+")"))
+	tx.Output().AddGuards(guards.PyCheck(t.Src, tx.Output().Const(parts[1]), ".dispatch("+py.TypeName(class)+")",
+		class.ID()))
 	chosen := tx.Build(parts[0], guards.NewConstSource(tx.Output().Const(parts[0]), "___dispatched"))
 	return Call(tx, chosen, args, kwargs)
 }

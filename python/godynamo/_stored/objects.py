@@ -728,7 +728,8 @@ def _described(data: bytes, items: list[Any], function: types.FunctionType) -> A
 
 def _found_cached(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     wrapper, args, hit, value = items
-    found = caches.peek(wrapper, args)
+    plain = tuple(type(arg) is not weakref.ref for arg in args)
+    found = caches.peek(wrapper, caches.arguments(args), plain)
     if found is None or found[0] != hit or plain_text(found[1]) != plain_text(value):
         raise Missing("another result of a cached call")
     return found[2]

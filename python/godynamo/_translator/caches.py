@@ -27,8 +27,17 @@ def _cache_of(wrapper: Any) -> tuple[dict[Any, Any], list[Any]] | None:
     return cache, links
 
 
-def _key(args: tuple[Any, ...]) -> Any:
-    return args[0] if len(args) == 1 and type(args[0]) in (int, str) else args
+#: Arguments of a call: plain constants, and weak references to the objects that hash by identity.
+Held = tuple[Any, ...]
+
+
+def arguments(held: Held) -> tuple[Any, ...]:
+    """Return the arguments; None stands for an object that is gone."""
+    return tuple(arg() if type(arg) is weakref.ref else arg for arg in held)
+
+
+def _key(held: Held) -> Any:
+    return held[0] if len(held) == 1 and type(held[0]) in (int, str) else arguments(held)
 
 
 class Finds:
@@ -39,35 +48,47 @@ class Finds:
 
     __slots__ = ("_same", "args", "hit", "value", "wrapper")
 
-    def __init__(self, wrapper: Any, args: tuple[Any, ...], hit: bool, value: Any, same: Callable[[Any], bool]) -> None:
+    def __init__(self, wrapper: Any, args: Held, hit: bool, value: Any, same: Callable[[Any], bool]) -> None:
         self.wrapper, self.args, self.hit, self.value, self._same = weakref.ref(wrapper), args, hit, value, same
 
     def __call__(self, wrapper: Any) -> bool:
         return self._same(wrapper)
 
 
-def peek(wrapper: Any, args: tuple[Any, ...]) -> tuple[bool, Any, Finds] | None:
-    """Return (whether a call with these plain constants is a hit, its result, the guard predicate for both).
+def peek(wrapper: Any, args: tuple[Any, ...], plain: tuple[bool, ...]) -> tuple[bool, Any, Finds] | None:
+    """Return (whether a call with these arguments is a hit, its result, the guard predicate for both).
 
-    Returns None if the cache cannot be read. This counts neither a hit nor a miss.
+    ``plain`` says which arguments are plain constants; the others hash and compare by identity, and are held by weak
+    references. Returns None if the cache cannot be read, or if a hit could be recognized only by a reference to the
+    arguments: the links of a cache of limited size refer to them. This counts neither a hit nor a miss.
     """
     if type(wrapper) is not Wrapper or wrapper.cache_parameters()["typed"]:
         return None
     found = _cache_of(wrapper)
     if found is None:
         return None
-    hit, value, same = _found(wrapper, *found, _key(args))
-    return hit, value, Finds(wrapper, args, hit, value, same)
+    try:
+        held = tuple(arg if known else weakref.ref(arg) for arg, known in zip(args, plain, strict=True))
+    except TypeError:  # an object without weak references
+        return None
+    if found[1] and not all(plain) and _key(held) in found[0]:
+        return None
+    hit, value, same = _found(wrapper, *found, held)
+    return hit, value, Finds(wrapper, held, hit, value, same)
 
 
-def _found(wrapper: Any, cache: dict[Any, Any], links: list[Any], key: Any) -> tuple[bool, Any, Callable[[Any], bool]]:
+def _found(
+    wrapper: Any, cache: dict[Any, Any], links: list[Any], held: Held
+) -> tuple[bool, Any, Callable[[Any], bool]]:
+    key = _key(held)
     if key not in cache:
-        return False, None, lambda _: key not in cache
+        return False, None, lambda _: _key(held) not in cache
     value = cache[key]
     if not links:
-        return True, value, lambda _: cache.get(key, cache) is value
+        return True, value, lambda _: cache.get(_key(held), cache) is value
     link = value
-    result = next(links[i + 1] for i in range(0, len(links), 3) if links[i] == key)
+    own = next(k for k, found in cache.items() if found is value)  # == would call methods of other keys
+    result = next(links[i + 1] for i in range(0, len(links), 3) if links[i] is own)
 
     def same(other: Any) -> bool:
         # A full cache reuses the link of the oldest result for a new result, but then the number of misses changes.
@@ -80,4 +101,4 @@ def _found(wrapper: Any, cache: dict[Any, Any], links: list[Any], key: Any) -> t
     return True, result, same
 
 
-__all__ = ["Finds", "Wrapper", "peek"]
+__all__ = ["Finds", "Wrapper", "arguments", "peek"]

@@ -174,6 +174,37 @@ def test_cached_calls_must_find_the_same(programs: Programs) -> None:
     assert (other.loaded, other.result) == (0, [2.0, 2.0])
 
 
+CACHED_METHOD = """
+import functools, torch, godynamo
+
+class Logger:
+    def __init__(self):
+        self.said = []
+
+    @functools.lru_cache(None)
+    def once(self, text):
+        self.said.append(text)
+
+log = Logger()
+
+def f(x):
+    log.once("seldom")
+    return x * 2
+
+def main():
+    g = godynamo.optimize(f)
+    return [g(torch.ones(2)).tolist() for _ in range(3)], log.said
+"""
+
+
+def test_cached_methods(programs: Programs) -> None:
+    programs.write("method", CACHED_METHOD)
+    for translated in (True, False):
+        ran = programs.run("method")
+        assert ran.result == ([[2.0, 2.0]] * 3, ["seldom"])
+        assert (ran.translated > 0, ran.loaded > 0) == (translated, not translated)
+
+
 WRAPPED = """
 import functools, torch, godynamo
 
