@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from .. import config, exc, utils
 from .._core import core
 from .._observe import logging as _logging
-from .._translator.kinds import is_pure_call, makes_new, method_kind, result_kind, result_kind_call
 from .._user import registry
 
 if TYPE_CHECKING:
@@ -23,15 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "internal_error",
-    "is_pure_call",
     "is_user_error",
     "limit_reached",
-    "makes_new",
-    "method_kind",
     "raise_unsupported",
     "registered_kind",
-    "result_kind",
-    "result_kind_call",
     "substitute_of",
     "translated",
 ]

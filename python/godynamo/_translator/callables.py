@@ -20,7 +20,7 @@ import torch.overrides
 from .._called import effects, runtime, torch_state
 from .._user import break_errors
 from .._user.callable_kinds import OWN, CallableKind, Classified, classified
-from . import foreign, higher, pure, torch_function
+from . import foreign, higher, kinds, pure, torch_function
 from .callable_names import callable_name, ops
 from .identity_map import IdentityMap
 
@@ -334,7 +334,7 @@ def method_kind(name: str, nargs: int, kwnames: tuple[str, ...], argkinds: str =
     fn = getattr(torch.Tensor, name, None)
     if name.endswith("_") and not name.endswith("__"):
         return "self"
-    kind = runtime.method_kind(name, nargs, kwnames, argkinds)
+    kind = kinds.method_kind(name, nargs, kwnames, argkinds)
     if kind == "unknown" and isinstance(fn, types.FunctionType) and fn.__module__ == "torch._tensor":
         return "unknown" if name.startswith("__") else "inline"
     return kind
@@ -345,7 +345,7 @@ def result_kind(fn: Any, nargs: int, kwnames: tuple[str, ...], argkinds: str) ->
     name = callable_name(fn)
     if name.endswith("_") and not name.endswith("__"):
         return "self"
-    return runtime.result_kind_call(fn, nargs, kwnames, argkinds)
+    return kinds.result_kind_call(fn, nargs, kwnames, argkinds)
 
 
 _ = F  # torch.nn.functional is imported here so that it exists before its functions are classified

@@ -26,7 +26,7 @@ import torch
 import torch.overrides
 
 from .. import _C
-from .._called import runtime, torch_state
+from .._called import torch_state
 from . import (
     alike,
     answers,
@@ -34,6 +34,7 @@ from . import (
     classes,
     foreign,
     hints,
+    kinds,
     pure,
     shadows,
     tensor_types,
@@ -159,7 +160,7 @@ def facts() -> dict[str, Any]:
         "mode_active": mode_active,
         "default_device": default_device,
         "is_default_device": is_default_device,
-        "is_pure": runtime.is_pure_call,
+        "is_pure": kinds.is_pure_call,
         "classify": classify,
         "builtin_name": builtin_name,
         "equal_to": equal_to,
@@ -234,7 +235,7 @@ def facts() -> dict[str, Any]:
         "system_random": random.SystemRandom,
         "type_hints": hints.hints,
         "signature": hints.signature,
-        "makes_new": runtime.makes_new,
+        "makes_new": kinds.makes_new,
         "AutogradFunction": torch.autograd.Function,
         "autograd_parts": _autograd_parts,
         "traceable": torch_function.traceable,
