@@ -26,6 +26,7 @@ type GeneratorVariable struct {
 	started   bool
 	running   bool
 	returned  variables.VariableTracker
+	dropped   bool // closeSuspended has closed it, since no frame seemed to hold it
 }
 
 // Kind implements variables.VariableTracker.
@@ -229,6 +230,8 @@ func (g *GeneratorVariable) resume(t variables.Translator, value variables.Varia
 	}
 	f := g.frame
 	switch {
+	case g.dropped:
+		return nil, false, errNoSideExits
 	case g.running:
 		return nil, false, variables.RaiseText(tx, "ValueError", "generator already executing")
 	case f == nil && thrown != nil:
@@ -351,6 +354,9 @@ func (g *GeneratorVariable) ended(tx *InstructionTranslator, err error) error {
 
 // GetAttr implements variables.AttrGetter.
 func (g *GeneratorVariable) GetAttr(t variables.Translator, name string) (variables.VariableTracker, error) {
+	if g.dropped {
+		return nil, errNoSideExits
+	}
 	switch name {
 	case "gi_running", "gi_suspended", "gi_yieldfrom", "gi_frame", "gi_code", "__name__", "__qualname__":
 	default:
@@ -475,8 +481,22 @@ func (g *GeneratorVariable) stoppedInBlock() bool {
 // an example is an iterator of a Sequence that zip has not exhausted. Otherwise the translation restarts, and CPython
 // makes and closes the generator.
 func (o *OutputGraph) abandoned() error {
+	return o.closeSuspended(func(*GeneratorVariable) bool { return false })
+}
+
+// closeDropped does this for the generators that the running frames hold no more. If one of them is used after all, the
+// translation restarts without side exits.
+func (o *OutputGraph) closeDropped() error {
+	if !o.stoppedInBlock() {
+		return nil
+	}
+	held := o.reached(nil).seen
+	return o.closeSuspended(func(g *GeneratorVariable) bool { return held[g] })
+}
+
+func (o *OutputGraph) closeSuspended(held func(*GeneratorVariable) bool) error {
 	for _, g := range slices.Clone(o.generators) { // the loop reads a copy, since closing one may remove others
-		if !g.stoppedInBlock() || variables.Materialized(g) {
+		if !g.stoppedInBlock() || variables.Materialized(g) || held(g) {
 			continue
 		}
 		f := g.frame
@@ -487,6 +507,7 @@ func (o *OutputGraph) abandoned() error {
 					return err
 				}
 			} else if o.world.Writes == writes && len(o.events) == events {
+				g.dropped = true
 				continue
 			}
 		}

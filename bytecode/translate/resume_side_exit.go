@@ -73,6 +73,9 @@ func (o *OutputGraph) exitHere() *sideExit {
 func (o *OutputGraph) sideExit(why string) error {
 	tx, state := o.current, o.state.now
 	impossible := func(because string) error { return exc.Break(exc.InsideBlock, "%s: %s", why, because) }
+	if err := o.closeDropped(); err != nil {
+		return err
+	}
 	if because := o.withoutExits(); because != "" {
 		return impossible(because)
 	}
@@ -151,6 +154,9 @@ func (o *OutputGraph) keepFrames(exit *sideExit) (because string, err error) {
 // `result`, None. It returns a graph break if the frames cannot.
 func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (*sideExit, error) {
 	impossible := func(because string) error { return exc.Break(exc.CallUnsupported, "%s: %s", why, because) }
+	if err := o.closeDropped(); err != nil {
+		return nil, err
+	}
 	if because := o.withoutExits(); because != "" {
 		return nil, impossible(because)
 	}
