@@ -308,6 +308,9 @@ func (c *CellVariable) Children() []VariableTracker {
 // PythonType implements Typed.
 func (c *CellVariable) PythonType(Translator) (py.Object, error) { return py.CellType(), nil }
 
+// StillHolds reports whether v was read from the cell, or stored to it, and is its contents now.
+func (c *CellVariable) StillHolds(v VariableTracker) bool { return v != nil && Chosen(c.contents) == v }
+
 // Empty reports whether the cell is empty now. It adds no guard.
 func (c *CellVariable) Empty(tx Translator) bool {
 	if c.loaded {

@@ -48,6 +48,14 @@ func (l *LazyVariable) GuardType(tx Translator) {
 // Real returns the tracker that Realize chose for the value, or nil if Realize has not been called.
 func (l *LazyVariable) Real() VariableTracker { return l.real }
 
+// Chosen returns the tracker that models v, nil if Realize has not chosen one.
+func Chosen(v VariableTracker) VariableTracker {
+	if l, ok := v.(*LazyVariable); ok {
+		return l.real
+	}
+	return v
+}
+
 // Realize returns the tracker that models v. For a lazy value, it determines the kind and adds guards. It returns other
 // trackers unchanged, with three exceptions: objects that a Python call in the graph may have changed (see current),
 // sizes, whose values it fixes (see SymNodeVariable), and parameters that FSDP2 may have resharded, which break the

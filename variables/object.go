@@ -58,6 +58,11 @@ func (o *ObjectVariable) Children() []VariableTracker {
 	return out
 }
 
+// StillReads reports whether v was read from the real object's attribute, and the program has not stored to it since.
+func (o *ObjectVariable) StillReads(name string, v VariableTracker) bool {
+	return o.dict == nil && v != nil && Chosen(o.known[name]) == v
+}
+
 // PythonType implements Typed.
 func (o *ObjectVariable) PythonType(Translator) (py.Object, error) { return o.Class, nil }
 

@@ -369,6 +369,44 @@ func (o *OutputGraph) LetGoOf() bool {
 	return false
 }
 
+// inPlace reports whether a place that the program has read, and has not stored to since, holds v's object: an argument
+// that the caller holds, a global, a cell or an attribute of an object in such a place. Stores run no code that could
+// change another place (World.Replaceable).
+func (o *OutputGraph) inPlace(v variables.VariableTracker) bool {
+	switch src := v.Source().(type) {
+	case *guards.LocalSource:
+		if o.heldByCaller(src) {
+			return true
+		}
+	case *guards.GlobalSource:
+		_, stored := o.storedGlobals[src.Global]
+		return !stored
+	case *guards.AttrSource:
+		holder, ok := o.trackerAt(src.Base()).(*variables.ObjectVariable)
+		return ok && holder.StillReads(src.Attr, v) && o.inPlace(holder)
+	case *guards.CellSource:
+		for tx := o.current; tx != nil; tx = tx.parent {
+			for _, local := range tx.locals {
+				if c, ok := variables.Chosen(local).(*variables.CellVariable); ok && c.StillHolds(v) {
+					return true
+				}
+			}
+		}
+	}
+	return o.reached(nil).seen[v]
+}
+
+// trackerAt returns the tracker of the object that was read from src, nil if there is none.
+func (o *OutputGraph) trackerAt(src guards.Source) variables.VariableTracker {
+	var found variables.VariableTracker
+	o.world.Tracked(func(_ py.Object, v variables.VariableTracker) {
+		if at := v.Source(); at != nil && at.Name() == src.Name() {
+			found = v
+		}
+	})
+	return found
+}
+
 // endsHere runs at the end of a piece. It guards that freeing the objects released so far runs no code: CPython would
 // have freed them earlier, before the piece's last reads. Objects in values are still needed and are left out.
 func (o *OutputGraph) endsHere(values ...variables.VariableTracker) {

@@ -171,7 +171,7 @@ func (tx *InstructionTranslator) InUse(obj py.Object) bool {
 			return true
 		}
 	}
-	return false
+	return tracker != nil && tx.out.inPlace(tracker)
 }
 
 func (tx *InstructionTranslator) chainHere() *chain {

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import collections.abc
+import functools
 import traceback
+import types
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -637,3 +641,155 @@ def test_programs_without_hooks_are_one_graph(program):
             step(i)
     explained = godynamo.explain(step)(1)
     assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+
+
+# ---- schedulers: they replace optimizer.step by a function that has a weak reference to the optimizer ----------------
+
+
+def as_an_attribute(run):
+    return run.step
+
+
+def as_an_argument(run):
+    return functools.partial(with_arguments, run.model, run.optimizer, run.x, run.y)
+
+
+def with_arguments(model, optimizer, x, y):
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss
+
+
+def in_a_cell(run):
+    model, optimizer, x, y = run.model, run.optimizer, run.x, run.y
+
+    def step():
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def as_a_global(run):
+    space = {"run_model": run.model, "run_optimizer": run.optimizer, "x": run.x, "y": run.y, "F": F}
+    exec(
+        "def step():\n    run_optimizer.zero_grad()\n    loss = F.cross_entropy(run_model(x), y)\n"
+        "    loss.backward()\n    run_optimizer.step()\n    return loss\n",
+        space,
+    )
+    return space["step"]
+
+
+@pytest.mark.parametrize("place", [as_an_attribute, as_an_argument, in_a_cell, as_a_global], ids=lambda p: p.__name__)
+def test_a_step_with_a_scheduler_is_one_graph(place):
+    def trained(wrap):
+        run = Training(ONE_GRAPH["AdamW"])
+        scheduler = torch.optim.lr_scheduler.ExponentialLR(run.optimizer, 0.5)
+        step = place(run)
+        call = functools.partial(wrap(step.func), *step.args) if place is as_an_argument else wrap(step)
+        losses = []
+        for _ in range(STEPS):
+            losses.append(call())
+            scheduler.step()
+        return losses, run.seen(), step
+
+    losses, seen, _ = trained(lambda step: step)
+    own_losses, own_seen, step = trained(godynamo.optimize)
+    assert same(own_losses, losses) and same(own_seen, seen)
+    explained = godynamo.explain(step)()
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
+class Referent:
+    n = 0
+
+
+@pytest.mark.parametrize("ends", ["del", "store", "nothing"])
+def test_a_weak_reference_to_an_object_that_the_step_replaces(ends):
+    """After a store, a weak reference is read in the graph only if a place that is not stored to holds the object."""
+
+    def outcomes(wrap):
+        out = []
+        for _ in range(4):
+            holder = types.SimpleNamespace(held=Referent())
+            found = weakref.ref(holder.held)
+
+            @wrap
+            def step(x, holder=holder, found=found):
+                holder.held.n += 1
+                if ends == "del":
+                    del holder.held
+                elif ends == "store":
+                    holder.held = None
+                return x + 1, found() is None
+
+            out.append(step(torch.ones(2))[1])
+        return out
+
+    assert outcomes(godynamo.optimize) == outcomes(lambda step: step) == [ends != "nothing"] * 4
+
+
+# ---- generators that are dropped inside a block before backward() ----------------------------------------------------
+
+
+def test_a_dropped_generator_and_backward_are_one_graph():
+    class Numbers(collections.abc.Sequence[int]):
+        """Its iterator is a generator that stops inside `try`, left by zip."""
+
+        def __len__(self):
+            return 5
+
+        def __getitem__(self, i):
+            if i < 5:
+                return i
+            raise IndexError
+
+    numbers, x = Numbers(), torch.randn(3)
+
+    def made():
+        p = torch.nn.Parameter(torch.ones(3))
+
+        def step(x):
+            y = x
+            for n, _ in zip(numbers, range(3), strict=False):
+                y = y * p + n
+            y.sum().backward()
+            return y, p.grad.clone()
+
+        return step
+
+    step = made()
+    optimized = godynamo.optimize(made())
+    for _ in range(4):
+        assert same(optimized(x), step(x))
+    explained = godynamo.explain(step)(x)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
+def test_a_held_generator_goes_on_after_backward():
+    def count(log):
+        try:
+            yield 1
+            yield 2
+        finally:
+            log.append("end")
+
+    def outcomes(wrap):
+        p, log = torch.nn.Parameter(torch.ones(3)), []
+
+        @wrap
+        def step(x):
+            p.grad = None
+            holders = [enumerate(count(log)), {"a": map(abs, count(log))}, functools.partial(next, count(log))]
+            y = x * p * next(holders[0])[1] * next(holders[1]["a"]) * holders[2]()
+            y.sum().backward()
+            return y.tolist(), p.grad.tolist(), next(holders[0]), next(holders[1]["a"]), holders[2](), list(log)
+
+        return [(step(torch.ones(3)), list(log)) for _ in range(3)]
+
+    assert outcomes(godynamo.optimize) == outcomes(lambda step: step)
