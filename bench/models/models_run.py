@@ -1,7 +1,7 @@
 """`make models`: runs each model of the zoo in a separate process; reports correctness, graphs and times.
 
     bench/models/models_run.py [--only PATTERN] [--rounds N] [--no-torch-compile] [--json FILE] [--timeout SECONDS]
-        [--backend NAME] [--sizes] [--jobs N]
+        [--backend NAME] [--sizes] [--train] [--jobs N]
 
 Eager mode, godynamo and torch.compile take turns, and warm times are compared round by round: the table has the median
 of the rounds' ratios and its interval (godynamo/_tools/bench/timing.py). A model counts as slower only if the whole
@@ -15,7 +15,8 @@ Exits with 1 if a model is wrong, fails, or has more than one graph where torch.
 (aot_eager, inductor, callable) only correctness is checked: outputs, gradients, buffers and random numbers must equal
 those of eager mode. It is no failure if eager mode does not repeat its own results, or if torch.compile differs in
 the same way. On devices other than the CPU, torch's deterministic algorithms are used. With --sizes the captures at
-several sizes are counted instead (sizes_of_models.py); more than under torch.compile are a failure.
+several sizes are counted instead (sizes_of_models.py); more than under torch.compile are a failure. With --train whole
+training steps are compared instead (training_of_models.py).
 """
 
 from __future__ import annotations
@@ -37,12 +38,15 @@ ROOT = HERE.parent.parent
 sys.path.insert(0, str(ROOT / "python"))
 
 import sizes_of_models  # noqa: E402
+import training_of_models  # noqa: E402
 from godynamo._tools.bench import zoo  # noqa: E402
 
 
 def one(name: str, options: argparse.Namespace) -> dict[str, Any]:
     """Run a child; return its result, or the reason why there is none."""
-    child = ["sizes_of_models.py", name] if options.sizes else ["models_child.py", name, str(options.rounds)]
+    child = ["models_child.py", name, str(options.rounds)]
+    if options.sizes or options.train:
+        child = ["sizes_of_models.py" if options.sizes else "training_of_models.py", name]
     command = [sys.executable, str(HERE / child[0]), *child[1:]]
     if options.no_torch_compile:
         command.append("--no-torch-compile")
@@ -205,6 +209,21 @@ def at_sizes(names: list[str], options: argparse.Namespace) -> int:
     return int(any(map(sizes_of_models.failed, results)))
 
 
+def in_training(names: list[str], options: argparse.Namespace) -> int:
+    """Train the models and print a table; return the exit code."""
+    print(training_of_models.HEAD)
+    results = []
+    for r in each(names, options):
+        results.append(r)
+        print(training_of_models.line(r), flush=True)
+        for reason in training_of_models.reasons(r):
+            print(f"    {reason}")
+    print(training_of_models.summary(results))
+    if options.json:
+        options.json.write_text(json.dumps(results, indent=1) + "\n")
+    return int(any(map(training_of_models.failed, results)))
+
+
 def main() -> int:
     """Run the command."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -218,7 +237,8 @@ def main() -> int:
         help="aot_eager, inductor, callable, aside (inductor in another process): whether every model is right with it",
     )
     parser.add_argument("--sizes", action="store_true", help="captures when batch and length change")
-    parser.add_argument("--jobs", type=int, default=1, help="models side by side, with --backend and --sizes")
+    parser.add_argument("--train", action="store_true", help="whole training steps")
+    parser.add_argument("--jobs", type=int, default=1, help="models side by side, with --backend, --sizes and --train")
     options = parser.parse_args()
     known = sizes_of_models.names() if options.sizes else list(zoo.MODELS)
     names = [n for n in known if fnmatch.fnmatch(n, options.only)]
@@ -227,6 +247,8 @@ def main() -> int:
         return 2
     if options.sizes:
         return at_sizes(names, options)
+    if options.train:
+        return in_training(names, options)
     if options.backend:
         return with_backend(names, options)
     print(
