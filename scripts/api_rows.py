@@ -563,7 +563,7 @@ GROUPS: list[tuple[str, list[Row]]] = [
                 "utils.counters",
                 "torch._dynamo.utils.counters",
                 "(f(x), godynamo.utils.counters['stats']['unique_graphs'])[1] == 1",
-                "frames, stats, graph_break by reason",
+                "frames, stats, graph_break and recompiles by reason",
             ),
             Row(
                 "utils.orig_code_map",

@@ -19,8 +19,8 @@ class CodeMap(IdentityMap[CodeType, V]):
 
 
 #: The counters are ``["frames"]["total"]``, ``["frames"]["ok"]``, ``["frames"]["later"]`` (first calls of lazy modules,
-#: which the total does not include), ``["graph_break"][reason]``, ``["stats"]["calls_captured"]``,
-#: ``["stats"]["unique_graphs"]`` and others.
+#: which the total does not include), ``["graph_break"][reason]``, ``["recompiles"][why]`` (why the newest entry did not
+#: serve the call), ``["stats"]["calls_captured"]``, ``["stats"]["unique_graphs"]`` and others.
 counters: defaultdict[str, Counter[str]] = defaultdict(Counter)
 
 #: transformed code -> the user's code

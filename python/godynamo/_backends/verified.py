@@ -33,7 +33,9 @@ class Verified:
         for what, got, want in (("output", result, expected), ("input", inputs, copies)):
             for i, (a, b) in enumerate(zip(got, want, strict=True)):
                 if not same(a, b):
-                    raise RuntimeError(f"backend {self._name!r}: {what} {i} differs from eager's")
+                    text = f"backend {self._name!r}: {what} {i} differs from eager's"
+                    log.warning("config.verify_correctness: %s", text)
+                    raise RuntimeError(text)
         return result
 
 

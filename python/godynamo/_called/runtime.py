@@ -84,6 +84,7 @@ def translated(info: dict[str, Any]) -> None:
     failures = info.get("failures") or ()
     if failures:
         utils.guard_failures.setdefault(code, []).extend(failures)
+        utils.counters["recompiles"][str(failures[0])] += 1
     utils.record_compilation(code, info)
     for records in recorders.lists:
         records.append(info)

@@ -119,6 +119,15 @@ def test_reset_forgets_translations_and_counters(x):
     assert counter.frame_count == 2
 
 
+def test_recompiles_are_counted_by_reason():
+    utils.counters.clear()
+    f = godynamo.optimize(lambda x, s: x + 1 if s == "a" else x * 2)
+    for s in "abab":
+        f(torch.ones(2), s)
+    (reason,) = utils.counters["recompiles"]
+    assert reason.startswith("s == 'a': found 'b'") and utils.counters["recompiles"][reason] == 1
+
+
 def test_graph_break_is_nothing_outside(x):
     assert godynamo.graph_break() is None
     assert godynamo.is_compiling() is False

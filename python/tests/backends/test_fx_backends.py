@@ -179,12 +179,13 @@ def wrong(gm, example_inputs):
     return lambda *args: tuple(o + 1 for o in gm.forward(*args))
 
 
-def test_verify_correctness_compares_the_first_call():
+def test_verify_correctness_compares_the_first_call(caplog):
     with config.patch(verify_correctness=True):
         bad = compile_fx(ROWS, wrong, "wrong", inputs())
         good = compile_fx(ROWS, recording, "recording", inputs())
     with pytest.raises(RuntimeError, match="'wrong': output 0 differs"):
         bad(*inputs())
+    assert [r.levelname for r in caplog.records if "'wrong': output 0 differs" in r.getMessage()] == ["WARNING"]
     for _ in range(2):
         assert same(list(good(*inputs())), list(program(*inputs())), tol=0)
 
