@@ -1,8 +1,6 @@
 package translate
 
 import (
-	"strings"
-
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -28,7 +26,7 @@ func (o *OutputGraph) changesMetadata(from int) bool {
 func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bool) (bool, error) {
 	for _, e := range o.events {
 		n := e.node
-		if n == nil || n.State || n.Foreign || !n.Inplace || o.changesOwn(n) {
+		if n == nil || n.State || n.Foreign || !n.Inplace || n.Target.Text == storesData || o.changesOwn(n) {
 			continue
 		}
 		changed, known := changedBy(n)
@@ -50,7 +48,7 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 
 // switchesGradFlag reports whether an operation can clear requires_grad.
 func switchesGradFlag(n *fxgraph.Node) bool {
-	name := n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
+	name := shortName(n)
 	return name == "requires_grad_" || name == "detach_"
 }
 

@@ -109,6 +109,7 @@ func init() {
 		inPlace["operator."+name] = true
 	}
 	inPlace["operator.setitem"] = true
+	inPlace["torch.Tensor.requires_grad.__set__"] = true
 	inPlace["torch.batch_norm"] = true // changes the operands that hold its running statistics
 	inPlace["torch.instance_norm"] = true
 

@@ -1,0 +1,57 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// storesLike maps attributes of tensors to the method that changes a tensor as a store to the attribute does.
+var storesLike = map[string]string{"data": "set_", "requires_grad": "requires_grad_"}
+
+// setField handles `t.data = value` and `t.requires_grad = value`. The graph calls __set__ of torch's descriptor d, so
+// an exception is eager's.
+func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value VariableTracker) error {
+	refused := unsupported(exc.StoreUnsupported, "%s of a tensor", name)
+	own, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
+	if d != own || !t.plain(tx) || tx.World().Calls > 0 || tx.Output().WholeGraph() {
+		return refused
+	}
+	value, err := Realize(tx, value)
+	if err != nil {
+		return err
+	}
+	switch v := value.(type) {
+	case *ConstantVariable:
+		if name != "requires_grad" || v.Value.Kind() != py.BoolKind {
+			return refused
+		}
+	case *TensorVariable:
+		if name != "data" || !v.plain(tx) {
+			return refused
+		}
+	default:
+		return refused
+	}
+	if mode, err := activeMode(tx); err != nil || mode != nil {
+		return refused
+	}
+	if err := t.mayChange(tx, storesLike[name]); err != nil {
+		return err
+	}
+	set, err := tx.Scope().GetAttr(d, "__set__")
+	if err != nil {
+		return err
+	}
+	node, err := tx.Output().CallFunction(tx, set, "torch.Tensor."+name+".__set__", []VariableTracker{t, value}, nil)
+	if err == nil {
+		t.change()
+		node.Inplace = true
+	}
+	return err
+}
+
+// plain reports whether t is a torch.Tensor or nn.Parameter whose operations torch computes itself.
+func (t *TensorVariable) plain(tx Translator) bool {
+	class := t.class(tx)
+	return !t.foreign() && (class == tx.World().TensorType || class == tx.World().ParameterType)
+}
