@@ -31,10 +31,19 @@ def after(
 
 
 def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
-    """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides."""
+    """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides.
+
+    Strides of dimensions of size 1 may differ: AccumulateGrad keeps such a gradient, and a graph that needs these
+    strides reads them (reliableStrides in variables/tensor_methods.go).
+    """
     return (
         type(gradient) is torch.Tensor
         and gradient.layout is torch.strided
         and gradient.dtype is leaf.dtype
-        and gradient.stride() == leaf.stride()
+        and (gradient.stride() == leaf.stride() or _laid_out_alike(gradient, leaf))
     )
+
+
+def _laid_out_alike(gradient: torch.Tensor, leaf: torch.Tensor) -> bool:
+    strides = zip(leaf.shape, gradient.stride(), leaf.stride(), strict=True)
+    return all(size == 1 or own == leafs for size, own, leafs in strides)

@@ -643,6 +643,34 @@ def test_programs_without_hooks_are_one_graph(program):
     assert (explained.graph_count, explained.graph_break_count) == (1, 0)
 
 
+def test_a_gradient_with_other_strides_in_a_dimension_of_size_one():
+    """A class token's gradient, summed over the batch, has them. Whoever asks for them sees eager's."""
+
+    def made():
+        torch.manual_seed(0)
+        token, other = torch.nn.Parameter(torch.rand(1, 1, 4)), torch.nn.Parameter(torch.rand(1, 4, 1, 1))
+
+        def step(x, asks):
+            token.grad = other.grad = None
+            y = torch.cat([token.expand(3, -1, -1), x], dim=1)
+            z = (y.transpose(1, 2).unsqueeze(-1) * other.expand(3, -1, -1, -1)).square()
+            z.sum().backward()
+            strides = [g.stride() for g in (token.grad, other.grad)] if asks else None
+            with torch.no_grad():
+                token.sub_(token.grad, alpha=0.1)
+                other.sub_(other.grad, alpha=0.1)
+            return z, strides, token.clone(), other.clone()
+
+        return step
+
+    step, compiled = made(), godynamo.optimize(made())
+    for i in range(6):
+        x = torch.rand(3, 2, 4)
+        assert same(compiled(x, i % 3 == 2), step(x, i % 3 == 2))
+    explained = godynamo.explain(step)(x, False)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
 # ---- schedulers: they replace optimizer.step by a function that has a weak reference to the optimizer ----------------
 
 
