@@ -154,7 +154,7 @@ def build_print(package: Path, memo: Path | None = None) -> str:
     files = _files(package)
     known = None if memo is None else memo / f"build-{_short_hash(repr(files))}"
     with contextlib.suppress(OSError, ValueError):
-        if known is not None and len(text := known.read_text("ascii")) == 2 * _PRINT_SIZE:
+        if known is not None and len(text := known.read_text("utf-8")) == 2 * _PRINT_SIZE:
             return text
     h = hashlib.sha256()  # faster than blake2b where the processor has instructions for it
     for path, _, _ in files:
@@ -165,7 +165,7 @@ def build_print(package: Path, memo: Path | None = None) -> str:
         if known is not None and memo is not None:
             memo.mkdir(mode=0o700, parents=True, exist_ok=True)
             part = memo / f".{known.name}-{os.getpid()}"
-            part.write_text(text, "ascii")
+            part.write_text(text, "utf-8")
             part.replace(known)
     return text
 
