@@ -17,20 +17,21 @@ func (o *OutputGraph) Declare(n *fxgraph.Node, d variables.Declared) {
 	o.declared[n], n.Foreign = d, false
 }
 
+func orNone(v py.Object) py.Object {
+	if v.IsNull() {
+		return py.None()
+	}
+	return v
+}
+
 // runDeclared passes a declared result to the session of fake tensors.
 func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
 	s, like := o.scope, int64(-1)
 	if d.Like != nil {
 		like = int64(d.Like.Index)
 	}
-	none := func(v py.Object) py.Object {
-		if v.IsNull() {
-			return py.None()
-		}
-		return v
-	}
-	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), none(d.Dtype),
-		none(d.Looks), py.Bool(d.Gradient)); err != nil {
+	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), orNone(d.Dtype),
+		orNone(d.Looks), py.Bool(d.Gradient)); err != nil {
 		return exc.Break(exc.TensorMetadata, "%v", err)
 	}
 	return nil

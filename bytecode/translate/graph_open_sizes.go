@@ -37,7 +37,7 @@ func (o *OutputGraph) openValue(n *fxgraph.Node) shapes.Value {
 
 // mayOpen reports whether open sizes are worth their cost, which is some milliseconds an operation.
 func (o *OutputGraph) mayOpen() bool {
-	if o.sizes.off || !o.sizes.context.Fresh {
+	if o.sizes.off || o.sizes.autocast != nil || !o.sizes.context.Fresh {
 		return false
 	}
 	for _, in := range o.inputs {

@@ -21,13 +21,16 @@ type sizeSession struct {
 	context shapes.Context
 	// off is set once the rules no longer apply, because a mode was switched or an operation may have changed a
 	// tensor's sizes in place.
-	off     bool
-	follows *fxgraph.Node          // the node whose rule is running
-	done    int                    // number of graph nodes processed so far
-	asked   map[*fxgraph.Node]bool // operations for which torch's symbolic shapes have been asked
-	values  map[*fxgraph.Node]shapes.Value
-	given   map[*fxgraph.Node]*shapes.Tensor // results of nodes without a rule
-	known   map[py.Object]shapes.Value       // values of constants whose conversion calls Python
+	off bool
+	// autocast has the device types for which autocast is on; it is nil until captured code switches autocast.
+	// Operations may then compute in other dtypes, which torch is asked for.
+	autocast map[string]bool
+	follows  *fxgraph.Node          // the node whose rule is running
+	done     int                    // number of graph nodes processed so far
+	asked    map[*fxgraph.Node]bool // operations for which torch's symbolic shapes have been asked
+	values   map[*fxgraph.Node]shapes.Value
+	given    map[*fxgraph.Node]*shapes.Tensor // results of nodes without a rule
+	known    map[py.Object]shapes.Value       // values of constants whose conversion calls Python
 	// numbers has the nodes that made a tensor of a number computed from sizes (graph_tensor_sizes.go). While counting
 	// is set, sizeOperand returns the number for such a node.
 	numbers  map[*fxgraph.Node]shapes.Size
@@ -83,7 +86,8 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 		dtypes: map[shapes.Dtype]py.Object{}, devices: map[shapes.Device]py.Object{},
 	}
 	if m, ok := py.Answered(o.scope.Import("godynamo._translator.fake")); ok {
-		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state")); ok && state.Kind() == py.Tuple {
+		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state", orNone(o.state.entry))); ok &&
+			state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
 			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: o.world.Env()}
 			s.devices["cpu"], s.strided = items[1], items[2]
@@ -117,6 +121,9 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		return t
 	}
 	special := o.foreign.isSpecial(n)
+	if n.State && s.switchesAutocast(n) {
+		return shapes.Unknown{}
+	}
 	if n.State && !gradModes[n.Target.Text] && !blocks[n.Target.Text] ||
 		n.Inplace && !n.State && !special && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
@@ -130,7 +137,8 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	if special && !s.off {
 		return o.distributed(n)
 	}
-	if s.off || n.State || special || (n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
+	if s.off || len(s.autocast) > 0 || n.State || special ||
+		(n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod) {
 		return shapes.Unknown{}
 	}
 	if t := s.given[n]; t != nil {
@@ -162,6 +170,31 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 	}
 	o.adoptSymbols(n, v)
 	return v
+}
+
+// autocastModes lists the switches of autocast other than torch.set_autocast_enabled.
+var autocastModes = map[string]bool{"torch.set_autocast_dtype": true, "torch.set_autocast_cache_enabled": true,
+	"torch.autocast_increment_nesting": true, "torch.autocast_decrement_nesting": true,
+	"torch.clear_autocast_cache": true}
+
+// switchesAutocast follows autocast, and reports whether n switches it.
+func (s *sizeSession) switchesAutocast(n *fxgraph.Node) bool {
+	if n.Target.Text != "torch.set_autocast_enabled" || len(n.Args) != 2 {
+		return autocastModes[n.Target.Text]
+	}
+	device, named := n.Args[0].(fxgraph.Lit)
+	switch on := isLiteral(n.Args[1], "True"); {
+	case !named || !on && !isLiteral(n.Args[1], "False"):
+		return false
+	case on:
+		if s.autocast == nil {
+			s.autocast = map[string]bool{}
+		}
+		s.autocast[device.Text] = true
+	default:
+		delete(s.autocast, device.Text)
+	}
+	return true
 }
 
 // writesInto returns the tensor given as out=, if it has the sizes, dtype and device of the operation's result. Then

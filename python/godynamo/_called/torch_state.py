@@ -163,6 +163,11 @@ def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
 # ---- the whole state ----
 
 
+def autocasts(state: State) -> bool:
+    """Return whether autocast is on for a device type."""
+    return any(enabled for enabled, _ in state[4:])
+
+
 def snapshot() -> State:
     """Read entered modes, grad mode, autocast's cache switch and nesting, and (enabled, dtype) per device type."""
     torch.autocast_increment_nesting()

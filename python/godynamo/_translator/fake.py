@@ -83,15 +83,16 @@ def _current_devices(target: Any, value: Any, operands: Any) -> list[tuple[Calla
     return [(current, f"the current {device.type} device is {device.index}") for device, current in found.items()]
 
 
-def plain_state() -> tuple[torch.dtype, torch.device, torch.layout] | None:
+def plain_state(entry: torch_state.State | None) -> tuple[torch.dtype, torch.device, torch.layout] | None:
     """Return (default dtype, default device, torch.strided), the state that Go's rules for sizes need.
 
-    Returns None if a mode that affects results is active: autocast, a function mode, a dispatch mode, or one of
+    ``entry`` has torch's modes at the frame's start, None if captured code has not switched any. Returns None if a mode
+    that affects results is active: autocast at the frame's start, a function mode, a dispatch mode, or one of
     functorch's transforms.
     """
     c = torch._C
     if (
-        c._is_any_autocast_enabled()
+        (c._is_any_autocast_enabled() if entry is None else torch_state.autocasts(entry))
         or c._len_torch_function_stack() > 0
         or c._len_torch_dispatch_stack() > 0
         or c._functorch.peek_interpreter_stack() is not None

@@ -671,6 +671,32 @@ def test_a_gradient_with_other_strides_in_a_dimension_of_size_one():
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
+def test_mixed_precision():
+    """Under autocast, torch is asked for dtypes. The optimizer's operations after the block go by rule again."""
+
+    def made():
+        run = Training(ONE_GRAPH["AdamW"])
+
+        def step():
+            run.optimizer.zero_grad()
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                loss = F.cross_entropy(run.model(run.x), run.y)
+            loss.backward()
+            torch.nn.utils.clip_grad_norm_(run.model.parameters(), 1.0)
+            run.optimizer.step()
+            return loss
+
+        return run, step
+
+    a, eager = made()
+    losses = [eager() for _ in range(STEPS)]
+    b, step = made()
+    compiled = godynamo.optimize(step)
+    assert same([compiled() for _ in range(STEPS)], losses) and same(a.seen(), b.seen())
+    explained = godynamo.explain(step)()
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
 # ---- schedulers: they replace optimizer.step by a function that has a weak reference to the optimizer ----------------
 
 
