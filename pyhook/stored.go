@@ -31,8 +31,9 @@ type stored struct {
 	uses  *keyUses
 }
 
-// keyUses says what one process has done with a key. A program may make thousands of functions from one code object, of
-// which each needs a translation of its own: then neither trying other functions' files nor storing more is worth it.
+// keyUses says what one process has done with a key of a folder. A program may make thousands of functions from one
+// code object, of which each needs a translation of its own: then neither trying other functions' files nor storing
+// more is worth it.
 type keyUses struct {
 	wasted time.Duration // by tries to load since the last one that was successful
 	failed int           // the number of these tries
@@ -48,7 +49,12 @@ const (
 	mostStored = disk.MaxFiles
 )
 
-var usesOf = map[disk.Key]*keyUses{}
+var usesOf = map[keyIn]*keyUses{}
+
+type keyIn struct {
+	store *disk.Store
+	key   disk.Key
+}
 
 // stores has the open folders by path. It is never closed: a Store holds no file open.
 var stores = map[string]*disk.Store{}
@@ -104,9 +110,10 @@ func (t *translation) storedIn(store *disk.Store, parts []disk.Part) *stored {
 		}
 	}
 	copy(out.key[:], h.Sum(nil))
-	if out.uses = usesOf[out.key]; out.uses == nil {
+	at := keyIn{store, out.key}
+	if out.uses = usesOf[at]; out.uses == nil {
 		out.uses = &keyUses{}
-		usesOf[out.key] = out.uses
+		usesOf[at] = out.uses
 	}
 	out.meta = disk.Meta{Function: codeName(s, t.frame.Code), Parts: parts, Backend: t.settings.backend.Name()}
 	for _, p := range parts {

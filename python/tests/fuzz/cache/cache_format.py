@@ -55,7 +55,7 @@ def blake3(texts: list[bytes]) -> list[bytes]:
             sizes.append(len(chunk))
             padded.append(chunk.ljust(_CHUNK, b"\0"))
     words = np.frombuffer(b"".join(padded), "<u4").astype(np.uint32).reshape(len(owner), 16, 16)
-    owners, count, size = np.array(owner), np.array(counter), np.array(sizes)
+    owners, count, size = (np.array(each, np.intp) for each in (owner, counter, sizes))
     single = np.bincount(owners, minlength=len(texts))[owners] == 1
     last = np.maximum(size - 1, 0) // _BLOCK
     cv = np.repeat(_IV[:, None], len(owner), axis=1)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import resource
+import shutil
 import sys
 import tempfile
 import time
@@ -87,25 +88,28 @@ class Damage:
         codes = self.codes[trial.program]
         if trial.program not in self.expected:
             self.expected[trial.program] = run(codes, lambda fn: fn)
-        write(self.folder, trial.files)
+        # A process gives a key up after several files that do not fit, so each trial has a folder of its own.
+        folder = self.folder / seed
+        write(folder, trial.files)
         torch.set_grad_enabled(True)  # changed code may have left it off
-        ran = run_with(self.folder, codes)
+        ran = run_with(folder, codes)
+        now = read(folder)
+        shutil.rmtree(folder)
         other = difference(self.expected[trial.program], ran.calls)
         good = self.good[trial.program]
         if ran.internal:
             return Mismatch("internal error", 0, None, ran.internal[0])
         if trial.plain:
-            return self._plain(trial, other, ran.loaded, good)
+            return self._plain(trial, other, ran.loaded, good, now)
         if other is not None:
             return Mismatch("sealed: another result", other[1], *narrowed(*other[2:]))
         return Mismatch("sealed: a miss" if ran.loaded < len(good) else "sealed: no effect", 0)
 
-    def _plain(self, trial: Trial, other: Any, loaded: int, good: Files) -> Mismatch:
+    def _plain(self, trial: Trial, other: Any, loaded: int, good: Files, now: Files) -> Mismatch:
         if other is not None:
             return Mismatch("wrong", other[1], *narrowed(*other[2:]))
         if loaded > len(good) - len(trial.hurt & set(good)):
             return Mismatch("loaded", 0, None, loaded)
-        now = read(self.folder)
         hurt = trial.hurt & set(trial.files)
         if all(now.get(path) == trial.files[path] for path in hurt):  # of two that are swapped, one may never be read
             return Mismatch("not removed", 0, None, sorted(trial.hurt))
