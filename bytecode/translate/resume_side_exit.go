@@ -100,7 +100,7 @@ func (o *OutputGraph) sideExit(why string) error {
 			f.child, f.goesOn = exit.frames[n-1].of, true
 		}
 		f.passes = tx.hidden && f.child != nil && f.region == nil && tx.next().Op == opcode.RETURN_VALUE
-		if !f.passes && !tx.mayExit(f.child != nil) {
+		if !f.passes && (tx.hidden || !tx.mayExit(f.child != nil)) {
 			return impossible(tx.d.code.Name + "() cannot go on there")
 		}
 		exit.frames = append(exit.frames, f)
@@ -160,7 +160,7 @@ func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (
 	if because := o.withoutExits(); because != "" {
 		return nil, impossible(because)
 	}
-	exit := &sideExit{at: o.position()}
+	exit := &sideExit{}
 	for tx := o.current; tx != nil; tx = tx.parent {
 		switch {
 		case tx.inst == nil:
@@ -180,6 +180,11 @@ func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (
 			return nil, impossible(tx.d.code.Name + "() cannot go on there")
 		}
 		exit.frames = append(exit.frames, f)
+	}
+	for _, f := range slices.Backward(exit.frames) {
+		if !f.passes { // a hidden frame that goes on has a level of its own as well
+			exit.at = f.of.chainBelow(exit.at)
+		}
 	}
 	because, err := o.keepFrames(exit)
 	if because != "" {
@@ -208,7 +213,7 @@ func (tx *InstructionTranslator) leaves(below bool) (handler bool, left py.Objec
 // translator has inlined.
 func (tx *InstructionTranslator) mayExit(calls bool) bool {
 	c := tx.d.code
-	if tx.hidden || usesFrame(c) || c.Flags&(opcode.CO_GENERATOR|opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR) != 0 {
+	if usesFrame(c) || c.Flags&(opcode.CO_GENERATOR|opcode.CO_COROUTINE|opcode.CO_ASYNC_GENERATOR) != 0 {
 		return false
 	}
 	return !calls || tx.inst.Op == opcode.CALL || tx.inst.Op == opcode.CALL_FUNCTION_EX

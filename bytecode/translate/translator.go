@@ -182,14 +182,21 @@ func (tx *InstructionTranslator) chainHere() *chain {
 		return tx.here
 	}
 	var up *chain
-	depth := 1
 	if tx.parent != nil {
 		up = tx.parent.chainHere()
+	}
+	tx.here = tx.chainBelow(up)
+	return tx.here
+}
+
+// chainBelow returns the chain of the running instruction below that of the callers.
+func (tx *InstructionTranslator) chainBelow(up *chain) *chain {
+	depth := 1
+	if up != nil {
 		depth = up.depth + 1
 	}
-	tx.here = &chain{parent: up, d: tx.d, globals: tx.globals, inst: tx.inst, depth: depth, step: tx.out.rootStep,
+	return &chain{parent: up, d: tx.d, globals: tx.globals, inst: tx.inst, depth: depth, step: tx.out.rootStep,
 		locals: tx.snapshot()}
-	return tx.here
 }
 
 func (tx *InstructionTranslator) userLine() guards.UserLine {

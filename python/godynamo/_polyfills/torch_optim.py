@@ -20,8 +20,9 @@ def _plain() -> None: ...
 def use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``step``. torch's decorator also asks torch.compile to break the graph before and after the step."""
 
-    def use_grad(*args: Any, **kwargs: Any) -> Any:
+    def _use_grad(*args: Any, **kwargs: Any) -> Any:  # named as torch's, since tracebacks may show it
         with torch.set_grad_enabled(args[0].defaults["differentiable"]):
-            return func(*args, **kwargs)
+            ret = func(*args, **kwargs)
+        return ret
 
-    return use_grad
+    return _use_grad

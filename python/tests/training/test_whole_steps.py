@@ -697,6 +697,50 @@ def test_mixed_precision():
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
+# ---- closures: step() calls one in a block of torch's that switches gradients on ------------------------------------
+
+
+def with_a_closure(run):
+    table = torch.arange(3.0)
+
+    def step(i):
+        def closure():
+            run.optimizer.zero_grad()
+            loss = F.cross_entropy(run.model(run.x), run.y)
+            loss.backward()
+            return loss + table.index_select(0, i)
+
+        return run.optimizer.step(closure)
+
+    return step
+
+
+@pytest.mark.parametrize("hook", [False, True], ids=["", "with a hook"])
+def test_a_closure(hook):
+    """A hook that comes later, and exceptions after it: all frames go on in CPython, and have eager's tracebacks."""
+
+    def outcomes(wrap):
+        run, log, out = Training(ONE_GRAPH["AdamW"]), [], []
+        step = wrap(with_a_closure(run))
+        for i in range(9):
+            if hook and i == 4:
+                run.model[0].weight.register_hook(lambda g: log.append(i) or g * 2)
+            try:
+                out.append(step(torch.tensor([7 if i % 3 == 2 else 1])).tolist())
+            except IndexError as e:
+                frames = [f for f in traceback.extract_tb(e.__traceback__) if f.filename == __file__]
+                out.append([(f.name, f.line) for f in frames][1:])
+            out.append(torch.is_grad_enabled())
+        return out, log, run
+
+    out, log, run = outcomes(lambda step: step)
+    own_out, own_log, own = outcomes(godynamo.optimize)
+    assert (own_out, own_log) == (out, log) and same(own.seen(), run.seen())
+    if not hook:
+        explained = godynamo.explain(with_a_closure(run))(torch.tensor([1]))
+        assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
 # ---- schedulers: they replace optimizer.step by a function that has a weak reference to the optimizer ----------------
 
 
