@@ -74,6 +74,8 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 		return true
 	case n.Op != fxgraph.CallFunction:
 		return false
+	case stores[text] != "":
+		return true
 	}
 	for _, space := range plainSpaces {
 		if strings.HasPrefix(text, space) {

@@ -163,6 +163,33 @@ def test_one_graph(f):
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
+def test_frozen_parameters_in_a_training_step():
+    def made():
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x):
+            for p in model[0].parameters():
+                p.requires_grad = False
+            optimizer.zero_grad()
+            loss = model(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        return model, step
+
+    (model, step), (own, own_step) = made(), made()
+    compiled = godynamo.optimize(own_step)
+    for _ in range(5):
+        x = torch.rand(2, 3)
+        assert seen(compiled(x)) == seen(step(x))
+        assert [seen(p) for p in own.parameters()] == [seen(p) for p in model.parameters()]
+    explained = godynamo.explain(step)(torch.rand(2, 3))
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
 def test_whole_graphs_break():
     """A compiler's graph cannot give a tensor other memory."""
     compiled = godynamo.optimize(plain, backend=godynamo.testing.CompileCounter())
