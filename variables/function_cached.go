@@ -32,6 +32,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 			return nil, true, err
 		}
 		obj, ok := AsConstant(tx, v)
+		texts[i] = Describe(tx, v)
 		if ok = ok && plainKey(tx, obj); !ok {
 			switch x := v.(type) {
 			case *ClassVariable:
@@ -42,14 +43,14 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 				if !identityKey(tx, x) {
 					return nil, false, nil
 				}
-				obj = x.Obj
+				obj, texts[i] = x.Obj, "a "+py.TypeName(x.Class)
 				same = append(same, x)
 			default:
 				return nil, false, nil
 			}
 		}
 		given[i], objs[i], plain[i] = v, obj, py.Bool(ok)
-		texts[i], ids[i] = Describe(tx, v), obj.ID()
+		ids[i] = obj.ID()
 	}
 	found, ok := py.Answered(s.Call(w.cachePeek, o.Obj, s.Tuple(objs...), s.Tuple(plain...)))
 	if !ok || found == pyNone {

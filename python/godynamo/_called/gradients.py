@@ -46,4 +46,4 @@ def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
 
 def _laid_out_alike(gradient: torch.Tensor, leaf: torch.Tensor) -> bool:
     strides = zip(leaf.shape, gradient.stride(), leaf.stride(), strict=True)
-    return all(size == 1 or own == leafs for size, own, leafs in strides)
+    return gradient.shape == leaf.shape and all(size == 1 or own == leafs for size, own, leafs in strides)
