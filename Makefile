@@ -162,6 +162,9 @@ paritybench: build ## compare modules of hundreds of projects with eager, from a
 models: build ## run the model zoo: correctness, graphs, speed beside eager and torch.compile: MODELS_ARGS="--only 'timm.*' --rounds 5"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/models_run.py $(MODELS_ARGS)
 
+captured: build ## list what still splits in models, modules and examples, by reason; writes bench/results/captured.md: DIR=paritybench's checkout CAPTURED_ARGS="--only 'timm.*'"
+	@venv=$$(scripts/venv_models.sh) && GODYNAMO_PARITYBENCH_DIR="$(DIR)" "$$venv/bin/python" bench/captured.py $(CAPTURED_ARGS)
+
 warm: build ## run each model in two processes; the second one loads the translations of the first: WARM_ARGS="--only 'timm.*' --torch"
 	@venv=$$(scripts/venv_models.sh) && "$$venv/bin/python" bench/models/warm.py $(WARM_ARGS)
 
