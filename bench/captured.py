@@ -24,6 +24,11 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
+sys.path.insert(0, str(ROOT / "python"))
+sys.path.insert(0, str(HERE / "models"))
+
+from training_of_models import in_one  # noqa: E402
+
 MODELS = HERE / "models" / "models_run.py"
 LIBRARY = ROOT / "python" / "tests" / "torch_library" / "library_run.py"
 PAGE = HERE / "results" / "captured.md"
@@ -60,8 +65,8 @@ def of_models(rows: list[dict[str, Any]], found: Found) -> None:
             found.bad.append(f"{r['name']}: {r.get('error', r.get('wrong'))}")
         elif r["graphs"] > 1:
             found.split(r["breaks"], f"{r['name']} ({r['graphs']}/{r.get('torch_graphs', '-')})")
-    one, torch_one = (sum(r.get(key) == 1 for r in done) for key in ("graphs", "torch_graphs"))
-    found.totals.append(f"models: {one} of {len(rows)} in one graph (torch.compile {torch_one})")
+    one = sum(r["graphs"] == 1 for r in done)
+    found.totals.append(f"models: {one} of {len(rows)} in one graph{in_one(done, 'torch_graphs')}")
 
 
 def of_training(rows: list[dict[str, Any]], found: Found) -> None:
@@ -73,8 +78,7 @@ def of_training(rows: list[dict[str, Any]], found: Found) -> None:
         elif r["step"] > 1:
             found.split(r["step_breaks"], f"{r['name']}, step ({r['step']}/{r.get('torch_step', '-')})")
     one = sum(r["step"] == 1 for r in done)
-    theirs = sum(r.get("torch_step") == 1 for r in done)
-    found.totals.append(f"training steps: {one} of {len(rows)} in one graph (torch.compile {theirs})")
+    found.totals.append(f"training steps: {one} of {len(rows)} in one graph{in_one(done, 'torch_step')}")
 
 
 def of_library(what: str, rows: list[dict[str, Any]], found: Found) -> None:

@@ -177,6 +177,11 @@ def reasons(r: dict[str, Any]) -> list[str]:
     ]
 
 
+def in_one(rows: list[dict[str, Any]], key: str) -> str:
+    """Return how many rows torch.compile captures in one graph, in brackets; "" if it has not run."""
+    return f" (torch.compile {sum(r.get(key) == 1 for r in rows)})" if any(key in r for r in rows) else ""
+
+
 def summary(found: list[dict[str, Any]]) -> str:
     """Return the lines below the table."""
     done = [r for r in found if "error" not in r]
@@ -186,9 +191,9 @@ def summary(found: list[dict[str, Any]]) -> str:
     return (
         f"{len(found)} models trained for {STEPS} steps: {verdicts['right']} right, {verdicts['close']} close,"
         f" {verdicts['WRONG']} wrong, {len(found) - len(done)} failed\n"
-        f"forward in one graph: {sum(r['forward'] == 1 for r in done)}"
-        f" (torch.compile {sum(r.get('torch_forward') == 1 for r in done)}); step in one graph:"
-        f" {sum(r['step'] == 1 for r in done)}, in two: {sum(r['step'] == 2 for r in done)};"
+        f"forward in one graph: {sum(r['forward'] == 1 for r in done)}{in_one(done, 'torch_forward')};"
+        f" step in one graph: {sum(r['step'] == 1 for r in done)}{in_one(done, 'torch_step')},"
+        f" in two: {sum(r['step'] == 2 for r in done)};"
         f" time of a step relative to eager: median {middle:.2f}"
     )
 
