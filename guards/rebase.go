@@ -70,6 +70,31 @@ func (r *Rebase) Guard(g Guard) (Guard, bool) {
 	return g, true
 }
 
+// Renewed returns s with each constant replaced by what f returns for it. Constants have a place in one translation
+// only, so a source that another one takes over needs its constants.
+func Renewed(s Source, f func(Const) Const) Source {
+	switch s := s.(type) {
+	case *ConstSource:
+		c := *s
+		c.Const = f(s.Const)
+		return &c
+	case *GetItemSource:
+		return NewDictGetItemSource(Renewed(s.base, f), f(s.Key))
+	case *ODictGetItemSource:
+		return NewODictGetItemSource(Renewed(s.base, f), f(s.Key))
+	case *TensorKeySource:
+		return NewTensorKeySource(Renewed(s.base, f), Renewed(s.Key, f))
+	}
+	base := s.Base()
+	if base == nil {
+		return s
+	}
+	if b := Renewed(base, f); b != base {
+		return onBase(s, b)
+	}
+	return s
+}
+
 func isFamily(s Source) bool {
 	switch s.(type) {
 	case *NNModuleSource, *NotNNModuleSource:

@@ -87,7 +87,9 @@ func withoutState(tx Translator, l *LazyVariable) error {
 		return exc.Postpone(exc.Uninitialized, why)
 	}
 	n, src := py.DictLen(l.obj), l.Src
-	tx.Output().Until(func(tx Translator) { tx.Output().AddGuards(guards.DictLength(src, n)) })
+	tx.Output().Until(func(tx Translator, again func(guards.Source) guards.Source) {
+		tx.Output().AddGuards(guards.DictLength(again(src), n))
+	})
 	return unsupported(exc.Uninitialized, why)
 }
 

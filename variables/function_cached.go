@@ -58,10 +58,10 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 	}
 	call := "(" + strings.Join(texts, ", ") + ")"
 	parts := s.Items(found)
-	finds := func(tx Translator) {
+	finds := func(tx Translator, again func(guards.Source) guards.Source) {
 		out := tx.Output() // that of a later attempt, if the call breaks the graph
 		for _, x := range same {
-			out.AddGuards(guards.IDMatch(x.Src, out.Const(x.Obj), guards.KeepWeak))
+			out.AddGuards(guards.IDMatch(again(x.Src), out.Const(x.Obj), guards.KeepWeak))
 		}
 		out.AddGuards(guards.PyCheck(guards.NewConstSource(out.Const(o.Obj), "___cached"), out.Const(parts[2]),
 			"finds the same for "+call+" in its cache", ids...))
@@ -70,7 +70,7 @@ func cachedCall(tx Translator, o *ObjectVariable, args []VariableTracker, kwargs
 		out.Until(finds)
 		return nil, true, unsupported(exc.CallUnsupported, "a function whose cache lacks a call with %s", call)
 	}
-	finds(tx)
+	finds(tx, func(src guards.Source) guards.Source { return src })
 	err := out.Effect(tx, append([]VariableTracker{o}, given...), func(e Emitter) error {
 		e.PushNull()
 		if err := LoadAll(e, append([]VariableTracker{o}, given...)); err != nil {

@@ -273,8 +273,8 @@ type Output interface {
 	// LetGoOf reports whether the program has released an object that was passed to it. Such an object may be freed.
 	LetGoOf() bool
 	// Until registers f, which adds the guards that a graph break depends on. Every further attempt to translate the
-	// frame calls f at its start.
-	Until(f func(tx Translator))
+	// frame calls f at its start. again turns a source of this attempt into one of that attempt.
+	Until(f func(tx Translator, again func(guards.Source) guards.Source))
 	// Reads records that the program read a source. A guard then checks that the source can be read, even if the
 	// program does not use the value. Build calls it for attributes, globals and cells.
 	Reads(src guards.Source)

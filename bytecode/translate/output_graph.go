@@ -246,7 +246,13 @@ func (o *OutputGraph) AddGuards(gs ...guards.Guard) {
 }
 
 // Until implements variables.Output.
-func (o *OutputGraph) Until(f func(tx variables.Translator)) { o.log.until = append(o.log.until, f) }
+func (o *OutputGraph) Until(f func(tx variables.Translator, again func(guards.Source) guards.Source)) {
+	o.log.until = append(o.log.until, func(tx variables.Translator) {
+		f(tx, func(src guards.Source) guards.Source {
+			return guards.Renewed(src, func(c guards.Const) guards.Const { return tx.Output().Const(o.pool[c.Index]) })
+		})
+	})
+}
 
 // Reads implements variables.Output.
 func (o *OutputGraph) Reads(src guards.Source) { o.reads = append(o.reads, src) }

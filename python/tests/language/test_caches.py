@@ -235,6 +235,16 @@ def test_class_methods_and_properties() -> None:
     compare_methods(make, graphs=1, translations=[1, 0, 0, 0, 0])
 
 
+def test_a_property_that_misses() -> None:
+    """The guard of a miss has places of the attempt that broke: an attribute of a class, behind a constant."""
+
+    def make(cls: Any) -> Callable[..., Any]:
+        owners = [cls(), cls(), cls()]
+        return lambda x, k: x + owners[k].once + owners[0].once
+
+    compare_methods(make, graphs=4)
+
+
 def test_objects_that_compare_by_their_own_methods() -> None:
     names = {"__eq__": lambda self, other: True, "__hash__": lambda self: 7}
 

@@ -231,7 +231,8 @@ PATCHES = {
         "helper.Wide.rate = {n}",
         "helper.Config.rate = {n}",
         "del helper.TABLE['a']",
-        "import builtins; builtins.len = lambda x: {n}",
+        # for modules only: nothing can be imported while len() returns the same for everything
+        "import builtins; builtins.len = lambda x, f=len: {n} if type(x).__name__ == 'ModuleList' else f(x)",
         "print = lambda *args: None",
         "class Shape(type):\n    __instancecheck__ = lambda cls, o: {n} > 4\n"
         "helper.Wide = Shape('Wide', (helper.Wide,), {{}})",
