@@ -255,7 +255,7 @@ func (t *TensorVariable) SetAttr(tx Translator, name string, value VariableTrack
 	if name == "grad" && inClass && set == theirs && value != nil {
 		return t.setGrad(tx, value)
 	}
-	if storesLike[name] != "" && inClass && set == theirs && value != nil {
+	if Stores[storeTarget(name)] != "" && inClass && set == theirs && value != nil {
 		return t.setField(tx, name, d, value)
 	}
 	if data || set != theirs || value == nil || tx.World().Calls > 0 {

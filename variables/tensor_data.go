@@ -5,11 +5,16 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// storesLike maps attributes of tensors to the method that changes a tensor as a store to the attribute does.
-var storesLike = map[string]string{"data": "set_", "requires_grad": "requires_grad_"}
+// StoreOfData is the graph's target of a store to tensor.data. Autograd does not record such a store.
+const StoreOfData = "torch.Tensor.data.__set__"
 
-// setField handles `t.data = value` and `t.requires_grad = value`. The graph calls __set__ of torch's descriptor d, so
-// an exception is eager's.
+// Stores maps the targets of stores to attributes of tensors to methods that change a tensor in the same way.
+var Stores = map[string]string{StoreOfData: "set_", "torch.Tensor.requires_grad.__set__": "requires_grad_"}
+
+func storeTarget(name string) string { return "torch.Tensor." + name + ".__set__" }
+
+// setField handles `t.data = value` and `t.requires_grad = value`. The graph calls the __set__ method of d, torch's
+// descriptor of the attribute, so an exception is the same as in eager mode.
 func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value VariableTracker) error {
 	refused := unsupported(exc.StoreUnsupported, "%s of a tensor", name)
 	own, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
@@ -35,14 +40,14 @@ func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value
 	if mode, err := activeMode(tx); err != nil || mode != nil {
 		return refused
 	}
-	if err := t.mayChange(tx, storesLike[name]); err != nil {
+	if err := t.mayChange(tx, Stores[storeTarget(name)]); err != nil {
 		return err
 	}
 	set, err := tx.Scope().GetAttr(d, "__set__")
 	if err != nil {
 		return err
 	}
-	node, err := tx.Output().CallFunction(tx, set, "torch.Tensor."+name+".__set__", []VariableTracker{t, value}, nil)
+	node, err := tx.Output().CallFunction(tx, set, storeTarget(name), []VariableTracker{t, value}, nil)
 	if err == nil {
 		t.change()
 		node.Inplace = true

@@ -8,8 +8,8 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// This file follows gradients through the graph. It does not know all of torch's derivatives, so each call checks its
-// result (variables/tensor_backward.go).
+// This file predicts to which leaves backward() gives a gradient. It does not know all of torch's derivatives, so the
+// graph compares the gradients after the call (variables/tensor_backward.go).
 
 // CallLeaving implements variables.Output.
 func (o *OutputGraph) CallLeaving(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
@@ -74,7 +74,7 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 		return true
 	case n.Op != fxgraph.CallFunction:
 		return false
-	case stores[text] != "":
+	case variables.Stores[text] != "":
 		return true
 	}
 	for _, space := range plainSpaces {

@@ -23,7 +23,7 @@ type sizeSession struct {
 	// tensor's sizes in place.
 	off bool
 	// autocast has the device types for which autocast is on; it is nil until captured code switches autocast.
-	// Operations may then compute in other dtypes, which torch is asked for.
+	// While autocast is on, FakeTensor computes the dtypes of results instead of the rules.
 	autocast map[string]bool
 	follows  *fxgraph.Node          // the node whose rule is running
 	done     int                    // number of graph nodes processed so far

@@ -26,7 +26,7 @@ func (o *OutputGraph) changesMetadata(from int) bool {
 func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bool) (bool, error) {
 	for _, e := range o.events {
 		n := e.node
-		if n == nil || n.State || n.Foreign || !n.Inplace || n.Target.Text == storesData || o.changesOwn(n) {
+		if n == nil || n.State || n.Foreign || !n.Inplace || n.Target.Text == variables.StoreOfData || o.changesOwn(n) {
 			continue
 		}
 		changed, known := changedBy(n)

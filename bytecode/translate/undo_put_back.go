@@ -7,6 +7,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // Some changes that operations make can be undone: changes to the state of torch's random generators, and to the values
@@ -36,17 +37,11 @@ func shortName(n *fxgraph.Node) string {
 		name, _, _ := strings.Cut(operator, ".")
 		return name
 	}
-	if method, ok := stores[n.Target.Text]; ok {
+	if method, ok := variables.Stores[n.Target.Text]; ok {
 		return method
 	}
 	return n.Target.Text[strings.LastIndexByte(n.Target.Text, '.')+1:]
 }
-
-// storesData is the target of a store to tensor.data. Autograd does not see it.
-const storesData = "torch.Tensor.data.__set__"
-
-// stores maps stores to attributes of tensors to methods that change a tensor in the same way.
-var stores = map[string]string{storesData: "set_", "torch.Tensor.requires_grad.__set__": "requires_grad_"}
 
 // operators is the prefix of the names of torch's operators and of custom ones.
 const operators = "torch.ops."

@@ -20,7 +20,7 @@ def _plain() -> None: ...
 def use_grad_for_differentiable(func: Callable[..., Any]) -> Callable[..., Any]:
     """Decorate ``step``. torch's decorator also asks torch.compile to break the graph before and after the step."""
 
-    def _use_grad(*args: Any, **kwargs: Any) -> Any:  # named as torch's, since tracebacks may show it
+    def _use_grad(*args: Any, **kwargs: Any) -> Any:  # tracebacks may show this name, so it is torch's
         with torch.set_grad_enabled(args[0].defaults["differentiable"]):
             ret = func(*args, **kwargs)
         return ret

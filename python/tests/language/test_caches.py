@@ -154,7 +154,7 @@ def test_exceptions_are_not_kept() -> None:
 
 
 class Methods:
-    """A class whose cached methods note their runs; created anew for each side."""
+    """A class with cached methods, and the list of their runs. Each side of a comparison has its own."""
 
     def __init__(self, maxsize: int | None = None, **names: Any) -> None:
         self.runs: list[Any] = []
@@ -236,7 +236,7 @@ def test_class_methods_and_properties() -> None:
 
 
 def test_a_property_that_misses() -> None:
-    """The guard of a miss has places of the attempt that broke: an attribute of a class, behind a constant."""
+    """The guards of a miss read the property's getter from the class, which is a constant of the translation."""
 
     def make(cls: Any) -> Callable[..., Any]:
         owners = [cls(), cls(), cls()]

@@ -672,7 +672,7 @@ def test_a_gradient_with_other_strides_in_a_dimension_of_size_one():
 
 
 def test_mixed_precision():
-    """Under autocast, torch is asked for dtypes. The optimizer's operations after the block go by rule again."""
+    """FakeTensor computes the dtypes inside the block; the rules for sizes apply again after it."""
 
     def made():
         run = Training(ONE_GRAPH["AdamW"])
@@ -697,7 +697,7 @@ def test_mixed_precision():
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
-# ---- closures: step() calls one in a block of torch's that switches gradients on ------------------------------------
+# ---- closures: step() calls the closure inside torch.enable_grad() ---------------------------------------------------
 
 
 def with_a_closure(run):
