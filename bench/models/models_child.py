@@ -29,6 +29,7 @@ import os
 import sys
 import time
 import timeit
+import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -272,22 +273,28 @@ def measure(name: str, rounds: int, with_torch: bool) -> dict[str, Any]:
     return result
 
 
+def report(name: str, run: Callable[[], dict[str, Any]]) -> None:
+    """Print what ``run`` returns for a model as the last line, or the exception that it raises."""
+    try:
+        result = run()
+    except Exception as error:
+        traceback.print_exc()
+        result = {"name": name, "error": f"{type(error).__name__}: {error}"[:300]}
+    print("\n" + json.dumps(result))
+
+
 def main() -> None:
     """Run the command."""
     logging.disable(logging.WARNING)
     name, rounds = sys.argv[1], int(sys.argv[2])
-    try:
-        if "--backend" in sys.argv:
-            with deterministic():  # otherwise a GPU adds in the order of its threads
-                result = backend_alone(name, sys.argv[sys.argv.index("--backend") + 1])
-        else:
-            result = measure(name, rounds, "--no-torch-compile" not in sys.argv)
-    except Exception as error:
-        import traceback
 
-        traceback.print_exc()
-        result = {"name": name, "error": f"{type(error).__name__}: {error}"[:300]}
-    print("\n" + json.dumps(result))
+    def run() -> dict[str, Any]:
+        if "--backend" not in sys.argv:
+            return measure(name, rounds, "--no-torch-compile" not in sys.argv)
+        with deterministic():  # otherwise a GPU adds in the order of its threads
+            return backend_alone(name, sys.argv[sys.argv.index("--backend") + 1])
+
+    report(name, run)
 
 
 if __name__ == "__main__":

@@ -28,6 +28,7 @@ import math
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -193,35 +194,19 @@ def with_backend(names: list[str], options: argparse.Namespace) -> int:
     return int("failed" in verdicts or "WRONG" in verdicts)
 
 
-def at_sizes(names: list[str], options: argparse.Namespace) -> int:
-    """Count the captures at several sizes and print a table; return the exit code."""
-    print(sizes_of_models.HEAD)
+def table(of: types.ModuleType, names: list[str], options: argparse.Namespace) -> int:
+    """Run the models and print the table of sizes_of_models or training_of_models; return the exit code."""
+    print(of.HEAD)
     results = []
     for r in each(names, options):
         results.append(r)
-        print(sizes_of_models.line(r), flush=True)
-        for engine in sizes_of_models.ENGINES[1:] if "error" not in r and sizes_of_models.short(r) else ():
-            for reason in r[engine].get("reasons", ()):
-                print(f"    {engine}: {reason}")
-    print(sizes_of_models.summary(results))
+        print(of.line(r), flush=True)
+        for note in of.notes(r):
+            print(f"    {note}")
+    print(of.summary(results))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n")
-    return int(any(map(sizes_of_models.failed, results)))
-
-
-def in_training(names: list[str], options: argparse.Namespace) -> int:
-    """Train the models and print a table; return the exit code."""
-    print(training_of_models.HEAD)
-    results = []
-    for r in each(names, options):
-        results.append(r)
-        print(training_of_models.line(r), flush=True)
-        for reason in training_of_models.reasons(r):
-            print(f"    {reason}")
-    print(training_of_models.summary(results))
-    if options.json:
-        options.json.write_text(json.dumps(results, indent=1) + "\n")
-    return int(any(map(training_of_models.failed, results)))
+    return int(any(map(of.failed, results)))
 
 
 def main() -> int:
@@ -246,9 +231,9 @@ def main() -> int:
         print(f"models: no model is called {options.only}; there are {', '.join(known)}", file=sys.stderr)
         return 2
     if options.sizes:
-        return at_sizes(names, options)
+        return table(sizes_of_models, names, options)
     if options.train:
-        return in_training(names, options)
+        return table(training_of_models, names, options)
     if options.backend:
         return with_backend(names, options)
     print(

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -32,7 +31,7 @@ import torch  # noqa: E402
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "sizes"))
 
 from godynamo._tools.bench import same, zoo  # noqa: E402
-from models_child import tensors  # noqa: E402
+from models_child import report, tensors  # noqa: E402
 from sizes_child import Engine  # noqa: E402
 
 Call = tuple[tuple[Any, ...], dict[str, Any]]
@@ -269,6 +268,12 @@ def short(r: dict[str, Any]) -> str:
     return ""
 
 
+def notes(r: dict[str, Any]) -> list[str]:
+    """Return the reasons for captures and breaks of a model that falls short."""
+    engines = ENGINES[1:] if "error" not in r and short(r) else ()
+    return [f"{engine}: {reason}" for engine in engines for reason in r[engine].get("reasons", ())]
+
+
 def right(figures: dict[str, Any]) -> bool:
     """Return whether an engine's calls had eager mode's results."""
     return "error" not in figures and figures["verdict"] in ("right", "close")
@@ -295,15 +300,13 @@ def main() -> None:
     logging.disable(logging.ERROR)
     name = sys.argv[1]
     library = name.split(".", maxsplit=1)[0]
-    try:
+
+    def run() -> dict[str, Any]:
         if importlib.util.find_spec(library) is None:
-            result: dict[str, Any] = {"name": name, "error": f"needs {library}"}
-        else:
-            result = measure(name, ENGINES[1:] if "--no-torch-compile" in sys.argv else ENGINES)
-    except Exception as error:
-        traceback.print_exc()
-        result = {"name": name, "error": f"{type(error).__name__}: {error}"[:300]}
-    print("\n" + json.dumps(result))
+            return {"name": name, "error": f"needs {library}"}
+        return measure(name, ENGINES[1:] if "--no-torch-compile" in sys.argv else ENGINES)
+
+    report(name, run)
 
 
 if __name__ == "__main__":

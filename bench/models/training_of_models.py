@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import json
 import logging
 import os
 import sys
 import timeit
-import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -30,8 +28,8 @@ warnings.filterwarnings("ignore")
 
 import torch  # noqa: E402
 
-from godynamo._tools.bench import timing, zoo  # noqa: E402
-from models_child import differ, model, tensors  # noqa: E402  (makes harness importable)
+from godynamo._tools.bench import timing  # noqa: E402
+from models_child import differ, model, report, tensors  # noqa: E402  (makes harness importable)
 
 from harness.device import random_state  # noqa: E402  # isort: skip
 
@@ -167,7 +165,7 @@ def failed(r: dict[str, Any]) -> bool:
     return bool(r["forward"] > r.get("torch_forward", 1) or r["step"] > max(MOST_STEP_GRAPHS, r["forward"]))
 
 
-def reasons(r: dict[str, Any]) -> list[str]:
+def notes(r: dict[str, Any]) -> list[str]:
     """Return the reasons of a model's breaks, those of its forward first."""
     return [
         f"{what}: {reason}"
@@ -202,14 +200,7 @@ def main() -> None:
     """Run the command of a child."""
     logging.disable(logging.ERROR)
     name = sys.argv[1]
-    try:
-        if name not in zoo.MODELS:
-            raise LookupError(f"no model {name}")
-        result = measure(name, "--no-torch-compile" not in sys.argv)
-    except Exception as error:
-        traceback.print_exc()
-        result = {"name": name, "error": f"{type(error).__name__}: {error}"[:300]}
-    print("\n" + json.dumps(result))
+    report(name, lambda: measure(name, "--no-torch-compile" not in sys.argv))
 
 
 if __name__ == "__main__":
