@@ -63,6 +63,7 @@ gd_entry_bytes(gd_GuardedCode *e)
         size_t bytes = sizeof(*e) + e->nnodes * (sizeof(*e->nodes) + sizeof(*e->node_parts))
                        + e->ncaches * sizeof(*e->caches) + e->nconsts * (sizeof(*e->consts) + sizeof(*e->hashes))
                        + e->ntensors * sizeof(*e->tensors) + e->nkept * sizeof(*e->kept)
+                       + e->ninputs * sizeof(*e->inputs) + e->nearly * sizeof(*e->early)
                        + e->ntb_rows * sizeof(*e->tb_rows);
         for (size_t i = 0; i < sizeof(tables) / sizeof(tables[0]); i++) {
             bytes += held(tables[i], DEPTH);

@@ -490,6 +490,34 @@ lines_or_nones(const gd_entry_spec *spec)
     return lines;
 }
 
+/* Lists the PY_CHECK nodes whose operand is a constant. Returns 0, or -1 with an exception set. */
+static int
+list_early(gd_GuardedCode *e)
+{
+    uint32_t npython = 0;
+    for (uint32_t i = 0; i < e->nnodes; i++) {
+        npython += e->nodes[i].op == GD_OP_PY_CHECK;
+    }
+    e->early = PyMem_Calloc(npython + 1, sizeof(gd_early_check));
+    /* per register: 1 + the index of its constant */
+    uint32_t *constant = npython > 0 ? PyMem_Calloc(e->nregs, sizeof(uint32_t)) : NULL;
+    if (e->early == NULL || (npython > 0 && constant == NULL)) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    for (uint32_t i = 0; npython > 0 && i < e->nnodes; i++) {
+        const gd_guard_node *n = &e->nodes[i];
+        if (n->op == GD_OP_CONST) {
+            constant[n->dst] = 1 + n->a;
+        }
+        else if (n->op == GD_OP_PY_CHECK && constant[n->src] != 0) {
+            e->early[e->nearly++] = (gd_early_check){.node = i, .operand = constant[n->src] - 1};
+        }
+    }
+    PyMem_Free(constant);
+    return 0;
+}
+
 static int
 fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
 {
@@ -536,7 +564,7 @@ fill(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     e->info = Py_NewRef(spec->info != NULL ? spec->info : Py_None);
     e->orig_code = Py_NewRef(spec->orig_code != NULL ? spec->orig_code : Py_None);
     if (e->part_lines == NULL || copy_consts(e, spec, k) < 0 || copy_tensors(e, spec, k) < 0 || copy_sizes(e, spec) < 0
-        || note_mutations(e) < 0) {
+        || gd_size_inputs_list(e, spec->nsizes) < 0 || note_mutations(e) < 0 || list_early(e) < 0) {
         return -1;
     }
     e->strong = PyList_AsTuple(k->strong);
@@ -634,6 +662,8 @@ entry_dealloc(gd_GuardedCode *e)
     PyMem_Free(e->sizes);
     PyMem_Free(e->kept);
     PyMem_Free(e->extra_regs);
+    PyMem_Free(e->early);
+    PyMem_Free(e->inputs);
     PyMem_Free(e->made_for);
     PyMem_Free(e->tb_rows);
     PyMem_Free(e->torch_state);

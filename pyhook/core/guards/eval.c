@@ -398,15 +398,41 @@ gd_guard_node_runs(gd_GuardedCode *e, const gd_guard_node *node, PyObject **regs
     }
 }
 
+/* Runs the PY_CHECK nodes on constants, which are alive while the entry is valid. */
+static __attribute__((noinline)) int
+early_checks_hold(gd_GuardedCode *e)
+{
+    for (uint32_t i = 0; i < e->nearly; i++) {
+        const gd_early_check *check = &e->early[i];
+        if (!e->valid || !predicate_holds(e->consts[e->nodes[check->node].a], e->consts[check->operand])) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static __attribute__((noinline)) int
+is_early(const gd_GuardedCode *e, int node)
+{
+    for (uint32_t i = 0; i < e->nearly; i++) {
+        if (e->early[i].node == (uint32_t)node) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* During a Python call (for PY_CHECK, or for a tensor that only Python can read) anything may happen:
  * another thread runs, the collector calls finalizers, an object in a register dies. So after each such
- * call the whole program starts again, and the call is not repeated. The final result comes from one run of
+ * call the whole program starts again, and the call is not repeated. If there is a memo, all calls with constants are
+ * made before it is compared. The final result comes from one run of
  * the nodes without any such call. The register of a tensor that Python reads is used right after the other
  * nodes have run, so only slots and constants must survive the calls. */
 int
 gd_guard_eval(gd_GuardedCode *e, PyObject **regs)
 {
-    int done = -1; /* the Python calls of nodes up to this index have been made, and the nodes held */
+    int done = -1;  /* the Python calls of nodes up to this index have been made, and the nodes held */
+    int early = 0; /* 1: so have those of all early checks. -1: one of them failed, so no memo is used */
 restart:;
     /* VALID is the first node and occurs only there. The last `nlate` nodes follow TENSORS, which is the last node
      * otherwise. A memo skips none of these. */
@@ -417,7 +443,12 @@ restart:;
     const gd_guard_node *nodes = e->nodes;
     int first = 1, n = (int)e->nnodes, i;
     if (memo != NULL) {
-        if (GD_LIKELY(gd_memo_holds(memo, regs))) {
+        if (e->nearly > 0 && early == 0 && gd_memo_roots_hold(memo, regs)) {
+            /* After a failure, the program runs in its order: a caller relies on what precedes the failed node. */
+            early = early_checks_hold(e) ? 1 : -1;
+            goto restart;
+        }
+        if (GD_LIKELY(early >= 0 && gd_memo_holds(memo, regs))) {
             nodes = memo->nodes;
             first = 0;
             n = (int)memo->nnodes;
@@ -457,7 +488,7 @@ restart:;
         continue;
     may_call:;
         int at = memo != NULL ? (int)memo->index[i] : i;
-        if (at <= done) {
+        if (at <= done || (early > 0 && is_early(e, at))) {
             continue;
         }
         if (!predicate_holds(e->consts[node->a], v)) {

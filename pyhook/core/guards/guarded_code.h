@@ -36,12 +36,25 @@ typedef struct {
 } gd_size_step;
 _Static_assert(sizeof(gd_size_step) == 16, "a step is 16 bytes");
 
+/* A number that conditions on sizes read, and its value when all conditions last held. While all these numbers are
+ * the same, no condition is computed again. */
+typedef struct {
+    gd_size_step step; /* SIZE, STRIDE or INT */
+    int64_t held;
+} gd_size_input;
+
 /* The int that a TENSOR_SIZE or TENSOR_STRIDE node returned last. A register's reference to it is borrowed and must be
  * used before the entry's program runs again: the frame of the entry's function takes a reference first. */
 typedef struct {
     int64_t value;
     PyObject *object; /* strong: an exact int, or NULL */
 } gd_kept_int;
+
+/* A PY_CHECK node whose operand is a constant of the entry. It depends on no other node, so it can run before the memo
+ * is compared. Then the memo is compared once, not once more for each Python call. */
+typedef struct {
+    uint32_t node, operand; /* indices into nodes and consts */
+} gd_early_check;
 
 /* The maximum number of values on the stack of a condition on sizes; guards/sizes.go has the same constant. */
 #define GD_SIZE_STACK 32
@@ -61,6 +74,7 @@ typedef struct gd_GuardedCode {
     uint32_t nextra;            /* registers passed to the function after the slots, ascending */
     uint32_t nnodes;
     uint32_t flags;             /* GD_ENTRY_* */
+    uint32_t nearly;
     struct gd_guard_memo *memo; /* guards/memo.h; NULL: the whole program runs */
     gd_guard_node *nodes;
     gd_inline_cache *caches;
@@ -69,7 +83,9 @@ typedef struct gd_GuardedCode {
     struct gd_tensor_check *tensors; /* guards/tensor.h */
     uint32_t *extra_regs;
     gd_size_step *sizes;        /* the steps of the SHAPE_ENV nodes */
+    gd_size_input *inputs;      /* what these steps read; NULL if comparing it would save too little */
     gd_kept_int *kept;
+    gd_early_check *early;      /* the PY_CHECK nodes on constants, in the program's order */
     PyObject *function;         /* strong; NULL with GD_ENTRY_RUN_ORIGINAL */
     vectorcallfunc vectorcall;  /* vectorcall of `function` */
     PyObject *exact;            /* strong: code of `function` if gd_py_call_exact may run it, or NULL */
@@ -82,7 +98,8 @@ typedef struct gd_GuardedCode {
     PyObject *chains, *operations, *parts, *part_lines, *info, *orig_code;
     gd_tb_row *tb_rows;
     uint32_t *node_parts; /* per node: the index of its part */
-    uint32_t ntb_rows, nconsts, ntensors, ncaches, nkept;
+    uint32_t ntb_rows, nconsts, ntensors, ncaches, nkept, ninputs;
+    char inputs_held;     /* the inputs have values for which the conditions held */
     /* per register: how many memos ended because its object changed; NULL until the first memo */
     uint8_t *memo_stale;
     /* the objects in the slots of the call the entry was made for, or NULL; only compared, since they may be dead */

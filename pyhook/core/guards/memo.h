@@ -53,15 +53,24 @@ typedef struct gd_guard_memo {
 /* A memo that served this many calls has paid for itself: its end is not counted as a change. */
 #define GD_MEMO_WORTH 256
 
-/* Reports whether all roots and words still have the recorded values. If so, stores the memo's values in
- * regs, which are laid out as for gd_guard_eval. */
+/* Reports whether the caller's registers, laid out as for gd_guard_eval, hold the recorded objects. */
 static inline int
-gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
+gd_memo_roots_hold(const gd_guard_memo *m, PyObject **regs)
 {
     for (uint32_t i = 0; i < m->nroots; i++) {
         if (regs[m->roots[i].reg] != m->roots[i].value) {
             return 0;
         }
+    }
+    return 1;
+}
+
+/* Reports whether all roots and words still have the recorded values. If so, stores the memo's values in regs. */
+static inline int
+gd_memo_holds(const gd_guard_memo *m, PyObject **regs)
+{
+    if (!gd_memo_roots_hold(m, regs)) {
+        return 0;
     }
     for (const gd_memo_word *w = m->words, *end = w + m->nwords; w < end; w++) {
         if (*w->at != w->want) {

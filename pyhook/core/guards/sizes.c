@@ -241,13 +241,68 @@ kept_int(gd_kept_int *kept, int64_t value)
     return made;
 }
 
+/* Conditions with fewer steps for each input are computed: most take three steps and as long as a comparison. */
+enum { STEPS_PER_INPUT = 6 };
+
+int
+gd_size_inputs_list(gd_GuardedCode *e, uint32_t nsteps)
+{
+    gd_size_input *inputs = PyMem_Calloc(nsteps / STEPS_PER_INPUT + 1, sizeof(gd_size_input));
+    if (inputs == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < nsteps; i++) {
+        const gd_size_step *s = &e->sizes[i];
+        if (s->op != GD_SIZE_SIZE && s->op != GD_SIZE_STRIDE && s->op != GD_SIZE_INT) {
+            continue;
+        }
+        uint32_t k = 0;
+        while (k < n && (inputs[k].step.reg != s->reg || inputs[k].step.at != s->at)) {
+            k++;
+        }
+        if (k == n && ++n > nsteps / STEPS_PER_INPUT) {
+            PyMem_Free(inputs);
+            return 0;
+        }
+        inputs[k].step = *s;
+    }
+    e->inputs = inputs;
+    e->ninputs = n;
+    return 0;
+}
+
+/* Reports whether the conditions read the same numbers as when they last held. */
+static inline int
+inputs_same(const gd_GuardedCode *e, PyObject **regs)
+{
+    int64_t value;
+    for (const gd_size_input *in = e->inputs, *end = in + e->ninputs; in < end; in++) {
+        if (!operand(&in->step, regs, &value) || value != in->held) {
+            return 0;
+        }
+    }
+    return e->inputs_held;
+}
+
+static void
+keep_inputs(gd_GuardedCode *e, PyObject **regs)
+{
+    e->inputs_held = 1;
+    for (gd_size_input *in = e->inputs, *end = in + e->ninputs; in < end; in++) {
+        e->inputs_held &= operand(&in->step, regs, &in->held);
+    }
+}
+
 int
 gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObject **regs)
 {
+    int same = e->inputs != NULL && inputs_same(e, regs);
     for (int i = 0; i < n; i++) {
         const gd_guard_node *node = &nodes[i];
         if (GD_LIKELY(node->op == GD_OP_SHAPE_ENV)) {
-            if (GD_UNLIKELY(!condition_holds(e->sizes + node->a, node->b, regs))) {
+            if (GD_UNLIKELY(!same && !condition_holds(e->sizes + node->a, node->b, regs))) {
                 return i;
             }
             continue;
@@ -259,6 +314,9 @@ gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObjec
             return i;
         }
         regs[node->dst] = made;
+    }
+    if (GD_UNLIKELY(e->inputs != NULL && !same)) {
+        keep_inputs(e, regs);
     }
     return n;
 }

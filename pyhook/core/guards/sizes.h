@@ -8,6 +8,10 @@
  * first one that failed; n if all did. Runs no Python code and raises nothing. If memory is out, the node fails. */
 int gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObject **regs);
 
+/* Lists what the entry's conditions read, if they compute much more than that. steps: all nsteps of them. Returns 0,
+ * or -1 with an exception set. */
+int gd_size_inputs_list(gd_GuardedCode *e, uint32_t nsteps);
+
 /* Computes the value of n steps, which are one side of a condition. If regs is NULL, each load yields the value
  * it had in the translated call. Returns 1 and sets *value, or returns 0 if a value is no exact int of 64 bits, an
  * operation overflows or a divisor is zero. */

@@ -657,11 +657,18 @@ def _two(x: Any, y: Any) -> Any:
     return x, y
 
 
-def _calling(predicate: Callable[[Any], bool]) -> Any:
-    """Return an entry that reads a chain of attributes below slot x and calls a predicate on slot y."""
+def _calling(predicate: Callable[[Any], bool], *constants: Any) -> Any:
+    """Return an entry that reads attributes below slot x, and calls a predicate on slot y and on the constants."""
     p = Program(_two)
     x, y = p.slot("x"), p.slot("y")
     p.check("is", "PY_CHECK", y, p.const(predicate, STRONG))
+    for at, value in enumerate(constants):
+        p.check(
+            f"is {at}",
+            "PY_CHECK",
+            p.fetch(x, f"constant {at}", "CONST", p.const(value, STRONG)),
+            p.const(predicate, STRONG),
+        )
     place = x
     for _ in range(7):
         p.type_is(place, Plain)
@@ -699,7 +706,40 @@ def test_a_program_that_calls_python_has_a_memo_and_calls_once_each_time() -> No
     assert not _C.guard_check(entry, (holder, 5))[0]
 
 
-def test_what_a_call_changes_of_what_the_memo_rests_on_is_seen() -> None:
+def test_checks_of_constants_call_once_and_before_the_memo_is_compared() -> None:
+    bad: list[Any] = []
+    calls: list[Any] = []
+    holder = Plain(next=_chain(7))
+
+    def predicate(value: Any) -> bool:
+        calls.append(value)
+        return value not in bad
+
+    entry = _calling(predicate, "first", "second")
+    for i in range(WARM):
+        assert _C.guard_check(entry, (holder, i)) == (True, None)
+    assert _C.guard_memo(entry) is not None
+    calls.clear()
+    assert _C.guard_check(entry, (holder, 5)) == (True, None)
+    assert calls == ["first", "second", 5]
+    bad.append("second")
+    for _ in range(2):
+        held, part = _C.guard_check(entry, (holder, 6))
+        assert not held and entry.parts[part] == "is 1"
+    bad[:] = ["second", 7]
+    held, part = _C.guard_check(entry, (holder, 7))
+    assert not held and entry.parts[part] == "is", "the first part in the program's order"
+    bad.clear()
+    calls.clear()
+    for i in range(WARM):
+        assert _C.guard_check(entry, (holder, i)) == (True, None)
+    assert calls[-3:] == ["first", "second", WARM - 1]
+    holder.next.next.next.next = _chain(8).next.next.next
+    assert not _C.guard_check(entry, (holder, 5))[0]
+
+
+@pytest.mark.parametrize("constants", [(), ("constant", "other")])
+def test_what_a_call_changes_of_what_the_memo_rests_on_is_seen(constants: tuple[str, ...]) -> None:
     holder = Plain(next=_chain(7))
     behaviour: list[Callable[[], None]] = []
 
@@ -712,7 +752,7 @@ def test_what_a_call_changes_of_what_the_memo_rests_on_is_seen() -> None:
         holder.next = _chain(8)
         gc.collect()
 
-    entry = _calling(predicate)
+    entry = _calling(predicate, *constants)
     for i in range(WARM):
         assert _C.guard_check(entry, (holder, i)) == (True, None)
     assert _C.guard_memo(entry) is not None

@@ -353,6 +353,37 @@ def test_sizes_are_read_after_a_memo_has_held():
     assert _C.guard_check(entry, (torch.ones(9, 3), root, 0, 0), scope)[0]
 
 
+def long_condition(*, divisor, text, load):
+    """Return the condition that a sum of twelve equal loads is a multiple of the divisor."""
+    steps = [load] * 12 + [("ADD",)] * 11 + [("CONST", 0, 0, divisor), ("MOD",), ("CONST", 0, 0, 0), ("EQ",)]
+    return (f"({' + '.join([text] * 12)}) % {divisor} == 0", *steps)
+
+
+def test_conditions_are_computed_again_when_a_number_that_they_read_changes():
+    of_size = long_condition(divisor=24, text="x.size()[0]", load=("SIZE", 0, 0, 2))
+    of_int = long_condition(divisor=36, text="a", load=("INT", 0, 2, 3))
+    entry = of_sizes(of_size, of_int, tensors="x", ints="a").entry()
+    cases = [
+        (2, 3),
+        (2, 3),
+        (3, 3),
+        (2, 3),
+        (2, 4),
+        (2, 3),
+        (4, 6),
+        (4, 6),
+        (4, 5),
+        (4, 6),
+        (5, 6),
+        (2, 1 << 70),
+        (2, 3),
+    ]
+    for size, number in cases:
+        holds = size % 2 == 0 and number % 3 == 0 and number < 1 << 63
+        assert both(entry, (torch.ones(size, 3), None, number, 0)) is holds, (size, number)
+    assert both(entry, (torch.ones(2, 3), None, True, 0)) is False, "a bool is no int"
+
+
 def test_conditions_are_shown_at_the_places_they_read():
     p = of_sizes(AT_LEAST_TWO, ints="")
     p.more["info"] = {"guard_kinds": "1\tTENSOR_MATCH\tLOCAL\tx\n1\tTENSOR_MATCH\tLOCAL\ty\n"
