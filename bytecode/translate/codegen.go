@@ -76,6 +76,7 @@ type Codegen struct {
 	pos       bytecode.Position
 	marks     []mark
 	ends      []int                  // indexes after the last instruction of each operation or effect
+	spans     []eventCode            // the code of each event, with an inline backend
 	unneeded  []written              // code that is dropped if nothing loads its result
 	loaded    map[*fxgraph.Node]bool // nodes used outside the graph
 	needsHook bool
@@ -547,9 +548,11 @@ func (c *Codegen) runEvents() error {
 			if i <= last && c.putsBack.saved {
 				c.out.runsAgain(e) // if the user's code runs again, it starts by restoring the random state
 			}
+			start := len(c.list)
 			if err := c.runEvent(e); err != nil {
 				return err
 			}
+			c.spans = append(c.spans, eventCode{e, start, len(c.list)})
 			if i == last {
 				c.endState()
 				if err := c.handOver(e.chain); err != nil {

@@ -9,6 +9,7 @@
 #include "calls/eval_frame.h"
 #include "calls/load_method.h"
 #include "calls/module_handle.h"
+#include "calls/group.h"
 #include "calls/quiet_call.h"
 #include "calls/outer_frames.h"
 #include "calls/tail_call.h"
@@ -35,7 +36,7 @@ static int (*const parts[])(PyObject *) = {
     gd_tail_call_init,     gd_outer_frames_init,  gd_eval_frame_init,  gd_code_init,           gd_set_layout_init,
     gd_random_words_init,  gd_fork_init,          gd_golib_init,       gd_core_api_init,       gd_census_init,
     gd_quiet_call_init,    gd_interrupt_init,     gd_patience_init,    gd_traceback_init,      gd_load_method_init,
-    gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init,
+    gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init, gd_group_init,
 };
 
 static int

@@ -324,6 +324,8 @@ class Table:
             return self._recipe(obj if recipe is None else recipe[0])
         if kind is _C.Keywords:
             return self._python("keywords", b"", (self.add(obj.names),))
+        if kind is _C.Group:
+            return self._python("group", b"", (self.add(obj.plan),))
         if kind is caches.Finds:
             return self._cached(obj)
         if kind is fsdp.AsDescribed or kind is ddp.AsDescribed:
@@ -790,4 +792,5 @@ _FIND: dict[str, _Way] = {
     "ref": lambda data, items, function: Ref(int(data)),
     "placement": lambda data, items, function: ranks.make_placement(data.decode(), items),
     "keywords": lambda data, items, function: _C.Keywords(items[0]),
+    "group": lambda data, items, function: _C.Group(items[0]),
 }
