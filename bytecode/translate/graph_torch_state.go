@@ -299,13 +299,26 @@ func (c *Codegen) restoring(state py.Object, write func() error) error {
 		return err
 	}
 	st := &c.out.state
-	if n := len(st.regions); n > 0 && !st.regions[n-1].sealed && st.regions[n-1].end == start &&
-		st.regions[n-1].state == state {
-		st.regions[n-1].end = len(c.list)
-		return nil
+	if n := len(st.regions); n > 0 {
+		r := &st.regions[n-1]
+		if !r.sealed && r.state == state && c.onlyStores(r.end, start) {
+			r.end = len(c.list)
+			return nil
+		}
 	}
 	st.regions = append(st.regions, restoreRegion{start: start, end: len(c.list), state: state})
 	return nil
+}
+
+// onlyStores reports whether the instructions in [start, end) only store results, which raises nothing. So the regions
+// of the operations around them need only one handler.
+func (c *Codegen) onlyStores(start, end int) bool {
+	for _, in := range c.list[start:end] {
+		if in.Op != opcode.STORE_FAST {
+			return false
+		}
+	}
+	return true
 }
 
 // writeRestores appends the exception handlers that restore states and reraise.
