@@ -437,6 +437,8 @@ func (c *Codegen) groupCall(g *group, first *groupStep) []*bytecode.Instruction 
 	for _, in := range out {
 		in.Handler = handler
 	}
+	*list[first.start] = *out[0] // a jump may lead there
+	out[0] = list[first.start]
 	return out
 }
 
