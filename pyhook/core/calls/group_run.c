@@ -44,7 +44,7 @@ run_unit(const gd_group *g, PyObject *const *external, PyObject **local)
     for (; done < g->nsteps && !failed; done++) {
         const gd_group_step *s = &g->steps[done];
         local[done] = run_step(s, external, local);
-        failed = local[done] == NULL;
+        failed = local[done] == NULL || PyErr_CheckSignals() < 0; /* as CPython does after a call */
         for (uint32_t i = 0; i < s->n; i++) {
             const gd_group_operand *o = &s->operands[i];
             if (o->from == GD_FROM_STEP && g->steps[o->index].last == done) {
@@ -403,7 +403,8 @@ run_next(gd_group *g, PyObject *const *external, uint32_t left, range *ranges, P
     }
     if (n >= 2 && apart(ranges, (size_t)n * g->externals)) {
         g->grouped += n;
-        return run_together(g, external, n, room, room + g->nsteps) < 0 ? -1 : (int)n;
+        int failed = run_together(g, external, n, room, room + g->nsteps) < 0 || PyErr_CheckSignals() < 0;
+        return failed ? -1 : (int)n;
     }
     n = n > 0 ? n : 1;
     for (uint32_t u = 0; u < n; u++) {

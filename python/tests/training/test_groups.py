@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import signal
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -390,6 +391,24 @@ def test_a_plan() -> None:
         group(xs[0])
     with pytest.raises(TypeError):
         group(xs[0], 1, xs[1], object())
+
+
+def test_a_signal_stops_units_that_run_one_by_one() -> None:
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    units = 3000
+    x, last = torch.ones(4_000_000), torch.ones(50_000)
+    group = _C.Group((units, 1, (("call_method", "mul_", (0, (1.0,)), ()),)))
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with torch.no_grad(), pytest.raises(TimeoutError):
+            group(*[x] * (units - 1), last)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert x._version < units and last._version == 0
 
 
 @pytest.mark.parametrize(
