@@ -82,6 +82,12 @@ is_tensor(PyObject *v)
     return PyObject_TypeCheck(v, gd_tensor_layout.base);
 }
 
+static int
+is_number(PyObject *v)
+{
+    return PyFloat_CheckExact(v) || PyLong_CheckExact(v);
+}
+
 static PyTypeObject *tensor_class, *parameter_class; /* strong */
 
 static int
@@ -133,10 +139,10 @@ measure_unit(const gd_group *g, PyObject *const *external, range *ranges)
     gd_tensor_view views[GD_GROUP_EXTERNALS];
     for (uint32_t i = 0; i < g->externals; i++) {
         ranges[i] = (range){NULL, NULL, g->written[i]};
-        if (!is_tensor(external[i])) {
+        if (is_number(external[i])) {
             continue;
         }
-        if (!find_memory(external[i], &views[i], &ranges[i])) {
+        if (!is_tensor(external[i]) || !find_memory(external[i], &views[i], &ranges[i])) {
             return 0;
         }
         bytes += (size_t)(ranges[i].to - ranges[i].from);
@@ -214,12 +220,6 @@ all_tensors(PyObject *list)
         }
     }
     return 1;
-}
-
-static int
-is_number(PyObject *v)
-{
-    return PyFloat_CheckExact(v) || PyLong_CheckExact(v);
 }
 
 static int

@@ -389,6 +389,12 @@ def test_a_plan() -> None:
     assert group.grouped == 0, "in grad mode the order can be told"
     with pytest.raises(TypeError, match="takes 4 values"):
         group(xs[0])
+    with torch.no_grad():
+        group(xs[0], 1, xs[1], 2.0)
+        assert group.grouped == 2
+        for other in (True, torch.ones(2).numpy(), torch.ones(3)[:2]):
+            group(xs[0], other, xs[1], 1)
+            assert group.grouped == (2 if isinstance(other, torch.Tensor) else 0)
     with pytest.raises(TypeError):
         group(xs[0], 1, xs[1], object())
 
