@@ -109,8 +109,9 @@ type Node struct {
 	State bool
 	// Opaque marks a call of a user's Python function that is one operation. It may draw random numbers.
 	Opaque bool
-	// Foreign marks an operation that may communicate with other ranks, or whose operands or results may be tensors of
-	// a class that dispatches operators in Python. Such a node runs exactly once, and its metadata are unknown.
+	// Foreign marks an operation that may communicate with other ranks, that calls numpy, or whose operands or results
+	// may be tensors of a class that dispatches operators in Python. Such a node runs exactly once, and its metadata
+	// are unknown.
 	Foreign bool
 	// Item marks a node that only selects one of several results of an operation.
 	Item bool

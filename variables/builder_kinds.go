@@ -73,7 +73,7 @@ func init() { // set in init, since the wrappers call wrap, which reads these va
 		py.ClassMethodDescr: wrapNative,
 	}
 	wrapByClass = []wrapper{
-		wrapTensor, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapEnumMember,
+		wrapTensor, wrapArray, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapEnumMember,
 		wrapOptimizedCallable,
 		wrapPartialCallable, wrapTorchCallable, wrapStandInObject, wrapBuiltinSubclass, wrapPlainObject,
 	}
@@ -202,6 +202,9 @@ func wrapDequeOrWeakref(w *wrapping) (VariableTracker, []guards.Guard, error) {
 func wrapNumpyFunction(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	if !w.tx.World().isNumpyFunction(w.obj) {
 		return nil, nil, nil
+	}
+	if class, err := w.tx.World().classified(w.tx.Scope(), w.obj); err != nil || !class.own() {
+		return nil, nil, err
 	}
 	return NewBuiltin(w.obj, "", w.src), w.same(guards.KeepStrong), nil
 }

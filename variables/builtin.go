@@ -152,7 +152,7 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 	if r, ok, err := callStandIn(tx, b.Fn, args, kwargs); ok || err != nil {
 		return r, err
 	}
-	if r, ok, err := computedCall(tx, b.Fn, b.name, args, kwargs); ok || err != nil {
+	if r, ok, err := b.runTimeCall(tx, args, kwargs); ok || err != nil {
 		return r, err
 	}
 	if h := builtinHandlers[b.name]; h != nil {
@@ -213,6 +213,16 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		return nil, unsupported(exc.CallUnsupported, "%s", tx.Scope().Repr(b.Fn))
 	}
 	return foldPure(tx, b.Fn, args, kwargs)
+}
+
+// runTimeCall calls a builtin on a value that is known only at run time. ok is false for other calls.
+func (b *BuiltinVariable) runTimeCall(tx Translator, args []VariableTracker,
+	kwargs []Kw) (v VariableTracker, ok bool, err error) {
+	if v, ok, err = computedCall(tx, b.Fn, b.name, args, kwargs); ok || err != nil {
+		return v, ok, err
+	}
+	v, err = arrayBuiltin(tx, b, args, kwargs)
+	return v, v != nil, err
 }
 
 // operatorFunction calls a function of the operator module on tracked values.

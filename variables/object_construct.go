@@ -64,6 +64,11 @@ func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwarg
 		return NewTupleOf(items, c.Class, nil), true, nil
 	}
 	if dictHasType(w.numpyScalars, c.Class) {
+		if anyArray(tx, args...) && len(kwargs) == 0 {
+			call := &arrayCall{fn: c.Class, name: py.TypeName(c.Class), args: args, data: 1}
+			r, err := call.run(tx)
+			return r, true, err
+		}
 		r, err := foldCall(tx, c.Class, args, kwargs)
 		return r, true, err
 	}

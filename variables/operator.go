@@ -29,6 +29,9 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
 	}
+	if r, ok, err := arrayBinary(tx, n, inplace, a, b); ok || err != nil {
+		return r, err
+	}
 	if r, ok, err := tuplesOperator(tx, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
@@ -843,6 +846,9 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	}
 	if isOpaque(v) {
 		return PythonUnary(tx, op, v)
+	}
+	if r, ok, err := arrayOperator(tx, unaryNames[op], false, v); ok || err != nil {
+		return r, err
 	}
 	if IsTensor(v) {
 		return tensorOperator(tx, unaryNames[op], false, v)

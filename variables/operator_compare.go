@@ -55,11 +55,8 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
 	}
-	if isOpaque(a) || isOpaque(b) {
-		return PythonCompare(tx, op, a, b)
-	}
-	if isLoopList(a) || isLoopList(b) {
-		return nil, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
+	if r, ok, err := runTimeComparison(tx, op, a, b); ok || err != nil {
+		return r, err
 	}
 	if oa, ok := AsConstant(tx, a); ok {
 		if ob, ok := AsConstant(tx, b); ok {
@@ -115,6 +112,18 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 		return BoolConst(same == (op == opcode.CMP_EQ)), nil
 	}
 	return nil, typeError(tx, "'"+op.Symbol()+"' not supported between instances of '\x00' and '\x00'", a, b)
+}
+
+// runTimeComparison compares values that only the graph has: opaque objects and arrays. ok is false for other operands.
+func runTimeComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker) (VariableTracker, bool, error) {
+	if isOpaque(a) || isOpaque(b) {
+		r, err := PythonCompare(tx, op, a, b)
+		return r, true, err
+	}
+	if isLoopList(a) || isLoopList(b) {
+		return nil, true, unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), op.Name(), Describe(tx, b))
+	}
+	return arrayOperator(tx, op.Name(), false, a, b)
 }
 
 // knownComparison reports whether compareSlot covers all comparisons of v's kind.

@@ -119,6 +119,9 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 		}
 	}
 	if len(args)+len(kwargs) == 0 {
+		if name == "numpy" {
+			return t.array(tx, py.Object{}, "")
+		}
 		if v, ok, err := t.runTimeValue(tx, name); ok || err != nil {
 			return v, err
 		}

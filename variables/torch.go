@@ -231,6 +231,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 			return nil, unsupported(exc.CallUnsupported, "%s of %s", name, Describe(tx, first))
 		}
 	}
+	if r, ok, err := tensorOfArray(tx, t.Fn, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
 	if r, ok, err := t.foreach(tx, name, args, kwargs); ok || err != nil {
 		return r, err
 	}

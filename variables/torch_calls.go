@@ -43,8 +43,15 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 	torchCalls = map[callableKind]torchCall{
 		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
 			error) {
+			if r, ok, err := tensorOfArray(tx, t.Fn, "torch.from_numpy", args, nil); ok || err != nil {
+				return r, err
+			}
 			return arrayTensor(tx, t.Fn, args[0])
 		}),
+		kindNumpy: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.callNumpy(tx, name, args, kwargs)
+		},
 		kindOp: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.dispatched(tx, args, kwargs,

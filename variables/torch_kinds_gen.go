@@ -33,6 +33,7 @@ const (
 	kindMakeSubclass        callableKind = "make_subclass"         // torch.Tensor._make_subclass
 	kindModes               callableKind = "modes"                 // reads or changes torch's stack of TorchFunctionModes; detail: which function
 	kindNamespace           callableKind = "namespace"             // torch._C._VariableFunctions
+	kindNumpy               callableKind = "numpy"                 // a function of numpy: one node, which calls numpy; detail: see _translator/arrays.FUNCTIONS
 	kindOp                  callableKind = "op"                    // a torch operation: one node of the graph
 	kindOpaque              callableKind = "opaque"                // never inlined: a call breaks the graph
 	kindPure                callableKind = "pure"                  // may be called while translating
@@ -85,6 +86,7 @@ var callableKinds = []callableKind{
 	kindMakeSubclass,
 	kindModes,
 	kindNamespace,
+	kindNumpy,
 	kindOp,
 	kindOpaque,
 	kindPure,

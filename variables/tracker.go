@@ -448,6 +448,8 @@ type Output interface {
 	// ForeignKind returns the kind of a foreign operation's result: "plain" for a torch.Tensor of no subclass, or a
 	// kind of python/godynamo/_translator/foreign.classes_of.
 	ForeignKind(n *fxgraph.Node) string
+	// ArrayInput returns the graph input for an array that was passed to the frame.
+	ArrayInput(a *ArrayVariable) *fxgraph.Node
 	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
 	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
 	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from n probably
@@ -468,11 +470,12 @@ type Output interface {
 }
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
-// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py).
+// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)
+// or a tensor like Sample.
 type Declared struct {
-	Like         *fxgraph.Node
-	Dtype, Looks py.Object
-	Gradient     bool
+	Like                 *fxgraph.Node
+	Dtype, Looks, Sample py.Object
+	Gradient             bool
 }
 
 // Translator is the part of InstructionTranslator that trackers use.

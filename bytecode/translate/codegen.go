@@ -268,6 +268,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	case *variables.TensorOrInt:
 		c.loadNode(x.Node)
 		return nil
+	case *variables.ArrayVariable:
+		c.loadNode(x.Node)
+		return nil
 	case *variables.GraphFunction:
 		c.loadNode(x.Node)
 		return nil

@@ -65,6 +65,10 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
 		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable, *variables.TensorOrInt:
 		return false
+	case *variables.ArrayVariable:
+		if v.Source() == nil {
+			return false
+		}
 	}
 	if variables.Materialized(v) {
 		return !o.heldByCaller(v.Source())

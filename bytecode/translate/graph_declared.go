@@ -3,6 +3,7 @@ package translate
 import (
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/fxgraph/sym"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -27,6 +28,12 @@ func orNone(v py.Object) py.Object {
 // runDeclared passes a declared result to the session of fake tensors.
 func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
 	s, like := o.scope, int64(-1)
+	if !d.Sample.IsNull() {
+		if _, err := s.CallMethod(o.meta.object, "input", s.Int(int64(n.Index)), d.Sample); err != nil {
+			return exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil
+	}
 	if d.Like != nil {
 		like = int64(d.Like.Index)
 	}
@@ -50,6 +57,13 @@ func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
 		}
 		return &shapes.Tensor{Shape: t.Shape, Dtype: s.dtypeName(o.scope, d.Dtype), Device: t.Device}
 	}
+	if !d.Sample.IsNull() {
+		m, err := o.readMeta(d.Sample)
+		if err != nil {
+			return shapes.Unknown{}
+		}
+		return o.declaredTensor(m.Shape, m.Dtype, m.Device)
+	}
 	parts := o.scope.Items(d.Looks)
 	var sizes []int
 	for _, it := range o.scope.Items(parts[0]) {
@@ -59,10 +73,14 @@ func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
 		}
 		sizes = append(sizes, int(n))
 	}
-	device, ok := s.constant(o.scope, parts[3]).(shapes.Device)
-	dtype := s.dtypeName(o.scope, parts[2])
+	return o.declaredTensor(shapes.Sizes(sizes...), parts[2], parts[3])
+}
+
+func (o *OutputGraph) declaredTensor(shape []sym.Size, of, on py.Object) shapes.Value {
+	device, ok := o.sizes.constant(o.scope, on).(shapes.Device)
+	dtype := o.sizes.dtypeName(o.scope, of)
 	if !ok || !dtype.Known() {
 		return shapes.Unknown{}
 	}
-	return &shapes.Tensor{Shape: shapes.Sizes(sizes...), Dtype: dtype, Device: device}
+	return &shapes.Tensor{Shape: shape, Dtype: dtype, Device: device}
 }

@@ -667,7 +667,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return o.Freeze(tx, h)
 	}
 	switch x := v.(type) {
-	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable, *variables.TensorOrInt:
+	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable, *variables.TensorOrInt,
+		*variables.ArrayVariable:
 		return nil
 	case *variables.SymNodeVariable:
 		return o.freezeSize(tx, x)

@@ -308,7 +308,7 @@ func TestFunctionsAreShort(t *testing.T) {
 // families are the prefixes that the names of Go files in a package may have, and the files that belong to no family.
 // docs/architecture.md lists the contents of each family.
 var families = map[string]string{
-	"variables": "builtin class computed constant container effects exception function iter object operator size tensor " +
+	"variables": "array builtin class computed constant container effects exception function iter object operator size tensor " +
 		"torch builder facts lazy ops tracker world",
 	"bytecode/translate": "codegen frame graph ops resume undo account clock convert embed handlers output " +
 		"speculation steps trackers translator",

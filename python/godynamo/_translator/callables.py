@@ -20,7 +20,7 @@ import torch.overrides
 from .._called import effects, runtime, torch_state
 from .._user import break_errors
 from .._user.callable_kinds import OWN, CallableKind, Classified, classified
-from . import foreign, higher, kinds, pure, torch_function
+from . import arrays, foreign, higher, kinds, pure, torch_function
 from .callable_names import callable_name, ops
 from .identity_map import IdentityMap
 
@@ -110,6 +110,8 @@ def _special() -> dict[Any, Classified]:
     put("modes", "_C._get_function_stack_at", detail="at")
     put("modes", "_C._is_torch_function_mode_enabled", detail="active")
     put("from_numpy", "from_numpy")
+    for fn, detail in arrays.FUNCTIONS.items():
+        put_objects("numpy", fn, detail=detail)
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
     put("false", "jit.is_scripting", "_jit_internal.is_scripting")
     put("tracing", "jit.is_tracing", "compiler.is_exporting")
@@ -194,6 +196,9 @@ def classify(obj: Any) -> Classified:
     if obj is torch._C._VariableFunctions:
         return classified("namespace")
     kind = type(obj)  # isinstance would read obj's __class__
+    if kind in arrays.KINDS:
+        detail = arrays.FUNCTIONS.get(obj)
+        return runtime.registered_kind(obj) or (classified("numpy", detail) if detail is not None else OWN)
     # issubclass(kind, HigherOrderOperator) would call ABCMeta, which crashes on types that CPython does not initialize
     # (the type of code.co_positions() in 3.11).
     if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):

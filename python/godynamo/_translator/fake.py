@@ -148,8 +148,15 @@ class Session:
         self._values[index] = _Unknown(index, vague.VagueMetadata("a row of a tensor, or a list of tensors"))
 
     def foreign(self, index: int, changed: tuple[int, ...]) -> None:
-        """Add an operation that does not run here. It gives the nodes in ``changed`` data that are not known."""
-        self._values[index] = _Unknown(index, vague.VagueMetadata("what an operation of torch.distributed returns"))
+        """Add an operation that does not run here. It gives the nodes in ``changed`` data that are not known.
+
+        If one of these is no tensor, it may be an array, which may share memory with any tensor.
+        """
+        self._values[index] = _Unknown(
+            index, vague.VagueMetadata("what an operation of torch.distributed or numpy returns")
+        )
+        if any(isinstance(self._values.get(i), _Unknown | None) for i in changed):
+            changed = tuple(self._values)
         for i in changed:
             for t in torch.utils._pytree.tree_leaves(self._values.get(i)):
                 constant = getattr(t, "constant", None)

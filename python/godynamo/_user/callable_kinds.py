@@ -36,6 +36,7 @@ CallableKind = Literal[
     "make_subclass",  # torch.Tensor._make_subclass
     "modes",  # reads or changes torch's stack of TorchFunctionModes; detail: which function
     "namespace",  # torch._C._VariableFunctions
+    "numpy",  # a function of numpy: one node, which calls numpy; detail: see _translator/arrays.FUNCTIONS
     "op",  # a torch operation: one node of the graph
     "opaque",  # never inlined: a call breaks the graph
     "pure",  # may be called while translating

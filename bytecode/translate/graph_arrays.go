@@ -1,0 +1,18 @@
+package translate
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/variables"
+)
+
+// An operation that calls numpy (variables.ArrayVariable) is a foreign operation: it runs exactly once, where the
+// program calls it, and FakeTensor does not compute its result. Tensors made from arrays are declared: they have the
+// metadata of a sample.
+
+// ArrayInput implements variables.Output.
+func (o *OutputGraph) ArrayInput(a *variables.ArrayVariable) *fxgraph.Node {
+	o.foreign.found()
+	n := o.placeholder(a, sanitize(a.Src.Name())).Node
+	n.Foreign = true
+	return n
+}

@@ -1,0 +1,280 @@
+"""What numpy's operations in the graph return: types, dtypes, shapes and strides, found by calling numpy on samples.
+
+A sample is an array or a scalar of numpy with the type, dtype, shape, strides and flags that a value has at run time.
+Its contents are not the value's. So an operation is captured only if the type, dtype, shape and strides of its result
+do not depend on the contents of its operands. ``FUNCTIONS`` and ``METHODS`` list these operations. Each has a number:
+how many of its leading arguments may be known only at run time. The other arguments are constants.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+
+from . import warned
+
+try:
+    import numpy as np
+except ImportError:  # torch works without numpy
+    np = None  # type: ignore[assignment]
+
+#: the number of operations whose arguments may all be known only at run time
+ALL = 99
+
+#: Before version 2, the dtype of a result depends on the values of scalars.
+CAPTURED = np is not None and int(np.__version__.split(".")[0]) >= 2
+
+#: keyword arguments that may be known only at run time
+_DATA = frozenset("out where initial weights".split())
+
+#: the largest sample, in bytes
+_LARGEST = 1 << 26
+
+_FUNCTIONS = {
+    0: """arange bartlett blackman broadcast_shapes diag_indices empty eye fft.fftfreq fft.rfftfreq hamming hanning
+        identity indices kaiser ones tri tril_indices triu_indices zeros""",
+    1: """all amax amin angle any argmax argmin argpartition argsort around array array_split asanyarray asarray
+        ascontiguousarray asfortranarray broadcast_to column_stack concat concatenate copy corrcoef cumprod cumsum
+        cumulative_prod cumulative_sum diag diagflat diagonal diff dsplit dstack ediff1d empty_like expand_dims
+        fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+        fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftn fix flip fliplr flipud gradient hsplit hstack i0 imag
+        iscomplex iscomplexobj isneginf isposinf isreal isrealobj linalg.cholesky linalg.cond linalg.det
+        linalg.eigvalsh linalg.inv linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.norm linalg.pinv
+        linalg.svdvals linalg.trace linalg.vector_norm matrix_transpose max mean median min moveaxis nan_to_num
+        nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian nanmin nanprod nanstd nansum nanvar ndim
+        ones_like partition permute_dims prod ptp ravel real repeat reshape resize roll rollaxis rot90 round shape sinc
+        size sort sort_complex split squeeze stack std sum swapaxes tile trace transpose tril triu unstack unwrap
+        vander var vsplit vstack zeros_like""",
+    2: """allclose append array_equal array_equiv average convolve correlate cov cross digitize dot full_like geomspace
+        in1d inner isclose isin kron linalg.cross linalg.matmul linalg.outer linalg.solve linalg.tensordot
+        linalg.vecdot linspace logspace nanpercentile nanquantile outer percentile polyval quantile searchsorted take
+        take_along_axis tensordot trapezoid trapz vdot""",
+    3: "clip interp where",
+    ALL: "atleast_1d atleast_2d atleast_3d broadcast_arrays einsum meshgrid",
+}
+
+#: functions that change their first argument, or may change it
+_IN_PLACE = {2: "copyto fill_diagonal", 3: "place put putmask"}
+
+#: functions whose results depend on types and shapes only
+_CONSTANT = "broadcast_shapes iscomplexobj isrealobj ndim shape size"
+
+#: the methods of arrays and scalars
+METHODS = {
+    name: data
+    for data, names in {
+        0: """all any argmax argmin argpartition argsort astype conj conjugate copy cumprod cumsum diagonal flatten max
+            mean min prod ravel repeat reshape round squeeze std sum swapaxes trace transpose var view""",
+        1: "dot searchsorted take",
+        2: "clip",
+    }.items()
+    for name in names.split()
+}
+
+#: the methods that change an array and return None
+CHANGING = {"fill": 1, "partition": 0, "put": 2, "sort": 0}
+
+#: the attributes that are computed from the array's memory
+VIEWS = frozenset({"T", "mT", "real", "imag"})
+
+#: the attributes that are constants of a sample
+LAYOUT = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size", "strides"})
+
+
+def _named(names: str) -> Iterator[Any]:
+    for name in names.split():
+        try:
+            yield operator.attrgetter(name)(np)
+        except AttributeError:  # this version of numpy has no such function
+            continue
+
+
+def _functions() -> dict[Any, str]:
+    if not CAPTURED:
+        return {}
+    found = {f: str(ALL) for f in vars(np).values() if isinstance(f, np.ufunc)}
+    for data, names in _FUNCTIONS.items():
+        found |= dict.fromkeys(_named(names), str(data))
+    for data, names in _IN_PLACE.items():
+        found |= dict.fromkeys(_named(names), f"{data} in place")
+    return found
+
+
+#: {function: how many arguments may be known only at run time, and whether it changes the first one}
+FUNCTIONS = _functions()
+
+#: numpy's own types of functions
+KINDS = frozenset(t for t in map(type, FUNCTIONS) if t.__module__ == "numpy")
+
+_SHAPES = frozenset(map(id, _named(_CONSTANT))) if CAPTURED else frozenset()
+
+#: the dtypes of arrays in captured code by their text: numbers in the machine's byte order
+_DTYPES = {np.dtype(c).str: np.dtype(c) for c in "?bhilBHILefdFD"} if CAPTURED else {}
+_SCALARS: dict[Any, Any] = {d.type: d for d in _DTYPES.values()}
+
+
+def _plain(value: Any) -> bool:
+    """Return whether a value is an exact array or scalar of one of these dtypes."""
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.dtype is _DTYPES.get(value.dtype.str)
+    return kind in _SCALARS
+
+
+def sample(array: Any) -> tuple[Any, Callable[[Any], bool], str] | None:
+    """Return (a sample of an array, a guard predicate on what the sample has in common with it, its text).
+
+    Returns None for an array that is not captured.
+    """
+    if not CAPTURED or not _plain(array) or not array.flags.aligned:
+        return None
+    shape, strides, dtype = array.shape, array.strides, array.dtype
+    low = sum(min(0, (n - 1) * step) for n, step in zip(shape, strides, strict=True)) if array.size else 0
+    high = sum(max(0, (n - 1) * step) for n, step in zip(shape, strides, strict=True)) if array.size else 0
+    if high - low > _LARGEST or array.nbytes > _LARGEST:
+        return None
+    memory = np.zeros(high - low + dtype.itemsize, np.uint8)
+    made = np.ndarray(shape, dtype, memory, -low, strides)
+    if array.ndim > 1 and dtype.kind in "fc" and array.size:
+        made[..., range(n := min(shape[-2:])), range(n)] = 1  # a matrix has an inverse
+    made.flags.writeable = writeable = array.flags.writeable
+    text, types = dtype.str, _DTYPES
+
+    def same(other: Any) -> bool:
+        return (
+            other.shape == shape
+            and other.dtype is types[text]
+            and other.strides == strides
+            and (flags := other.flags).writeable == writeable
+            and flags.aligned
+        )
+
+    words = f"is an array of {dtype.name} with shape {shape}, strides {strides}"
+    return made, same, words if writeable else words + ", read-only"
+
+
+def _computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
+    """Return (result,) of a call, or None if it raises, or warns of something else than values."""
+    try:
+        with np.errstate(all="ignore"):
+            return warned.computed(fn, args, kwargs)
+    except Exception:
+        return None
+
+
+def call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: tuple[Any, ...]) -> tuple[str, Any] | None:
+    """Call a function, or a method if fn is its name, on samples. ``operands`` are the samples among the arguments.
+
+    Returns ("operand", its number), ("value", sample), ("bool", None), ("constant", object), ("none", None),
+    ("tuple" or "list", a list of such pairs), or None if the result cannot be tracked.
+    """
+    if type(fn) is str:
+        fn, args = getattr(args[0], fn, None), args[1:]
+    if fn is None:
+        return None
+    if fn is operator.getitem or fn is operator.setitem:
+        args = (args[0], _first(args[1]), *args[2:])
+    found = _computed(fn, args, kwargs)
+    return None if found is None else _described(found[0], operands, id(fn) in _SHAPES)
+
+
+def _first(key: Any) -> Any:
+    """Return a subscript in which arrays of ints select the first item, which is always there."""
+    if type(key) is tuple:
+        return tuple(map(_first, key))
+    return np.zeros_like(key) if type(key) is np.ndarray and key.dtype.kind in "iu" else key
+
+
+def _described(value: Any, operands: tuple[Any, ...], constant: bool) -> tuple[str, Any] | None:
+    kind = type(value)
+    if value is None:
+        return "none", None
+    if constant and kind in (int, bool, tuple):
+        return "constant", value
+    if kind is bool:
+        return "bool", None
+    if kind is np.ndarray:
+        for i, operand in enumerate(operands):
+            if operand is value:
+                return "operand", i
+    if kind is tuple or kind is list:
+        items = [_described(item, operands, False) for item in value]
+        if len({id(item) for item in value}) < len(items) or any(item is None or item[0] != "value" for item in items):
+            return None
+        return kind.__name__, items
+    return ("value", value) if _plain(value) and not (kind is np.ndarray and value.nbytes > _LARGEST) else None
+
+
+def tells_values(key: tuple[Any, ...]) -> bool:
+    """Return whether one of these samples, as a subscript, is a mask: the shape of the result depends on its values."""
+    return any(item.dtype.kind == "b" for item in key)
+
+
+def attribute(value: Any, name: str) -> tuple[str, Any] | None:
+    """Return what ``call`` returns for an attribute of a sample."""
+    if name in LAYOUT:
+        return "constant", getattr(value, name)
+    if name not in VIEWS or not hasattr(value, name):
+        return None
+    return call(getattr, (value, name), {}, (value,))
+
+
+def number(value: Any, of: str) -> str | None:
+    """Return the type that ``item()``, ``int`` or ``float`` of a sample returns, or None if it may raise."""
+    if value.size != 1 or (of != "item" and value.ndim > 0):
+        return None
+    kind = value.dtype.kind
+    if kind == "c" or (of != "float" and value.dtype.str[1:] == "u8"):
+        return None
+    if of == "int" and kind == "f":
+        return None  # it raises for an infinity
+    if of != "item":
+        return of
+    return {"b": "bool", "f": "float"}.get(kind, "int")
+
+
+def constant(value: Any) -> bool:
+    """Return whether an object may be an argument of an operation: a number, a text, a dtype, or a class of scalars."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return all(map(constant, value))
+    if kind is slice:
+        return all(map(constant, (value.start, value.stop, value.step)))
+    if kind in (int, float, bool, complex, str, type(None), type(...)):
+        return True
+    if kind is type:
+        return value in (int, float, bool, complex) or (issubclass(value, np.generic) and value in _SCALARS)
+    return kind in _SCALARS or (isinstance(value, np.dtype) and value is _DTYPES.get(value.str))
+
+
+def tensor(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
+    """Return what a function of torch returns for samples, or None if it raises or warns."""
+    for value in (*args, *kwargs.values()):
+        if type(value) is np.ndarray and not value.flags.writeable:
+            return None  # torch warns, once
+    try:
+        with torch._C.DisableTorchFunction():
+            found = warned.computed(fn, args, kwargs)
+    except Exception:
+        return None
+    made = None if found is None else found[0]
+    return made if type(made) is torch.Tensor and made.device.type == "cpu" and not made.requires_grad else None
+
+
+def of_tensor(name: str, size: tuple[int, ...], stride: tuple[int, ...], dtype: torch.dtype) -> Any:
+    """Return a sample of the array of a tensor in CPU memory, or None if it cannot be made.
+
+    ``name`` is "array" for ``np.array(t)``, which copies the data, and "" for an array that shares them.
+    """
+    extent = 1 + sum(max(0, n - 1) * step for n, step in zip(size, stride, strict=True))
+    if not CAPTURED or extent * dtype.itemsize > _LARGEST:
+        return None
+    try:
+        made = torch.zeros(extent, dtype=dtype).as_strided(size, stride).numpy()
+    except (RuntimeError, TypeError):
+        return None
+    made = np.array(made) if name == "array" else made
+    return made if _plain(made) else None

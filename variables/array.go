@@ -1,0 +1,195 @@
+package variables
+
+import (
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// ArrayVariable is an array or a scalar of numpy that is known only at run time: it was passed to the frame, or a call
+// of numpy in the graph returns it. Only the inline backend has such values. The graph's operations call numpy itself,
+// in program order with torch's operations, since arrays and tensors may share memory.
+//
+// What the translation knows of the value is Sample: an object of the same type, dtype, shape, strides and flags, with
+// other contents. No two trackers have the same sample.
+type ArrayVariable struct {
+	Base
+	Node   *fxgraph.Node // computes the value, or represents the array that was passed to the frame
+	Sample py.Object
+}
+
+// Kind implements VariableTracker.
+func (*ArrayVariable) Kind() string { return "NumpyNdarrayVariable" }
+
+// PythonType implements Typed.
+func (a *ArrayVariable) PythonType(Translator) (py.Object, error) { return a.Sample.Type(), nil }
+
+// Truth implements Truther. It breaks the graph, since control flow would depend on the array's contents.
+func (a *ArrayVariable) Truth(Translator) (bool, error) {
+	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: a.describe(), DataDependent: true}
+}
+
+func (a *ArrayVariable) describe() string {
+	if a.Src != nil {
+		return "array " + a.Src.Name()
+	}
+	return "result of " + a.Node.Target.Text
+}
+
+// Len implements Lener.
+func (a *ArrayVariable) Len(tx Translator) (int, error) {
+	n, err := tx.Scope().Len(a.Sample)
+	return n, observed(err)
+}
+
+// GetAttr implements AttrGetter.
+func (a *ArrayVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	s := tx.Scope()
+	r, err := s.CallMethod(m, "attribute", a.Sample, s.Name(name))
+	if err != nil {
+		return nil, err
+	}
+	if r != pyNone {
+		return arrayOutcome(tx, r, []*ArrayVariable{a}, func() (*fxgraph.Node, error) {
+			return tx.Output().CallForeign(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
+				[]VariableTracker{arrayNode(a.Node), StrConst(tx, name)}, nil)
+		})
+	}
+	if d, ok := s.TypeLookup(a.Sample.Type(), name); ok {
+		switch d.Kind() {
+		case py.MethodDescr, py.WrapperDescr, py.Function:
+			return &BoundBuiltin{obj: a, name: name}, nil
+		}
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of the %s", name, a.describe())
+}
+
+// CallMethod implements MethodCaller.
+func (a *ArrayVariable) CallMethod(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	if len(args)+len(kwargs) == 0 {
+		switch name {
+		case "item":
+			return a.number(tx, name, py.Object{})
+		case "__len__":
+			n, err := a.Len(tx)
+			return IntConst(tx, n), err
+		}
+	}
+	if name == "__getitem__" && len(args) == 1 && len(kwargs) == 0 {
+		return a.GetItem(tx, args[0])
+	}
+	c := arrayCall{name: name, method: true, args: append([]VariableTracker{a}, args...), kwargs: kwargs}
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	for table, inPlace := range map[string]bool{"METHODS": false, "CHANGING": true} {
+		d, err := tx.Scope().GetAttr(m, table)
+		if err != nil {
+			return nil, err
+		}
+		if n, ok := tx.Scope().DictGetName(d, name); ok {
+			data, _ := py.AsInt(n)
+			c.data, c.inPlace = int(data)+1, inPlace
+			return c.run(tx)
+		}
+	}
+	return nil, unsupported(exc.CallUnsupported, "%s of the %s", name, a.describe())
+}
+
+// GetItem implements ItemGetter.
+func (a *ArrayVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
+	c := arrayCall{fn: tx.World().Operator("getitem"), name: "operator.getitem", args: []VariableTracker{a, key},
+		data: 2, key: true}
+	return c.run(tx)
+}
+
+// SetItem implements ItemSetter.
+func (a *ArrayVariable) SetItem(tx Translator, key, value VariableTracker) error {
+	if value == nil || a.Sample.Type() != tx.World().arrayType {
+		return unsupported(exc.StoreUnsupported, "item of the %s", a.describe())
+	}
+	c := arrayCall{fn: tx.World().Operator("setitem"), name: "operator.setitem",
+		args: []VariableTracker{a, key, value}, data: 3, inPlace: true}
+	_, err := c.run(tx)
+	return err
+}
+
+// number captures a conversion of one element to a Python number: item(), int or float. fn is the builtin, if any.
+func (a *ArrayVariable) number(tx Translator, of string, fn py.Object) (VariableTracker, error) {
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().CallMethod(m, "number", a.Sample, tx.Scope().Name(of))
+	if err != nil {
+		return nil, err
+	}
+	if r == pyNone {
+		return nil, unsupported(exc.CallUnsupported, "%s of the %s", of, a.describe())
+	}
+	kind := map[string]number{"int": intNumber, "float": floatNumber, "bool": boolNumber}[py.GoString(r)]
+	if !captures(tx, kind) {
+		return nil, unsupported(exc.CallUnsupported, "%s of the %s", of, a.describe())
+	}
+	name := of
+	if !fn.IsNull() {
+		name = "builtins." + of
+	}
+	node, err := tx.Output().CallForeign(tx, fn, name, []VariableTracker{arrayNode(a.Node)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	node.Foreign = false // what is computed from the number has metadata
+	return numberFrom(tx, node, kind)
+}
+
+// wrapArray returns the tracker of an array that was passed to the frame. The layout is guarded, the contents are not.
+func wrapArray(w *wrapping) (VariableTracker, []guards.Guard, error) {
+	tx, world := w.tx, w.tx.World()
+	if w.obj.Type() != world.arrayType || tx.Output().WholeGraph() || world.PythonOps {
+		return nil, nil, nil
+	}
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := tx.Scope().CallMethod(m, "sample", w.obj)
+	if err != nil || r == pyNone {
+		return nil, nil, err
+	}
+	parts := tx.Scope().Items(r)
+	a := &ArrayVariable{Base: Base{Src: w.src}, Sample: parts[0]}
+	a.Node = tx.Output().ArrayInput(a)
+	return a, append(w.ofType(), guards.PyCheck(w.src, tx.Output().Const(parts[1]), py.GoString(parts[2]))), nil
+}
+
+// arrayModule returns the module godynamo._translator.arrays.
+func arrayModule(tx Translator) (py.Object, error) {
+	return tx.Scope().Import("godynamo._translator.arrays")
+}
+
+// asArray returns v if it is an ArrayVariable, and nil otherwise. It makes no lazy value known, unless it is an array.
+func asArray(tx Translator, v VariableTracker) *ArrayVariable {
+	if l, ok := v.(*LazyVariable); ok && !l.Realized() && l.obj.Type() == tx.World().arrayType {
+		v = MustRealize(tx, v)
+	}
+	a, _ := Chosen(v).(*ArrayVariable)
+	return a
+}
+
+// anyArray reports whether one of the values is an ArrayVariable.
+func anyArray(tx Translator, vs ...VariableTracker) bool {
+	for _, v := range vs {
+		if asArray(tx, v) != nil {
+			return true
+		}
+	}
+	return false
+}

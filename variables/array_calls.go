@@ -1,0 +1,333 @@
+package variables
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// arrayCall is a call of numpy that becomes one operation of the graph. godynamo._translator.arrays calls the function
+// on samples to learn what it returns.
+type arrayCall struct {
+	fn     py.Object // the function; null for a method of the first argument
+	name   string
+	args   []VariableTracker
+	kwargs []Kw
+	// data is the number of leading arguments that may be known only at run time.
+	data    int
+	method  bool
+	inPlace bool // the call changes its first argument
+	key     bool // the second argument is a subscript that selects from the first
+
+	found   []*ArrayVariable // the arrays and scalars among the arguments, each once
+	samples []py.Object
+}
+
+// run adds the operation to the graph and returns its result.
+func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	if tx.Output().WholeGraph() || w.PythonOps {
+		return nil, unsupported(exc.CallUnsupported, "%s of numpy", c.name)
+	}
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	args, samples, err := c.operands(tx, m)
+	if err != nil {
+		return nil, err
+	}
+	kwargs, pairs, err := c.keywords(tx, m)
+	if err != nil {
+		return nil, err
+	}
+	if c.key {
+		if masks, err := s.CallMethod(m, "tells_values", s.Tuple(c.samples[min(1, len(c.samples)):]...)); err != nil {
+			return nil, err
+		} else if masks == py.True() {
+			return nil, unsupported(exc.SubscriptUnsupported, "an array by a mask")
+		}
+	}
+	kw, err := s.Dict(pairs...)
+	if err != nil {
+		return nil, err
+	}
+	fn := c.fn
+	if c.method {
+		fn = s.Name(c.name)
+	}
+	r, err := s.CallMethod(m, "call", fn, s.Tuple(samples...), kw, s.Tuple(c.samples...))
+	if err != nil {
+		return nil, err
+	}
+	if r == pyNone {
+		return nil, unsupported(exc.UnknownResult, "%s of numpy", c.name)
+	}
+	return arrayOutcome(tx, r, c.found, func() (*fxgraph.Node, error) {
+		node, err := tx.Output().CallForeign(tx, c.fn, c.name, args, kwargs)
+		if err == nil {
+			node.Inplace = c.inPlace
+		}
+		return node, err
+	})
+}
+
+// operands returns the operands of the graph and the samples for the positional arguments.
+func (c *arrayCall) operands(tx Translator, m py.Object) ([]VariableTracker, []py.Object, error) {
+	args, samples := make([]VariableTracker, len(c.args)), make([]py.Object, len(c.args))
+	for i, v := range c.args {
+		var err error
+		if args[i], samples[i], err = c.operand(tx, m, v, i < c.data, 0); err != nil {
+			return nil, nil, err
+		}
+	}
+	return args, samples, nil
+}
+
+// keywords does the same as operands, for the keyword arguments.
+func (c *arrayCall) keywords(tx Translator, m py.Object) (kwargs []Kw, pairs [][2]py.Object, err error) {
+	for _, kw := range c.kwargs {
+		data := kw.Name == "out" || kw.Name == "where" || kw.Name == "initial" || kw.Name == "weights"
+		v, sample, err := c.operand(tx, m, kw.Value, data, 0)
+		if err != nil {
+			return nil, nil, err
+		}
+		switch kw.Name {
+		case "out":
+			c.inPlace = c.inPlace || sample != pyNone
+		case "overwrite_input", "copy":
+			c.inPlace = c.inPlace || c.name == "numpy.nan_to_num" || kw.Name == "overwrite_input"
+		}
+		kwargs = append(kwargs, Kw{kw.Name, v})
+		pairs = append(pairs, [2]py.Object{tx.Scope().Name(kw.Name), sample})
+	}
+	return kwargs, pairs, nil
+}
+
+// operand returns the operand of the graph and the sample for an argument. data is set if the argument may be known
+// only at run time.
+func (c *arrayCall) operand(tx Translator, m py.Object, v VariableTracker, data bool,
+	depth int) (VariableTracker, py.Object, error) {
+	s := tx.Scope()
+	refused := func() error { return unsupported(exc.CallUnsupported, "%s of numpy with %s", c.name, Describe(tx, v)) }
+	if depth > maxNested {
+		return nil, py.Object{}, refused()
+	}
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, py.Object{}, err
+	}
+	switch x := v.(type) {
+	case *ArrayVariable:
+		if !data {
+			return nil, py.Object{}, refused()
+		}
+		c.note(x)
+		return arrayNode(x.Node), x.Sample, nil
+	case *ComputedVariable:
+		if letter, ok := numberLetter(tx, x); !ok || !data || depth > 0 || letter == 'b' || x.mixed {
+			return nil, py.Object{}, refused()
+		}
+		sample, err := s.Call(x.Type, s.Int(1))
+		return x, sample, err
+	case *ListVariable:
+		return c.sequence(tx, m, v, x.items, data, depth)
+	case *TupleVariable:
+		if x.class.IsNull() || x.class == tx.World().SizeType {
+			return c.sequence(tx, m, v, x.items, data, depth)
+		}
+	case *SliceVariable:
+		return c.sequence(tx, m, v, x.parts[:], false, depth)
+	}
+	o, ok := AsConstant(tx, v)
+	if !ok {
+		return nil, py.Object{}, refused()
+	}
+	plain, err := s.CallMethod(m, "constant", o)
+	if err != nil {
+		return nil, py.Object{}, err
+	}
+	if plain != py.True() {
+		return nil, py.Object{}, refused()
+	}
+	k := tx.Output().Const(o)
+	return &graphOperand{arg: fxgraph.Lit{Pool: k.Index, Text: k.Text}}, o, nil
+}
+
+// sequence returns the operand and the sample for a list, a tuple or a slice.
+func (c *arrayCall) sequence(tx Translator, m py.Object, of VariableTracker, items []VariableTracker, data bool,
+	depth int) (VariableTracker, py.Object, error) {
+	s := tx.Scope()
+	args, samples := make([]fxgraph.Arg, len(items)), make([]py.Object, len(items))
+	for i, it := range items {
+		if it == nil {
+			it = NoneConst()
+		}
+		v, sample, err := c.operand(tx, m, it, data, depth+1)
+		if err != nil {
+			return nil, py.Object{}, err
+		}
+		if args[i], err = AsProxy(tx, v); err != nil {
+			return nil, py.Object{}, err
+		}
+		samples[i] = sample
+	}
+	switch of.(type) {
+	case *ListVariable:
+		return &graphOperand{arg: fxgraph.List{Items: args}}, s.List(samples...), nil
+	case *SliceVariable:
+		m, err := s.Import("builtins")
+		if err != nil {
+			return nil, py.Object{}, err
+		}
+		sample, err := s.CallMethod(m, "slice", samples...)
+		return &graphOperand{arg: fxgraph.Slice{Start: args[0], Stop: args[1], Step: args[2]}}, sample, err
+	}
+	return &graphOperand{arg: fxgraph.Tuple{Items: args}}, s.Tuple(samples...), nil
+}
+
+// note records an array or scalar among the arguments.
+func (c *arrayCall) note(a *ArrayVariable) {
+	for _, other := range c.found {
+		if other == a {
+			return
+		}
+	}
+	c.found, c.samples = append(c.found, a), append(c.samples, a.Sample)
+}
+
+// graphOperand is an argument of an operation in the form that the graph has it.
+type graphOperand struct {
+	Base
+	arg fxgraph.Arg
+}
+
+// arrayNode returns the operand for a node that computes an array.
+func arrayNode(n *fxgraph.Node) *graphOperand { return &graphOperand{arg: n} }
+
+// Kind implements VariableTracker.
+func (*graphOperand) Kind() string { return "operand" }
+
+// AsProxy implements Proxy.
+func (g *graphOperand) AsProxy(Translator) (fxgraph.Arg, error) { return g.arg, nil }
+
+// arrayOutcome returns the tracker of what an operation returns. described is what arrays.call has returned for
+// samples, operands are the trackers of the samples. node adds the operation to the graph.
+func arrayOutcome(tx Translator, described py.Object, operands []*ArrayVariable,
+	node func() (*fxgraph.Node, error)) (VariableTracker, error) {
+	s := tx.Scope()
+	parts := s.Items(described)
+	kind := py.GoString(parts[0])
+	if kind == "constant" {
+		if k := parts[1].Kind(); k == py.Tuple {
+			return attributeResult(tx, parts[1], "")
+		}
+		return NewConstant(parts[1], nil), nil
+	}
+	n, err := node()
+	if err != nil {
+		return nil, err
+	}
+	switch kind {
+	case "none":
+		return NoneConst(), nil
+	case "operand":
+		i, _ := py.AsInt(parts[1])
+		return operands[i], nil
+	case "value":
+		return &ArrayVariable{Node: n, Sample: parts[1]}, nil
+	case "bool":
+		n.Foreign = false
+		return numberFrom(tx, n, boolNumber)
+	}
+	var items []VariableTracker
+	for i, it := range s.Items(parts[1]) {
+		item, err := tx.Output().CallForeign(tx, tx.World().Operator("getitem"), "operator.getitem",
+			[]VariableTracker{arrayNode(n), IntConst(tx, i)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, &ArrayVariable{Node: item, Sample: s.Items(it)[1]})
+	}
+	if kind == "list" {
+		return NewList(items, nil), nil
+	}
+	return NewTuple(items, nil), nil
+}
+
+// callNumpy captures a call of one of numpy's functions. On numbers that are known, CPython computes some of them.
+func (t *TorchVariable) callNumpy(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
+	if tx.World().isNumpyFunction(t.Fn) && !anyArray(tx, args...) {
+		r, err := foldPure(tx, t.Fn, args, kwargs)
+		if _, unknown := err.(*exc.Unsupported); !unknown || tx.Output().WholeGraph() {
+			return r, err
+		}
+	}
+	first, inPlace := strings.CutSuffix(t.detail, " in place")
+	data, err := strconv.Atoi(first)
+	if err != nil {
+		return nil, err
+	}
+	c := &arrayCall{fn: t.Fn, name: "numpy." + name, args: args, kwargs: kwargs, data: data, inPlace: inPlace}
+	if nin, ok := py.Answered(tx.Scope().GetAttr(t.Fn, "nin")); ok { // a ufunc
+		n, _ := py.AsInt(nin)
+		c.inPlace = len(args) > int(n)
+	}
+	if r, ok, err := arrayOfTensor(tx, t.Fn, name, args, kwargs); ok || err != nil {
+		return r, err
+	}
+	return c.run(tx)
+}
+
+// arrayOperator captures an operator if one of the operands is an ArrayVariable. ok is false for other operands.
+func arrayOperator(tx Translator, name string, inPlace bool, operands ...VariableTracker) (VariableTracker, bool,
+	error) {
+	if !anyArray(tx, operands...) {
+		return nil, false, nil
+	}
+	for _, v := range operands {
+		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && (c.Kind() == py.Str || c.Kind() == py.Bytes) {
+			return nil, true, unsupported(exc.OperatorUnsupported, "%s of an array and a text", name)
+		}
+	}
+	if inPlace {
+		name = "i" + strings.TrimSuffix(name, "_")
+		a := asArray(tx, operands[0])
+		inPlace = a != nil && a.Sample.Type() == tx.World().arrayType
+	}
+	c := &arrayCall{fn: tx.World().Operator(name), name: "operator." + name, args: operands, data: len(operands),
+		inPlace: inPlace}
+	r, err := c.run(tx)
+	return r, true, err
+}
+
+// arrayBinary captures a BINARY_OP of arrays.
+func arrayBinary(tx Translator, n opcode.BinaryOp, inPlace bool, a, b VariableTracker) (VariableTracker, bool, error) {
+	return arrayOperator(tx, n.Function(), inPlace, a, b)
+}
+
+// arrayBuiltin captures a builtin function of an array. It returns nil for other calls.
+func arrayBuiltin(tx Translator, b *BuiltinVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) == 0 || len(kwargs) > 0 || !anyArray(tx, args...) {
+		return nil, nil
+	}
+	a := asArray(tx, args[0])
+	if a == nil && b.name != "divmod" {
+		return nil, nil
+	}
+	switch b.name {
+	case "int", "float":
+		if len(args) == 1 {
+			return a.number(tx, b.name, b.Fn)
+		}
+	case "abs", "divmod":
+		c := &arrayCall{fn: b.Fn, name: "builtins." + b.name, args: args, data: len(args)}
+		return c.run(tx)
+	}
+	return nil, nil
+}
