@@ -162,6 +162,7 @@ func wrapArray(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	}
 	r, err := tx.Scope().CallMethod(m, "sample", w.obj)
 	if err != nil || r == pyNone {
+		world.Local = notCaptured
 		return nil, nil, err
 	}
 	parts := tx.Scope().Items(r)

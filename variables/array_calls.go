@@ -68,12 +68,36 @@ func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
 		return nil, unsupported(exc.UnknownResult, "%s of numpy", c.name)
 	}
 	return arrayOutcome(tx, r, c.found, func() (*fxgraph.Node, error) {
-		node, err := tx.Output().CallForeign(tx, c.fn, c.name, args, kwargs)
+		target, name := c.fn, c.name
+		if place, inlined := inlinedPlace(tx); inlined && !c.key { // a subscript does not warn
+			if c.method {
+				target, _ = s.TypeLookup(c.samples[0].Type(), c.name)
+			}
+			name = "numpy." + c.name[strings.LastIndexByte(c.name, '.')+1:]
+			if target, err = placedFunction(tx, m, target, place); err != nil {
+				return nil, err
+			}
+		}
+		node, err := tx.Output().CallForeign(tx, target, name, args, kwargs)
 		if err == nil {
 			node.Inplace = c.inPlace
 		}
 		return node, err
 	})
+}
+
+// inlinedPlace returns the place in the user's code of the current instruction. inlined is false if it belongs to the
+// outermost frame, whose lines the transformed function has.
+func inlinedPlace(tx Translator) (place Place, inlined bool) {
+	_, inlined = tx.Place(2)
+	place, ok := tx.Place(1)
+	return place, ok && inlined
+}
+
+// placedFunction returns a function that calls fn from this place of the user's code. A warning then names this place,
+// and not that of the frame into which the code is inlined.
+func placedFunction(tx Translator, m, fn py.Object, place Place) (py.Object, error) {
+	return tx.Scope().CallMethod(m, "at_line", fn, place.Code, place.Globals, tx.Scope().Int(int64(place.Line)))
 }
 
 // operands returns the operands of the graph and the samples for the positional arguments.

@@ -140,6 +140,11 @@ func (t *TensorVariable) array(tx Translator, fn py.Object, name string) (Variab
 	target := "numpy"
 	if name != "" {
 		target += "." + name
+		if place, inlined := inlinedPlace(tx); inlined {
+			if fn, err = placedFunction(tx, m, fn, place); err != nil {
+				return nil, err
+			}
+		}
 	}
 	node, err := tx.Output().CallForeign(tx, fn, target, []VariableTracker{t}, nil)
 	if err != nil {

@@ -11,6 +11,7 @@ type Place struct {
 	File, Name string
 	Line       int
 	Globals    py.Object
+	Code       py.Object
 }
 
 func (p Place) tuple(s *py.Scope) py.Object {

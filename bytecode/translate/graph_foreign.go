@@ -11,10 +11,10 @@ import (
 )
 
 // An operation is foreign (fxgraph.Node.Foreign) if it communicates with other ranks, if it calls numpy, or if one of
-// its tensors may be of a class that dispatches operators in Python (DTensor, AsyncCollectiveTensor). The inline backend
-// runs it as eager mode does. It never runs a second time, since the other ranks would not take part: inside `try` and
-// `with` it has a side exit (resume_side_exit.go), and no guard and no FakeTensor computes it. Whole-graph backends get
-// no foreign operation.
+// its tensors may be of a class that dispatches operators in Python (DTensor, AsyncCollectiveTensor). The inline
+// backend runs it as eager mode does. It never runs a second time, since the other ranks would not take part: inside
+// `try` and `with` it has a side exit (resume_side_exit.go), and no guard and no FakeTensor computes it. Whole-graph
+// backends get no foreign operation.
 
 // CallForeign implements variables.Output.
 func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,

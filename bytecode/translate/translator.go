@@ -220,7 +220,8 @@ func (tx *InstructionTranslator) Place(depth int) (variables.Place, bool) {
 		}
 		if depth--; depth == 0 {
 			at := tx.userLine()
-			return variables.Place{File: at.File, Line: at.Line, Name: tx.d.code.Name, Globals: tx.globals}, true
+			return variables.Place{File: at.File, Line: at.Line, Name: tx.d.code.Name, Globals: tx.globals,
+				Code: tx.d.object}, true
 		}
 	}
 	return variables.Place{}, false

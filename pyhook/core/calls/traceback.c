@@ -187,6 +187,16 @@ row_of(const gd_GuardedCode *e, const PyTracebackObject *ours)
     return ours != NULL && ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
 }
 
+/* Reports whether the entry is that of a function which calls numpy from a line of an inlined function
+ * (_translator/arrays.placed). The chain of the call has that line. */
+static int
+calls_numpy(const PyObject *entry)
+{
+    PyFrameObject *frame = ((const PyTracebackObject *)entry)->tb_frame;
+    PyCodeObject *code = (PyCodeObject *)gd_py_frame_code(frame);
+    return PyUnicode_CompareWithASCIIString(code->co_qualname, "<a call of numpy>") == 0;
+}
+
 /* Returns a new traceback in which user frames replace the transformed frame, that of e's function. Returns NULL
  * without an exception if the traceback has no such frame, NULL with an exception on failure. goes_on: the user's
  * frame has not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either
@@ -202,7 +212,11 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
         return NULL;
     }
     int found = n - 1;
-    PyObject *rest = Py_XNewRef((PyObject *)ours->tb_next), *chain = NULL;
+    PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
+    if (rest != NULL && calls_numpy(rest)) {
+        rest = (PyObject *)((PyTracebackObject *)rest)->tb_next;
+    }
+    Py_XINCREF(rest);
     shown_frame ran = {ours->tb_frame, !goes_on};
     if (!(row->flags & GD_TB_DROP) && rest != NULL && e->operations != Py_None) {
         known_operation(e, row->flags & GD_TB_GRAPH, &chain, &rest);

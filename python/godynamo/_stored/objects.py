@@ -25,7 +25,7 @@ from .. import _C
 from .._backends.rows import Ref
 from .._called import ddp, fsdp
 from .._called.copies import Copies
-from .._translator import caches, callable_names, recipes
+from .._translator import arrays, caches, callable_names, recipes
 from . import ranks
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
@@ -93,7 +93,8 @@ class Table:
     def add_plain(self, obj: Any, strict: bool = False) -> int:
         """Return the number of a row for data that the translation has made: lists and dicts are copied.
 
-        What is no data is left out. If ``strict``, it is described like any object, as in the rows of graphs.
+        The globals of a module are not copied. What is no data is left out. If ``strict``, it is described like any
+        object, as in the rows of graphs.
         """
         kind = type(obj)
 
@@ -102,6 +103,8 @@ class Table:
 
         if kind is list:
             row = self._python("list", b"", tuple(map(add, obj)))
+        elif kind is dict and self._globals(obj) is not None:
+            return self.add(obj)
         elif kind is dict:
             row = self._python("dict", b"", tuple(add(x) for pair in obj.items() for x in pair))
         elif kind is tuple and not (strict and id(obj) in self._constants_of_code):
@@ -239,6 +242,9 @@ class Table:
             return self._python("torch", _bytes(str(obj).removeprefix("torch.")))
         if kind is torch.device:
             return self._python("device", _bytes(str(obj)))
+        numpy = arrays.plain_text(obj)
+        if numpy is not None:
+            return self._python("numpy", _bytes(numpy))
         placement = ranks.placement(obj)
         if placement is not None:
             return self._python("placement", placement[0].encode(), tuple(map(self.add, placement[1])))
@@ -495,6 +501,9 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if library not in TORCHS_LIBRARIES and not version_of(library):
             raise NotStored(f"the program defines the operator {obj}")
         yield "torch", "ops." + str(obj)
+    elif id(kind) in arrays.KINDS and obj in arrays.PATHS:
+        folder, _, name = f"numpy.{arrays.PATHS[obj]}".rpartition(".")
+        yield folder, name
 
 
 #: libraries of operators that are torch's own. The metadata of other operators is computed by Python code, whose
@@ -709,6 +718,7 @@ def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any
 
 def _made_again(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     importlib.import_module("godynamo._translator.higher")
+    importlib.import_module("godynamo._translator.arrays")
     try:
         return recipes.MAKERS[data.decode()](*items)
     except Exception as error:
@@ -769,6 +779,7 @@ _FIND: dict[str, _Way] = {
     "range": lambda data, items, function: range(*items),
     "torch": _torch_constant,
     "device": lambda data, items, function: torch.device(data.decode()),
+    "numpy": lambda data, items, function: arrays.of_text(data.decode()),
     "module": _module,
     "global": _global,
     "frame global": _frame_global,

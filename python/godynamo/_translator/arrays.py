@@ -9,12 +9,14 @@ how many of its leading arguments may be known only at run time. The other argum
 from __future__ import annotations
 
 import operator
+import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
-from . import warned
+from .. import _C
+from . import recipes, warned
 
 try:
     import numpy as np
@@ -26,6 +28,9 @@ ALL = 99
 
 #: Before version 2, the dtype of a result depends on the values of scalars.
 CAPTURED = np is not None and int(np.__version__.split(".")[0]) >= 2
+
+#: the qualified name of functions that ``placed`` makes; core/calls/traceback.c has it too
+PLACED = "<a call of numpy>"
 
 #: keyword arguments that may be known only at run time
 _DATA = frozenset("out where initial weights".split())
@@ -84,44 +89,54 @@ VIEWS = frozenset({"T", "mT", "real", "imag"})
 LAYOUT = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size", "strides"})
 
 
-def _named(names: str) -> Iterator[Any]:
+def _named(names: str) -> Iterator[tuple[Any, str]]:
     for name in names.split():
         try:
-            yield operator.attrgetter(name)(np)
+            yield operator.attrgetter(name)(np), name
         except AttributeError:  # this version of numpy has no such function
             continue
 
 
-def _functions() -> dict[Any, str]:
+def _functions() -> tuple[dict[Any, str], dict[Any, str]]:
     if not CAPTURED:
-        return {}
-    found = {f: str(ALL) for f in vars(np).values() if isinstance(f, np.ufunc)}
-    for data, names in _FUNCTIONS.items():
-        found |= dict.fromkeys(_named(names), str(data))
-    for data, names in _IN_PLACE.items():
-        found |= dict.fromkeys(_named(names), f"{data} in place")
-    return found
+        return {}, {}
+    paths = {f: f.__name__ for f in vars(np).values() if isinstance(f, np.ufunc)}
+    paths = {f: name for f, name in paths.items() if getattr(np, name, None) is f}
+    found = dict.fromkeys(paths, str(ALL))
+    for data, names in [*_FUNCTIONS.items(), *_IN_PLACE.items()]:
+        detail = f"{data} in place" if _IN_PLACE.get(data) == names else str(data)
+        for f, name in _named(names):
+            found[f], paths[f] = detail, name
+    return found, paths
 
 
-#: {function: how many arguments may be known only at run time, and whether it changes the first one}
-FUNCTIONS = _functions()
+#: {function: how many arguments may be known only at run time, and whether it changes the first one}, and {function:
+#: its dotted name in numpy}
+FUNCTIONS, PATHS = _functions()
 
-#: numpy's own types of functions
-KINDS = frozenset(t for t in map(type, FUNCTIONS) if t.__module__ == "numpy")
+#: the ids of numpy's own types of functions (a user's class may have a metaclass that defines __hash__)
+KINDS = frozenset(id(t) for t in map(type, FUNCTIONS) if t.__module__ == "numpy")
 
-_SHAPES = frozenset(map(id, _named(_CONSTANT))) if CAPTURED else frozenset()
+_SHAPES = frozenset(id(f) for f, _ in _named(_CONSTANT)) if CAPTURED else frozenset()
 
 #: the dtypes of arrays in captured code by their text: numbers in the machine's byte order
 _DTYPES = {np.dtype(c).str: np.dtype(c) for c in "?bhilBHILefdFD"} if CAPTURED else {}
-_SCALARS: dict[Any, Any] = {d.type: d for d in _DTYPES.values()}
+_SCALARS: dict[int, Any] = {id(d.type): d for d in _DTYPES.values()}
+_KINDS_OF_DTYPES = frozenset(id(type(d)) for d in _DTYPES.values())
+_NUMBERS = frozenset(map(id, (int, float, bool, complex)))
+_CONSTANTS = _NUMBERS | frozenset(map(id, (str, type(None), type(...))))
+
+
+def _plain_dtype(dtype: Any) -> bool:
+    return dtype is _DTYPES.get(dtype.str)
 
 
 def _plain(value: Any) -> bool:
     """Return whether a value is an exact array or scalar of one of these dtypes."""
     kind = type(value)
     if kind is np.ndarray:
-        return value.dtype is _DTYPES.get(value.dtype.str)
-    return kind in _SCALARS
+        return _plain_dtype(value.dtype)
+    return id(kind) in _SCALARS
 
 
 def sample(array: Any) -> tuple[Any, Callable[[Any], bool], str] | None:
@@ -213,6 +228,25 @@ def tells_values(key: tuple[Any, ...]) -> bool:
     return any(item.dtype.kind == "b" for item in key)
 
 
+def at_line(fn: Any, code: types.CodeType, scope: dict[str, Any], line: int) -> Callable[..., Any]:
+    """Return a function that calls ``fn`` from a line of the user's code, which warnings then name."""
+    return placed(fn, code, scope, line - code.co_firstlineno)
+
+
+@recipes.noted
+def placed(fn: Any, code: types.CodeType, scope: dict[str, Any], offset: int) -> Callable[..., Any]:
+    """Do what ``at_line`` does. The line is counted from the first line of ``code``, since source files change.
+
+    Tracebacks do not show the function's frame (core/calls/traceback.c).
+    """
+    lines = "\n" * max(0, code.co_firstlineno + offset - 1)
+    make = compile(f"{lines}lambda fn: lambda *args, **kwargs: fn(*args, **kwargs)", code.co_filename, "eval")
+    function: Any = eval(make, scope)(fn)
+    function.__code__ = function.__code__.replace(co_qualname=PLACED)
+    _C.mark_skip(function.__code__)
+    return function  # type: ignore[no-any-return]
+
+
 def attribute(value: Any, name: str) -> tuple[str, Any] | None:
     """Return what ``call`` returns for an attribute of a sample."""
     if name in LAYOUT:
@@ -243,11 +277,23 @@ def constant(value: Any) -> bool:
         return all(map(constant, value))
     if kind is slice:
         return all(map(constant, (value.start, value.stop, value.step)))
-    if kind in (int, float, bool, complex, str, type(None), type(...)):
-        return True
-    if kind is type:
-        return value in (int, float, bool, complex) or (issubclass(value, np.generic) and value in _SCALARS)
-    return kind in _SCALARS or (isinstance(value, np.dtype) and value is _DTYPES.get(value.str))
+    if id(kind) in _KINDS_OF_DTYPES:
+        return _plain_dtype(value)
+    return id(kind) in _CONSTANTS or id(kind) in _SCALARS or id(value) in _NUMBERS or id(value) in _SCALARS
+
+
+def plain_text(value: Any) -> str | None:
+    """Return a text for a dtype or a scalar, from which ``of_text`` makes it again; None for other objects."""
+    kind = id(type(value))
+    if kind in _SCALARS:
+        return f"{_SCALARS[kind].str} {value.tobytes().hex()}"
+    return value.str if kind in _KINDS_OF_DTYPES and _plain_dtype(value) else None
+
+
+def of_text(text: str) -> Any:
+    """Return the object for a result of ``plain_text``."""
+    dtype, _, data = text.partition(" ")
+    return np.frombuffer(bytes.fromhex(data), _DTYPES[dtype])[0] if data else _DTYPES[dtype]
 
 
 def tensor(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:

@@ -196,7 +196,7 @@ def classify(obj: Any) -> Classified:
     if obj is torch._C._VariableFunctions:
         return classified("namespace")
     kind = type(obj)  # isinstance would read obj's __class__
-    if kind in arrays.KINDS:
+    if id(kind) in arrays.KINDS:
         detail = arrays.FUNCTIONS.get(obj)
         return runtime.registered_kind(obj) or (classified("numpy", detail) if detail is not None else OWN)
     # issubclass(kind, HigherOrderOperator) would call ABCMeta, which crashes on types that CPython does not initialize

@@ -240,6 +240,43 @@ def test_warnings_name_the_users_line():
     compare(warns, lambda: (array(2, 3),), lambda: (array(3),))
 
 
+def quotient(a):
+    z = a - a
+    return (
+        a
+        / z
+    )  # fmt: skip
+
+
+def of_quotients(a):
+    return [quotient(-x) for x in (a, a + 1)]
+
+
+def picked(a, i):
+    return a[i]
+
+
+def of_picked(a, i):
+    b = a * 2
+    return picked(b, i) + 1
+
+
+def taken(a, i):
+    return np.take(a, i)
+
+
+def of_taken(a, i):
+    return taken(a, i) + 1
+
+
+def test_lines_of_inlined_functions():
+    compare(of_quotients, lambda: (array(2, 3),), lambda: (array(3),))
+    for fn in (of_picked, of_taken):
+        fits, fails = lambda: (array(3), np.array([0, 1])), lambda: (array(3), np.array([0, 7]))
+        compare(fn, fits, fails, fits)
+        compare(fn, fails, fits, fails)
+
+
 def escapes(a):
     d = {"x": a + 1, "y": [a.sum(), a]}
 
