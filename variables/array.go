@@ -194,3 +194,24 @@ func anyArray(tx Translator, vs ...VariableTracker) bool {
 	}
 	return false
 }
+
+// numpyDtype returns np.dtype(x) for a known x. It returns nil for other classes, and for dtypes that captured arrays
+// do not have.
+func numpyDtype(tx Translator, class py.Object, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if len(args) != 1 || len(kwargs) > 0 || py.TypeName(class) != "numpy.dtype" {
+		return nil, nil
+	}
+	o, ok := AsConstant(tx, MustRealize(tx, args[0]))
+	if !ok {
+		return nil, nil
+	}
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	dtype, err := tx.Scope().CallMethod(m, "dtype", class, o)
+	if err != nil || dtype == pyNone {
+		return nil, err
+	}
+	return NewConstant(dtype, nil), nil
+}

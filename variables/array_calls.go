@@ -335,6 +335,26 @@ func arrayBinary(tx Translator, n opcode.BinaryOp, inPlace bool, a, b VariableTr
 	return arrayOperator(tx, n.Function(), inPlace, a, b)
 }
 
+// scalarsBesideTensor returns the operands of an operator, with Python numbers in place of numpy's scalars beside a
+// tensor. torch runs such an operator, also if the scalar is on the left, and reads the number from the scalar.
+func scalarsBesideTensor(tx Translator, name string, a, b VariableTracker) (x, y VariableTracker, err error) {
+	operands := [2]VariableTracker{a, b}
+	for i, v := range operands {
+		s := asArray(tx, v)
+		if s == nil || s.Sample.Type() == tx.World().arrayType || name == "matmul" {
+			continue
+		}
+		t, ok := MustRealize(tx, operands[1-i]).(*TensorVariable)
+		if !ok || !isPlainTensor(tx, t) || tx.World().isNumpyBool(s.Sample) {
+			continue
+		}
+		if operands[i], err = s.number(tx, "item", py.Object{}); err != nil {
+			return a, b, err
+		}
+	}
+	return operands[0], operands[1], nil
+}
+
 // arrayBuiltin captures a builtin function of an array. It returns nil for other calls.
 func arrayBuiltin(tx Translator, b *BuiltinVariable, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	if len(args) == 0 || len(kwargs) > 0 || !anyArray(tx, args...) {

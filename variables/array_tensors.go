@@ -75,6 +75,37 @@ func tensorFromArray(tx Translator, fn py.Object, name string, args []VariableTr
 	return NewTensor(node), nil
 }
 
+// index returns what torch uses as an index of a tensor in place of an array or a scalar of numpy.
+func (a *ArrayVariable) index(tx Translator) (VariableTracker, error) {
+	if a.Sample.Type() != tx.World().arrayType {
+		if tx.World().isNumpyBool(a.Sample) {
+			return a, nil
+		}
+		return a.number(tx, "item", py.Object{})
+	}
+	how, err := indexMethod(tx, a.Sample)
+	if err != nil || how == "" {
+		return a, err
+	}
+	torch, err := tx.Scope().Import("torch")
+	if err != nil {
+		return nil, err
+	}
+	fn, err := tx.Scope().GetAttr(torch, "from_numpy")
+	if err != nil {
+		return nil, err
+	}
+	t, err := tensorFromArray(tx, fn, "torch.from_numpy", []VariableTracker{a}, nil)
+	if err != nil {
+		return nil, err
+	}
+	node, err := tx.Output().CallMethod(tx, how, []VariableTracker{t}, nil)
+	if err != nil {
+		return nil, err
+	}
+	return NewTensor(node), nil
+}
+
 // arrayOfTensor captures numpy.asarray and similar functions of a tensor, which call Tensor.__array__. ok is false for
 // other functions and arguments.
 func arrayOfTensor(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker,

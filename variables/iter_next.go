@@ -457,6 +457,8 @@ func Iter(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return NewSequenceIterator(v, s, 0), nil
 	}
 	switch x := v.(type) {
+	case *ArrayVariable:
+		return x.iter(tx)
 	case *ObjectVariable:
 		return x.iter(tx)
 	case *ClassVariable:

@@ -53,6 +53,9 @@ func (c *ClassVariable) newException(tx Translator, args []VariableTracker,
 // newConstant makes an instance of a class whose instances are constants: classes of torch, NumPy's scalars, enums.
 func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
+	if dtype, err := numpyDtype(tx, c.Class, args, kwargs); dtype != nil || err != nil {
+		return dtype, true, err
+	}
 	if !w.IsTorchConstant(c.Class) && !w.IsEnumClass(s, c.Class) {
 		return nil, false, nil
 	}

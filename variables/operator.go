@@ -15,6 +15,10 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 			return a, err
 		}
 	}
+	a, b, err := scalarsBesideTensor(tx, n.Name(), a, b)
+	if err != nil {
+		return nil, err
+	}
 	a, b = withFlags(tx, n, a, b)
 	if r, ok, err := arithmeticOfSizes(tx, n, a, b); ok || err != nil {
 		return r, err
@@ -22,8 +26,7 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := sizeBesideTensor(tx, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
-	a, err := Realize(tx, a)
-	if err != nil {
+	if a, err = Realize(tx, a); err != nil {
 		return nil, err
 	}
 	if b, err = Realize(tx, b); err != nil {

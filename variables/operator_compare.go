@@ -42,14 +42,17 @@ func Compare(tx Translator, op opcode.CompareOp, a, b VariableTracker) (Variable
 		return nil, err
 	}
 	defer tx.World().Leave()
+	a, b, err := scalarsBesideTensor(tx, op.Name(), a, b)
+	if err != nil {
+		return nil, err
+	}
 	if r, ok, err := sizeComparison(tx, op, a, b); ok || err != nil {
 		return r, err
 	}
 	if r, ok, err := sizeComparedWithTensor(tx, op, a, b); ok || err != nil {
 		return r, err
 	}
-	a, err := Realize(tx, a)
-	if err != nil {
+	if a, err = Realize(tx, a); err != nil {
 		return nil, err
 	}
 	if b, err = Realize(tx, b); err != nil {

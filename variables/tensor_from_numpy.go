@@ -75,19 +75,18 @@ func arrayKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) 
 // other values, and for arrays that torch does not accept as a one-dimensional index.
 func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
+	if a, ok := Chosen(v).(*ArrayVariable); ok && !w.PythonOps {
+		return a.index(tx)
+	}
 	l, ok := v.(*LazyVariable)
 	if !ok || l.Realized() || l.Src == nil || l.obj.Type() != w.arrayType || w.PythonOps {
 		return v, nil
 	}
-	numpy, err := s.Import("godynamo._translator.numpy")
+	how, err := indexMethod(tx, l.obj)
 	if err != nil {
 		return nil, err
 	}
-	how, err := s.CallMethod(numpy, "index_method", l.obj)
-	if err != nil {
-		return nil, err
-	}
-	if how == pyNone {
+	if how == "" {
 		w.Local = notCaptured
 		return v, nil
 	}
@@ -103,9 +102,23 @@ func arrayIndex(tx Translator, v VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	node, err := tx.Output().CallMethod(tx, py.GoString(how), []VariableTracker{shared}, nil)
+	node, err := tx.Output().CallMethod(tx, how, []VariableTracker{shared}, nil)
 	if err != nil {
 		return nil, err
 	}
 	return NewTensor(node), nil
+}
+
+// indexMethod returns the name of the method that converts an array, as a tensor, to an index. It returns "" for arrays
+// that torch reads in another way.
+func indexMethod(tx Translator, array py.Object) (string, error) {
+	numpy, err := tx.Scope().Import("godynamo._translator.numpy")
+	if err != nil {
+		return "", err
+	}
+	how, err := tx.Scope().CallMethod(numpy, "index_method", array)
+	if err != nil || how == pyNone {
+		return "", err
+	}
+	return py.GoString(how), nil
 }

@@ -39,8 +39,8 @@ _DATA = frozenset("out where initial weights".split())
 _LARGEST = 1 << 26
 
 _FUNCTIONS = {
-    0: """arange bartlett blackman broadcast_shapes diag_indices empty eye fft.fftfreq fft.rfftfreq hamming hanning
-        identity indices kaiser ones tri tril_indices triu_indices zeros""",
+    0: """arange bartlett blackman broadcast_shapes can_cast diag_indices empty eye fft.fftfreq fft.rfftfreq hamming
+        hanning identity indices kaiser ones promote_types tri tril_indices triu_indices zeros""",
     1: """all amax amin angle any argmax argmin argpartition argsort around array array_split asanyarray asarray
         ascontiguousarray asfortranarray broadcast_to column_stack concat concatenate copy corrcoef cumprod cumsum
         cumulative_prod cumulative_sum diag diagflat diagonal diff dsplit dstack ediff1d empty_like expand_dims
@@ -58,14 +58,14 @@ _FUNCTIONS = {
         linalg.vecdot linspace logspace nanpercentile nanquantile outer percentile polyval quantile searchsorted take
         take_along_axis tensordot trapezoid trapz vdot""",
     3: "clip interp where",
-    ALL: "atleast_1d atleast_2d atleast_3d broadcast_arrays einsum meshgrid",
+    ALL: "atleast_1d atleast_2d atleast_3d broadcast_arrays einsum meshgrid result_type",
 }
 
 #: functions that change their first argument, or may change it
 _IN_PLACE = {2: "copyto fill_diagonal", 3: "place put putmask"}
 
 #: functions whose results depend on types and shapes only
-_CONSTANT = "broadcast_shapes iscomplexobj isrealobj ndim shape size"
+_CONSTANT = "broadcast_shapes can_cast iscomplexobj isrealobj ndim promote_types result_type shape size"
 
 #: the methods of arrays and scalars
 METHODS = {
@@ -146,28 +146,28 @@ def sample(array: Any) -> tuple[Any, Callable[[Any], bool], str] | None:
     """
     if not CAPTURED or not _plain(array) or not array.flags.aligned:
         return None
-    shape, strides, dtype = array.shape, array.strides, array.dtype
+    shape, strides, kind = array.shape, array.strides, array.dtype
     low = sum(min(0, (n - 1) * step) for n, step in zip(shape, strides, strict=True)) if array.size else 0
     high = sum(max(0, (n - 1) * step) for n, step in zip(shape, strides, strict=True)) if array.size else 0
     if high - low > _LARGEST or array.nbytes > _LARGEST:
         return None
-    memory = np.zeros(high - low + dtype.itemsize, np.uint8)
-    made = np.ndarray(shape, dtype, memory, -low, strides)
-    if array.ndim > 1 and dtype.kind in "fc" and array.size:
+    memory = np.zeros(high - low + kind.itemsize, np.uint8)
+    made = np.ndarray(shape, kind, memory, -low, strides)
+    if array.ndim > 1 and kind.kind in "fc" and array.size:
         made[..., range(n := min(shape[-2:])), range(n)] = 1  # a matrix has an inverse
     made.flags.writeable = writeable = array.flags.writeable
-    text, types = dtype.str, _DTYPES
+    text, dtypes = kind.str, _DTYPES
 
     def same(other: Any) -> bool:
         return (
             other.shape == shape
-            and other.dtype is types[text]
+            and other.dtype is dtypes[text]
             and other.strides == strides
             and (flags := other.flags).writeable == writeable
             and flags.aligned
         )
 
-    words = f"is an array of {dtype.name} with shape {shape}, strides {strides}"
+    words = f"is an array of {kind.name} with shape {shape}, strides {strides}"
     return made, same, words if writeable else words + ", read-only"
 
 
@@ -207,7 +207,7 @@ def _described(value: Any, operands: tuple[Any, ...], constant: bool) -> tuple[s
     kind = type(value)
     if value is None:
         return "none", None
-    if constant and kind in (int, bool, tuple):
+    if constant and (kind in (int, bool, tuple) or (id(kind) in _KINDS_OF_DTYPES and _plain_dtype(value))):
         return "constant", value
     if kind is bool:
         return "bool", None
@@ -280,6 +280,14 @@ def constant(value: Any) -> bool:
     if id(kind) in _KINDS_OF_DTYPES:
         return _plain_dtype(value)
     return id(kind) in _CONSTANTS or id(kind) in _SCALARS or id(value) in _NUMBERS or id(value) in _SCALARS
+
+
+def dtype(cls: type, of: Any) -> Any:
+    """Return ``np.dtype(of)`` if ``cls`` is np.dtype and arrays in captured code may have this dtype; else None."""
+    if not CAPTURED or cls is not np.dtype or not constant(of):
+        return None
+    found = _computed(cls, (of,), {})
+    return found[0] if found is not None and _plain_dtype(found[0]) else None
 
 
 def plain_text(value: Any) -> str | None:

@@ -6,6 +6,7 @@ import functools
 import gc
 import inspect
 import os
+import sys
 import sysconfig
 from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
@@ -33,6 +34,13 @@ def _torch_folder() -> str:
 def is_torchs(file: str) -> bool:
     """Return whether a file belongs to torch."""
     return os.path.realpath(file).startswith(_torch_folder())
+
+
+@functools.lru_cache(maxsize=1)
+def _numpy_folder() -> str:
+    numpy = sys.modules.get("numpy")
+    file = getattr(numpy, "__file__", None)
+    return _folder(os.path.dirname(file)) if file else ""
 
 
 @functools.lru_cache(maxsize=1)
@@ -76,6 +84,8 @@ def skip_reason(code: CodeType) -> str:
     path = _real(path)
     if path.startswith(_own_folder()):
         return "godynamo's own file"
+    if _numpy_folder() and path.startswith(_numpy_folder()):
+        return "numpy's own file"
     if path.startswith(_torch_folder()):
         inside = path[len(_torch_folder()) :]
         if not inside.startswith(_NN_MODULES):

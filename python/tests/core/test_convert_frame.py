@@ -10,6 +10,7 @@ import types
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 import torch
 import typing_extensions
@@ -174,6 +175,7 @@ def code_kinds() -> dict[str, tuple[types.CodeType, str]]:
         if hasattr(torch.overrides.has_torch_function, "__code__")
         else (torch.serialization.save.__code__, "torch's own file"),
         "our own file": (godynamo.reset.__code__, "godynamo's own file"),
+        "numpy's own file": (numpy.ones.__code__, "numpy's own file"),
         "standard library": (logging.getLogger.__code__, "standard library"),
         "typing_extensions": (typing_extensions.IntVar.__code__, "standard library"),
         "user code": (opaque.__code__, ""),

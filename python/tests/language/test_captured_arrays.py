@@ -90,6 +90,8 @@ OF_AN_ARRAY = {
     "libraries": lambda a: (np.linalg.norm(a), np.fft.fft(a), np.einsum("ij,ij->i", a, a), np.meshgrid(a[0], a[1])),
     "several results": lambda a: (np.modf(a), np.divmod(a, 2), divmod(a, 2)),
     "types": lambda a: (isinstance(a, np.ndarray), type(a), type(a.sum()), isinstance(a.sum(), np.floating)),
+    "loops": lambda a: ([r.sum() for r in a], sum(a), list(a[0]), tuple(zip(a, a.T, strict=False)), [*enumerate(a)]),
+    "dtype objects": lambda a: (np.zeros(2, a.dtype), a.astype(np.dtype("f8")), np.result_type(a, 1.5), a.dtype.kind),
     "identity": lambda a: (np.asarray(a) is a, a.real is a, a[...] is a, (a + 0) is a, a is None, a.T.T is a),
     "keywords": lambda a: (a.mean(axis=1, keepdims=True), np.sum(a, axis=-1, dtype=np.float64), a.std(ddof=1)),
 }
@@ -147,6 +149,54 @@ def shared(t):
     s.sub_(3)
     a[0] = 9
     return t, a, s, t + s
+
+
+def unpacked(a):
+    x, y, *z = a
+    p, *q = a.T
+    return x, y, z, p, q
+
+
+def changed_in_a_loop(a):
+    s = 0
+    for r in a:
+        s = s + r.sum()
+        a[1] = 5
+    return s, a
+
+
+def left_in_a_loop(a):
+    rows = iter(a)
+    first = next(rows)
+    id(first)
+    return first, list(rows), list(rows)
+
+
+def test_loops():
+    compare(unpacked, *ARRAYS)
+    compare(changed_in_a_loop, *ARRAYS[:5])
+    compare(left_in_a_loop, *ARRAYS, breaks=True)
+    compare(lambda a: [x for x in a[0, 0]], ARRAYS[0], breaks=True)
+
+
+def scalars_beside_tensors(a, x):
+    s = a.sum()
+    y = x * s, s * x, x + s, s - x, x / s, s / x, x**s, x > s, s < x, s == x, x % s
+    x += a.max()
+    return *y, x
+
+
+def indices_of_tensors(a, x):
+    x[a.argmax()] = 5
+    x[a > 2] += 3
+    return x[a.argmin()], x[:, None][np.argsort(a)], x[a.astype(np.int32) - 1], a
+
+
+@pytest.mark.parametrize("fn", [scalars_beside_tensors, indices_of_tensors])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int64, np.int8])
+def test_numpy_beside_tensors(fn, dtype):
+    kinds = (torch.float32, torch.float16, torch.int64) if fn is indices_of_tensors else (torch.float32, torch.float64)
+    compare(fn, *((lambda k=k: (array(3, dtype=dtype), tensor(3, dtype=torch.float64).to(k))) for k in kinds))
 
 
 def made(t):
