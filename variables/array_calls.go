@@ -311,7 +311,7 @@ func (t *TorchVariable) callNumpy(tx Translator, name string, args []VariableTra
 // arrayOperator captures an operator if one of the operands is an ArrayVariable. ok is false for other operands.
 func arrayOperator(tx Translator, name string, inPlace bool, operands ...VariableTracker) (VariableTracker, bool,
 	error) {
-	if !anyArray(tx, operands...) {
+	if !anyArray(tx, operands...) && !sequenceBesideScalar(tx, name, operands) {
 		return nil, false, nil
 	}
 	for _, v := range operands {
@@ -328,6 +328,30 @@ func arrayOperator(tx Translator, name string, inPlace bool, operands ...Variabl
 		inPlace: inPlace}
 	r, err := c.run(tx)
 	return r, true, err
+}
+
+// sequenceBesideScalar reports whether the operands are a list or tuple and a known scalar of numpy, which computes with
+// an array of the sequence's items. Times an int, it repeats the sequence.
+func sequenceBesideScalar(tx Translator, name string, operands []VariableTracker) bool {
+	if len(operands) != 2 {
+		return false
+	}
+	for i, v := range operands {
+		c, ok := v.(*ConstantVariable)
+		if !ok || !tx.World().isNumpy(c.Value) {
+			continue
+		}
+		if _, err := tx.Scope().Index(c.Value); err == nil && name == "mul" {
+			return false
+		}
+		switch x := operands[1-i].(type) {
+		case *ListVariable:
+			return true
+		case *TupleVariable:
+			return x.class.IsNull()
+		}
+	}
+	return false
 }
 
 // arrayBinary captures a BINARY_OP of arrays.

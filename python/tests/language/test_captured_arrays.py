@@ -126,6 +126,27 @@ def in_place(a):
     return a, b is a, a.sum(), a.sort(), a.fill(3), np.add(a, 1, a) is a
 
 
+TWO = np.float32(2)
+
+
+def sequences_beside_scalars(a):
+    items = [1, 2]
+    items += TWO
+    return items, [1, 2] + TWO, TWO - (1, 2), [1, 2] == TWO, (1, 2) < TWO, a
+
+
+def shifted(a):
+    try:
+        return a + 1, [1, 2] >> TWO
+    except TypeError as e:
+        return str(e)
+
+
+def test_sequences_beside_scalars():
+    compare(sequences_beside_scalars, ARRAYS[0])
+    compare(shifted, ARRAYS[0], breaks=True)
+
+
 def test_in_place():
     compare(in_place, *ARRAYS[:5])
     compare(in_place, ARRAYS[0], ARRAYS[5], breaks=True)  # the array is read-only
