@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -183,6 +185,22 @@ func asArray(tx Translator, v VariableTracker) *ArrayVariable {
 	}
 	a, _ := Chosen(v).(*ArrayVariable)
 	return a
+}
+
+// holdsArray reports whether v is an ArrayVariable, or a list or tuple with one among its items.
+func holdsArray(tx Translator, v VariableTracker, depth int) bool {
+	if asArray(tx, v) != nil {
+		return true
+	}
+	var items []VariableTracker
+	switch x := Chosen(v).(type) {
+	case *ListVariable:
+		items = x.items
+	case *TupleVariable:
+		items = x.items
+	}
+	return depth < maxNested && slices.ContainsFunc(items,
+		func(it VariableTracker) bool { return holdsArray(tx, it, depth+1) })
 }
 
 // anyArray reports whether one of the values is an ArrayVariable.

@@ -330,8 +330,8 @@ func arrayOperator(tx Translator, name string, inPlace bool, operands ...Variabl
 	return r, true, err
 }
 
-// sequenceBesideScalar reports whether the operands are a list or tuple and a known scalar of numpy, which computes with
-// an array of the sequence's items. Times an int, it repeats the sequence.
+// sequenceBesideScalar reports whether the operands are a list or tuple and a known scalar of numpy. numpy then
+// computes with an array of the sequence's items. But a sequence times an int is the sequence, repeated.
 func sequenceBesideScalar(tx Translator, name string, operands []VariableTracker) bool {
 	if len(operands) != 2 {
 		return false
@@ -341,7 +341,7 @@ func sequenceBesideScalar(tx Translator, name string, operands []VariableTracker
 		if !ok || !tx.World().isNumpy(c.Value) {
 			continue
 		}
-		if _, err := tx.Scope().Index(c.Value); err == nil && name == "mul" {
+		if _, whole := py.Answered(tx.Scope().Index(c.Value)); whole && name == "mul" {
 			return false
 		}
 		switch x := operands[1-i].(type) {

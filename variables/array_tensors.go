@@ -9,11 +9,11 @@ import (
 var makesTensor = map[string]bool{"torch.tensor": true, "torch.as_tensor": true, "torch.asarray": true,
 	"torch.from_numpy": true}
 
-// tensorOfArray captures a function of torch that makes a tensor of an array or a scalar of numpy. ok is false if the
-// first argument is neither.
+// tensorOfArray captures a function of torch that makes a tensor of an array or a scalar of numpy, or of a list with
+// some. ok is false for other first arguments.
 func tensorOfArray(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker,
 	bool, error) {
-	if !makesTensor[name] || len(args) == 0 || tx.Output().WholeGraph() || !anyArray(tx, args[0]) {
+	if !makesTensor[name] || len(args) == 0 || tx.Output().WholeGraph() || !holdsArray(tx, args[0], 0) {
 		return nil, false, nil
 	}
 	r, err := tensorFromArray(tx, fn, name, args, kwargs)

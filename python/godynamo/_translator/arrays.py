@@ -304,11 +304,17 @@ def of_text(text: str) -> Any:
     return np.frombuffer(bytes.fromhex(data), _DTYPES[dtype])[0] if data else _DTYPES[dtype]
 
 
+def _quietly(value: Any) -> bool:
+    """Return whether torch makes a tensor of a value without a warning, which it gives once a process."""
+    if type(value) is list or type(value) is tuple:
+        return all(type(item) is not np.ndarray and _quietly(item) for item in value)
+    return type(value) is not np.ndarray or value.flags.writeable
+
+
 def tensor(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.Tensor | None:
     """Return what a function of torch returns for samples, or None if it raises or warns."""
-    for value in (*args, *kwargs.values()):
-        if type(value) is np.ndarray and not value.flags.writeable:
-            return None  # torch warns, once
+    if not _quietly(args[0]):
+        return None
     try:
         with torch._C.DisableTorchFunction():
             found = warned.computed(fn, args, kwargs)

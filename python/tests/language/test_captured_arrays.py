@@ -223,7 +223,14 @@ def test_numpy_beside_tensors(fn, dtype):
 def made(t):
     w = np.linspace(0, 1, t.shape[-1]).astype(np.float32)
     n = torch.tensor(np.array([1.0, 2.0, 3.0], dtype=np.float32))
-    return t * torch.from_numpy(w), n.sum(), torch.tensor(w.sum()), torch.as_tensor(w)[0], torch.asarray(w)
+    return (
+        t * torch.from_numpy(w),
+        n.sum(),
+        torch.tensor(w.sum()),
+        torch.as_tensor(w)[0],
+        torch.asarray(w),
+        torch.tensor([w.sum(), 2]),
+    )
 
 
 TABLE = np.arange(4, dtype=np.float32)
