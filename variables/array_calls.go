@@ -20,7 +20,8 @@ type arrayCall struct {
 	// data is the number of leading arguments that may be known only at run time.
 	data    int
 	method  bool
-	inPlace bool // the call changes its first argument
+	inPlace bool // the call changes an argument
+	changes int  // the number of the positional argument that it changes, if any
 	key     bool // the second argument is a subscript that selects from the first
 
 	found   []*ArrayVariable // the arrays and scalars among the arguments, each once
@@ -32,6 +33,10 @@ func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	if tx.Output().WholeGraph() || w.PythonOps {
 		return nil, unsupported(exc.CallUnsupported, "%s of numpy", c.name)
+	}
+	// the graph passes a copy of a list
+	if c.inPlace && c.changes < len(c.args) && asArray(tx, c.args[c.changes]) == nil {
+		return nil, unsupported(exc.CallUnsupported, "%s of %s", c.name, Describe(tx, c.args[c.changes]))
 	}
 	m, err := arrayModule(tx)
 	if err != nil {
@@ -140,6 +145,11 @@ func (c *arrayCall) operand(tx Translator, m py.Object, v VariableTracker, data 
 	refused := func() error { return unsupported(exc.CallUnsupported, "%s of numpy with %s", c.name, Describe(tx, v)) }
 	if depth > maxNested {
 		return nil, py.Object{}, refused()
+	}
+	if x := asSymNode(tx, v); x != nil && data && depth == 0 {
+		if _, known := tx.World().Env().Hint(x.Size); !known {
+			return x, s.Int(0), nil
+		}
 	}
 	v, err := Realize(tx, v)
 	if err != nil {
@@ -264,9 +274,19 @@ func arrayOutcome(tx Translator, described py.Object, operands []*ArrayVariable,
 		return operands[i], nil
 	case "value":
 		return &ArrayVariable{Node: n, Sample: parts[1]}, nil
-	case "bool":
-		n.Foreign = false
-		return numberFrom(tx, n, boolNumber)
+	case "bool", "int", "float":
+		of := map[string]number{"bool": boolNumber, "int": intNumber, "float": floatNumber}[kind]
+		if !captures(tx, of) {
+			return nil, unsupported(exc.CallUnsupported, "a call of numpy that returns a number")
+		}
+		// the call itself may have an effect, as a draw of random numbers has
+		n, err = tx.Output().CallForeign(tx, tx.World().Builtin(kind), "builtins."+kind,
+			[]VariableTracker{arrayNode(n)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		n.Foreign = false // what is computed from the number has metadata
+		return numberFrom(tx, n, of)
 	}
 	var items []VariableTracker
 	for i, it := range s.Items(parts[1]) {
@@ -300,7 +320,7 @@ func (t *TorchVariable) callNumpy(tx Translator, name string, args []VariableTra
 	c := &arrayCall{fn: t.Fn, name: "numpy." + name, args: args, kwargs: kwargs, data: data, inPlace: inPlace}
 	if nin, ok := py.Answered(tx.Scope().GetAttr(t.Fn, "nin")); ok { // a ufunc
 		n, _ := py.AsInt(nin)
-		c.inPlace = len(args) > int(n)
+		c.inPlace, c.changes = len(args) > int(n), int(n)
 	}
 	if r, ok, err := arrayOfTensor(tx, t.Fn, name, args, kwargs); ok || err != nil {
 		return r, err
@@ -337,14 +357,21 @@ func sequenceBesideScalar(tx Translator, name string, operands []VariableTracker
 		return false
 	}
 	for i, v := range operands {
-		c, ok := v.(*ConstantVariable)
+		if l, lazy := v.(*LazyVariable); lazy && tx.World().isNumpy(l.obj) {
+			v = MustRealize(tx, v)
+		}
+		c, ok := Chosen(v).(*ConstantVariable)
 		if !ok || !tx.World().isNumpy(c.Value) {
 			continue
 		}
 		if _, whole := py.Answered(tx.Scope().Index(c.Value)); whole && name == "mul" {
 			return false
 		}
-		switch x := operands[1-i].(type) {
+		other := operands[1-i]
+		if l, lazy := other.(*LazyVariable); lazy && (l.obj.Kind() == py.List || l.obj.Kind() == py.Tuple) {
+			other = MustRealize(tx, other)
+		}
+		switch x := Chosen(other).(type) {
 		case *ListVariable:
 			return true
 		case *TupleVariable:

@@ -151,6 +151,11 @@ func wrapDictLike(w *wrapping) (VariableTracker, []guards.Guard, error) {
 
 func wrapMethod(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	fn, self := w.tx.Scope().MethodParts(w.obj)
+	if py.TypeName(self.Type()) == "numpy.random.mtrand.RandomState" { // for example np.random.rand
+		if v, gs, err := wrapTorchCallable(w); v != nil || err != nil {
+			return v, gs, err
+		}
+	}
 	f := w.tx.Build(fn, guards.NewFunctionFieldSource(w.src, guards.MethodFunc))
 	me := w.tx.Build(self, guards.NewFunctionFieldSource(w.src, guards.MethodSelf))
 	return NewMethod(f, me, w.src), w.ofType(), nil

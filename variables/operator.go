@@ -26,14 +26,14 @@ func Binary(tx Translator, op opcode.BinaryOp, a, b VariableTracker) (VariableTr
 	if r, ok, err := sizeBesideTensor(tx, n, inplace, a, b); ok || err != nil {
 		return r, err
 	}
+	if r, ok, err := arrayBinary(tx, n, inplace, a, b); ok || err != nil {
+		return r, err
+	}
 	if a, err = Realize(tx, a); err != nil {
 		return nil, err
 	}
 	if b, err = Realize(tx, b); err != nil {
 		return nil, err
-	}
-	if r, ok, err := arrayBinary(tx, n, inplace, a, b); ok || err != nil {
-		return r, err
 	}
 	if r, ok, err := tuplesOperator(tx, n, inplace, a, b); ok || err != nil {
 		return r, err

@@ -650,7 +650,7 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 
 // itemKey realizes a key. A number known only at run time stays what it is if it selects from a tensor.
 func itemKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
-	if x := asSymNode(tx, key); x != nil && IsTensor(obj) && !tx.Output().WholeGraph() {
+	if x := asSymNode(tx, key); x != nil && (IsTensor(obj) || asArray(tx, obj) != nil) && !tx.Output().WholeGraph() {
 		if _, known := tx.World().Env().Hint(x.Size); !known {
 			return key, nil
 		}

@@ -501,8 +501,8 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if library not in TORCHS_LIBRARIES and not version_of(library):
             raise NotStored(f"the program defines the operator {obj}")
         yield "torch", "ops." + str(obj)
-    elif id(kind) in arrays.KINDS and obj in arrays.PATHS:
-        folder, _, name = f"numpy.{arrays.PATHS[obj]}".rpartition(".")
+    elif arrays.path_of(obj) is not None:
+        folder, _, name = f"numpy.{arrays.path_of(obj)}".rpartition(".")
         yield folder, name
 
 

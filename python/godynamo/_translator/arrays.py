@@ -64,6 +64,16 @@ _FUNCTIONS = {
 #: functions that change their first argument, or may change it
 _IN_PLACE = {2: "copyto fill_diagonal", 3: "place put putmask"}
 
+#: Functions that draw from numpy's global generator. On samples, they draw from another one.
+_RANDOM = {
+    0: "rand randn random random_sample ranf sample seed standard_cauchy standard_exponential standard_normal",
+    1: """chisquare choice exponential geometric logseries pareto permutation poisson power rayleigh standard_gamma
+        standard_t weibull zipf""",
+    2: """beta binomial f gamma gumbel laplace logistic lognormal negative_binomial noncentral_chisquare normal randint
+        uniform vonmises wald""",
+    3: "hypergeometric noncentral_f triangular",
+}
+
 #: functions whose results depend on types and shapes only
 _CONSTANT = "broadcast_shapes can_cast iscomplexobj isrealobj ndim promote_types result_type shape size"
 
@@ -107,6 +117,10 @@ def _functions() -> tuple[dict[Any, str], dict[Any, str]]:
         detail = f"{data} in place" if _IN_PLACE.get(data) == names else str(data)
         for f, name in _named(names):
             found[f], paths[f] = detail, name
+    draws = {data: " ".join(f"random.{name}" for name in names.split()) for data, names in _RANDOM.items()}
+    for data, names in [*draws.items(), (1, "random.shuffle")]:
+        for f, name in _named(names):
+            found[f], paths[f] = f"{data} in place" if name == "random.shuffle" else str(data), name
     return found, paths
 
 
@@ -115,7 +129,25 @@ def _functions() -> tuple[dict[Any, str], dict[Any, str]]:
 FUNCTIONS, PATHS = _functions()
 
 #: the ids of numpy's own types of functions (a user's class may have a metaclass that defines __hash__)
-KINDS = frozenset(id(t) for t in map(type, FUNCTIONS) if t.__module__ == "numpy")
+_KINDS = frozenset(id(t) for t in map(type, FUNCTIONS) if t.__module__ == "numpy" or t.__module__.startswith("_cython"))
+
+_generator = np.random.RandomState(0) if CAPTURED else None
+
+
+def _known(obj: Any) -> bool:
+    kind = type(obj)
+    return id(kind) in _KINDS or (kind is types.MethodType and type(obj.__self__) is type(_generator))
+
+
+def detail(obj: Any) -> str | None:
+    """Return the detail of one of numpy's functions that is neither a builtin nor a Python function; else None."""
+    return FUNCTIONS.get(obj) if _known(obj) else None
+
+
+def path_of(obj: Any) -> str | None:
+    """Return the dotted name of such a function; None for other objects."""
+    return PATHS.get(obj) if _known(obj) else None
+
 
 _SHAPES = frozenset(id(f) for f, _ in _named(_CONSTANT)) if CAPTURED else frozenset()
 
@@ -183,13 +215,16 @@ def _computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 def call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: tuple[Any, ...]) -> tuple[str, Any] | None:
     """Call a function, or a method if fn is its name, on samples. ``operands`` are the samples among the arguments.
 
-    Returns ("operand", its number), ("value", sample), ("bool", None), ("constant", object), ("none", None),
-    ("tuple" or "list", a list of such pairs), or None if the result cannot be tracked.
+    Returns ("operand", its number), ("value", sample), ("constant", object), ("none", None), ("bool", "int" or "float",
+    None) for a number of Python, ("tuple" or "list", a list of such pairs), or None if the result cannot be tracked.
     """
     if type(fn) is str:
         fn, args = getattr(args[0], fn, None), args[1:]
     if fn is None:
         return None
+    path = path_of(fn)
+    if path is not None and path.startswith("random."):
+        fn = getattr(_generator, path.removeprefix("random."))
     if fn is operator.getitem or fn is operator.setitem:
         args = (args[0], _first(args[1]), *args[2:])
     found = _computed(fn, args, kwargs)
@@ -209,8 +244,8 @@ def _described(value: Any, operands: tuple[Any, ...], constant: bool) -> tuple[s
         return "none", None
     if constant and (kind in (int, bool, tuple) or (id(kind) in _KINDS_OF_DTYPES and _plain_dtype(value))):
         return "constant", value
-    if kind is bool:
-        return "bool", None
+    if kind is bool or kind is int or kind is float:
+        return kind.__name__, None
     if kind is np.ndarray:
         for i, operand in enumerate(operands):
             if operand is value:

@@ -196,9 +196,9 @@ def classify(obj: Any) -> Classified:
     if obj is torch._C._VariableFunctions:
         return classified("namespace")
     kind = type(obj)  # isinstance would read obj's __class__
-    if id(kind) in arrays.KINDS:
-        detail = arrays.FUNCTIONS.get(obj)
-        return runtime.registered_kind(obj) or (classified("numpy", detail) if detail is not None else OWN)
+    detail = arrays.detail(obj)
+    if detail is not None:
+        return runtime.registered_kind(obj) or classified("numpy", detail)
     # issubclass(kind, HigherOrderOperator) would call ABCMeta, which crashes on types that CPython does not initialize
     # (the type of code.co_positions() in 3.11).
     if not issubclass(kind, _CALLABLE_TYPES) and not type.__subclasscheck__(torch._ops.HigherOrderOperator, kind):

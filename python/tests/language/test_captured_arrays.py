@@ -432,13 +432,53 @@ def test_read_only_arrays():
     compare(lambda a: torch.tensor(a), ARRAYS[0], frozen, breaks=True)
 
 
+def draws(a):
+    np.random.seed(0)
+    n, x = np.random.randint(3), np.random.rand()
+    np.random.shuffle(a)
+    samples = np.random.uniform(a), np.random.normal(0, a), np.random.choice(a.ravel(), 2), np.random.permutation(4)
+    return a + np.random.rand(*a.shape), np.random.randn(2), n, x, x > 0.5, a * n, *samples, torch.zeros(2) + x
+
+
+def draws_inside_try(a, b):
+    np.random.seed(2)
+    try:
+        x = np.random.rand()
+        c = a @ b
+    except ValueError:
+        return np.random.rand()
+    return c * x
+
+
+def branches_on_a_draw(a):
+    np.random.seed(4)
+    if np.random.rand() > 0.5:
+        a = a + 1
+    return a, np.random.rand()
+
+
+def shuffles_a_list(a):
+    np.random.seed(1)
+    items = [1, 2, 3]
+    np.random.shuffle(items)
+    return items, a
+
+
+def test_random_numbers():
+    compare(draws, *ARRAYS[:5])
+    fits, fails = lambda: (array(2, 3), array(3, 2)), lambda: (array(2, 3), array(2, 3))
+    compare(draws_inside_try, fits, fails, fits, breaks=True)
+    compare(branches_on_a_draw, *ARRAYS, breaks=True)
+    compare(shuffles_a_list, *ARRAYS, breaks=True)
+
+
 def masked(a):
     return a[a > 2], np.unique(a), np.nonzero(a), a[0]
 
 
 def drawn(a):
-    np.random.seed(0)
-    return a + np.random.rand(*a.shape), a * 2
+    rng = np.random.default_rng(0)
+    return a + rng.random(a.shape), a * 2
 
 
 @pytest.mark.parametrize("fn", [masked, drawn])
