@@ -140,7 +140,8 @@ func (c *Codegen) groupSteps() (steps []*groupStep, any bool) {
 // nil for other code.
 func (c *Codegen) groupStep(s eventCode) *groupStep {
 	e := s.event
-	if e.protected || e.exit != nil || e.leaves != nil || e.putBack || e.draws || e.held || e.effect() {
+	if e.protected || e.exit != nil || e.leaves != nil || e.putBack || e.draws || e.held || e.effect() ||
+		e.node != nil && e.node.Foreign {
 		return nil
 	}
 	step := &groupStep{eventCode: s}
