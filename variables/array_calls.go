@@ -328,6 +328,41 @@ func (t *TorchVariable) callNumpy(tx Translator, name string, args []VariableTra
 	return c.run(tx)
 }
 
+// UfuncMethod is a method of a universal function of numpy: np.add.reduce.
+type UfuncMethod struct {
+	Base
+	ufunc py.Object
+	name  string
+}
+
+// ufuncMethods are the methods of ufuncs that are captured.
+var ufuncMethods = map[string]bool{"reduce": true, "accumulate": true, "outer": true}
+
+// Kind implements VariableTracker.
+func (*UfuncMethod) Kind() string { return "UfuncMethod" }
+
+// Reconstruct implements Reconstructer.
+func (u *UfuncMethod) Reconstruct(e Emitter) error {
+	e.LoadConst(u.ufunc)
+	e.LoadAttr(u.name)
+	return nil
+}
+
+// Call implements Caller.
+func (u *UfuncMethod) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	method, ok := tx.Scope().TypeLookup(u.ufunc.Type(), u.name)
+	if !ok {
+		return nil, unsupported(exc.CallUnsupported, "%s of a ufunc", u.name)
+	}
+	data := 2 // the ufunc and the array
+	if u.name == "outer" {
+		data = 3
+	}
+	c := &arrayCall{fn: method, name: "numpy.ufunc." + u.name, data: data, kwargs: kwargs,
+		args: append([]VariableTracker{NewConstant(u.ufunc, nil)}, args...)}
+	return c.run(tx)
+}
+
 // arrayOperator captures an operator if one of the operands is an ArrayVariable. ok is false for other operands.
 func arrayOperator(tx Translator, name string, inPlace bool, operands ...VariableTracker) (VariableTracker, bool,
 	error) {

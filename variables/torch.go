@@ -48,6 +48,9 @@ func (t *TorchVariable) Reconstruct(e Emitter) error {
 
 // GetAttr implements AttrGetter.
 func (t *TorchVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	if t.kind == kindNumpy && ufuncMethods[name] && py.TypeName(t.Fn.Type()) == "numpy.ufunc" {
+		return &UfuncMethod{ufunc: t.Fn, name: name}, nil
+	}
 	if d, ok := tx.Scope().InstanceDict(t.Fn); ok && t.Src != nil && t.Fn.Kind() == py.Function {
 		if v, ok := tx.Scope().DictGetName(d, name); ok {
 			return tx.Build(v, guards.NewAttrSource(t.Src, name)), nil

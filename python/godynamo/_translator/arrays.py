@@ -29,6 +29,9 @@ ALL = 99
 #: Before version 2, the dtype of a result depends on the values of scalars.
 CAPTURED = np is not None and int(np.__version__.split(".")[0]) >= 2
 
+#: the class of universal functions
+UFUNC: type | None = np.ufunc if np is not None else None
+
 #: the qualified name of functions that ``placed`` makes; core/calls/traceback.c has it too
 PLACED = "<a call of numpy>"
 
@@ -81,8 +84,8 @@ _CONSTANT = "broadcast_shapes can_cast iscomplexobj isrealobj ndim promote_types
 METHODS = {
     name: data
     for data, names in {
-        0: """all any argmax argmin argpartition argsort astype conj conjugate copy cumprod cumsum diagonal flatten max
-            mean min prod ravel repeat reshape round squeeze std sum swapaxes trace transpose var view""",
+        0: """__copy__ all any argmax argmin argpartition argsort astype conj conjugate copy cumprod cumsum diagonal
+            flatten max mean min prod ravel repeat reshape round squeeze std sum swapaxes trace transpose var view""",
         1: "dot searchsorted take",
         2: "clip",
     }.items()
@@ -314,6 +317,8 @@ def constant(value: Any) -> bool:
         return all(map(constant, (value.start, value.stop, value.step)))
     if id(kind) in _KINDS_OF_DTYPES:
         return _plain_dtype(value)
+    if kind is UFUNC:
+        return value in PATHS
     return id(kind) in _CONSTANTS or id(kind) in _SCALARS or id(value) in _NUMBERS or id(value) in _SCALARS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import traceback
 import warnings
 from collections.abc import Callable
@@ -88,6 +89,8 @@ OF_AN_ARRAY = {
     "scalars": lambda a: (a.sum() + 1, np.sqrt(a.sum()), a.sum() > 3, -a.sum(), a.sum().dtype, a.sum().astype(int)),
     "lists": lambda a: (np.array([a.sum(), 1.5]), np.array([[1, 2], [3, 4]]), a + [1, 2, 3], (1, 2, 3) * a),
     "libraries": lambda a: (np.linalg.norm(a), np.fft.fft(a), np.einsum("ij,ij->i", a, a), np.meshgrid(a[0], a[1])),
+    "methods of ufuncs": lambda a: (np.add.reduce(a), np.maximum.accumulate(a, axis=1), np.add.outer(a, a[0])),
+    "copies": lambda a: (a.copy(), copy.copy(a), np.array(a), a.astype(a.dtype, copy=False) is a),
     "several results": lambda a: (np.modf(a), np.divmod(a, 2), divmod(a, 2)),
     "types": lambda a: (isinstance(a, np.ndarray), type(a), type(a.sum()), isinstance(a.sum(), np.floating)),
     "loops": lambda a: ([r.sum() for r in a], sum(a), list(a[0]), tuple(zip(a, a.T, strict=False)), [*enumerate(a)]),
