@@ -25,7 +25,7 @@ from .. import _C
 from .._backends.rows import Ref
 from .._called import ddp, fsdp
 from .._called.copies import Copies
-from .._translator import arrays, caches, callable_names, recipes
+from .._translator import caches, callable_names, recipes
 from . import ranks
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
@@ -242,7 +242,7 @@ class Table:
             return self._python("torch", _bytes(str(obj).removeprefix("torch.")))
         if kind is torch.device:
             return self._python("device", _bytes(str(obj)))
-        numpy = arrays.plain_text(obj)
+        numpy = _arrays().plain_text(obj) if _is_numpys(kind) else None
         if numpy is not None:
             return self._python("numpy", _bytes(numpy))
         placement = ranks.placement(obj)
@@ -501,9 +501,18 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         if library not in TORCHS_LIBRARIES and not version_of(library):
             raise NotStored(f"the program defines the operator {obj}")
         yield "torch", "ops." + str(obj)
-    elif arrays.path_of(obj) is not None:
-        folder, _, name = f"numpy.{arrays.path_of(obj)}".rpartition(".")
+    elif "godynamo._translator.arrays" in sys.modules and _arrays().path_of(obj) is not None:
+        folder, _, name = f"numpy.{_arrays().path_of(obj)}".rpartition(".")
         yield folder, name
+
+
+def _is_numpys(kind: type) -> bool:
+    return module_of(kind).partition(".")[0] == "numpy"
+
+
+def _arrays() -> Any:
+    """Return _translator.arrays. A process that loads no operation of numpy does not import it."""
+    return importlib.import_module("godynamo._translator.arrays")
 
 
 #: libraries of operators that are torch's own. The metadata of other operators is computed by Python code, whose
@@ -718,7 +727,8 @@ def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any
 
 def _made_again(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     importlib.import_module("godynamo._translator.higher")
-    importlib.import_module("godynamo._translator.arrays")
+    if data == b"placed":
+        _arrays()
     try:
         return recipes.MAKERS[data.decode()](*items)
     except Exception as error:
@@ -779,7 +789,7 @@ _FIND: dict[str, _Way] = {
     "range": lambda data, items, function: range(*items),
     "torch": _torch_constant,
     "device": lambda data, items, function: torch.device(data.decode()),
-    "numpy": lambda data, items, function: arrays.of_text(data.decode()),
+    "numpy": lambda data, items, function: _arrays().of_text(data.decode()),
     "module": _module,
     "global": _global,
     "frame global": _frame_global,

@@ -9,6 +9,7 @@ how many of its leading arguments may be known only at run time. The other argum
 from __future__ import annotations
 
 import operator
+import sys
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -102,8 +103,15 @@ VIEWS = frozenset({"T", "mT", "real", "imag"})
 LAYOUT = frozenset({"dtype", "itemsize", "nbytes", "ndim", "shape", "size", "strides"})
 
 
+#: modules that numpy imports when a program first uses them. They would take most of this module's import.
+_LATE = ("numpy.fft", "numpy.random")
+
+
 def _named(names: str) -> Iterator[tuple[Any, str]]:
     for name in names.split():
+        module = "numpy." + name.partition(".")[0]
+        if module in _LATE and module not in sys.modules:
+            continue
         try:
             yield operator.attrgetter(name)(np), name
         except AttributeError:  # this version of numpy has no such function
@@ -131,10 +139,31 @@ def _functions() -> tuple[dict[Any, str], dict[Any, str]]:
 #: its dotted name in numpy}
 FUNCTIONS, PATHS = _functions()
 
-#: the ids of numpy's own types of functions (a user's class may have a metaclass that defines __hash__)
-_KINDS = frozenset(id(t) for t in map(type, FUNCTIONS) if t.__module__ == "numpy" or t.__module__.startswith("_cython"))
+_KINDS: frozenset[int] = frozenset()
+_generator: Any = None
+_loaded: list[str] = []
 
-_generator = np.random.RandomState(0) if CAPTURED else None
+
+def _note_kinds() -> None:
+    """Note numpy's own types of functions (a user's class may have a metaclass that defines __hash__)."""
+    global _KINDS, _generator
+    kinds = {type(f) for f in FUNCTIONS}
+    _KINDS = frozenset(id(t) for t in kinds if t.__module__ == "numpy" or t.__module__.startswith("_cython"))
+    _loaded[:] = [module for module in _LATE if module in sys.modules]
+    if CAPTURED and "numpy.random" in _loaded:
+        _generator = np.random.RandomState(0)
+
+
+_note_kinds()
+
+
+def _look_again() -> None:
+    """Add the functions of modules that the program has imported since."""
+    if CAPTURED and len(_loaded) < len(_LATE) and _loaded != [module for module in _LATE if module in sys.modules]:
+        functions, paths = _functions()
+        FUNCTIONS.update(functions)
+        PATHS.update(paths)
+        _note_kinds()
 
 
 def _known(obj: Any) -> bool:
@@ -144,6 +173,7 @@ def _known(obj: Any) -> bool:
 
 def detail(obj: Any) -> str | None:
     """Return the detail of one of numpy's functions that is neither a builtin nor a Python function; else None."""
+    _look_again()
     return FUNCTIONS.get(obj) if _known(obj) else None
 
 

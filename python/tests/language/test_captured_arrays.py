@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import copy
+import os
+import pathlib
+import subprocess
+import sys
 import traceback
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.fft  # numpy itself imports these when they are first used
+import numpy.random
 import pytest
 import torch
 
@@ -487,3 +493,20 @@ def drawn(a):
 @pytest.mark.parametrize("fn", [masked, drawn])
 def test_what_depends_on_values_breaks(fn):
     compare(fn, *ARRAYS, breaks=True)
+
+
+def test_modules_of_numpy_are_captured_when_the_program_has_imported_them():
+    program = """
+import sys, numpy as np, torch, godynamo
+def f(x): return np.fft.ifft(x + 1)
+def g(x): return np.random.rand(3) + x
+assert godynamo.explain(lambda x: np.sin(x))(np.ones(3)).graph_count == 1
+assert not {"numpy.fft", "numpy.random"} & sys.modules.keys(), "nothing that the program has not used is imported"
+f(np.ones(3)), g(np.ones(3))
+for function in (f, g):
+    found = godynamo.explain(function)(np.ones(3))
+    assert (found.graph_count, found.graph_break_count) == (1, 0), found
+"""
+    env = os.environ | {"PYTHONPATH": str(pathlib.Path(godynamo.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
