@@ -1,11 +1,10 @@
 package variables
 
 import (
-	"cmp"
+	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
-	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -19,50 +18,71 @@ type backwardCall struct {
 	checked *fxgraph.Node // the operation after it, whose result has the gradients of `fresh`
 	// leaves has the graph's inputs that require gradients, and whether the gradient probably reaches them.
 	leaves      map[*TensorVariable]bool
-	fresh, kept []fxgraph.Arg // the leaves that get their first gradient, and those that keep their tensor or None
+	reached     map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
+	fresh, kept []fxgraph.Arg          // the leaves that get their first gradient, and those that keep their tensor or None
 }
 
 // backward handles t.backward(gradient, retain_graph, create_graph, inputs).
 func (t *TensorVariable) backward(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
-	refused := unsupported(exc.UnknownResult, "Tensor.backward")
-	if !plainBackward(tx, args, kwargs) || tx.World().Calls > 0 || tx.Output().WholeGraph() {
-		return nil, refused
+	p, err := newPass(tx, py.Object{}, "Tensor.backward", append([]VariableTracker{t}, args...), kwargs)
+	if err != nil {
+		return nil, err
 	}
-	inputs, reached, ordinary := tx.Output().Differentiates(t.Node)
+	return p.accumulate(tx)
+}
+
+// accumulate adds a pass that gives the leaves their gradients.
+func (p *backwardPass) accumulate(tx Translator) (VariableTracker, error) {
+	b, leaves, err := p.leaves(tx)
+	if err != nil {
+		return nil, err
+	}
+	result := NoneConst()
+	if err := b.call(tx, p, leaves, result); err != nil {
+		return nil, err
+	}
+	tx.World().backwards = append(tx.World().backwards, b)
+	return result, nil
+}
+
+// leaves returns the leaves of the graph that require gradients, and the pass as far as it is known from them. It
+// breaks the graph if the pass may run code of the program.
+func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, error) {
+	roots := make([]*fxgraph.Node, len(p.roots))
+	for i, r := range p.roots {
+		roots[i] = r.Node
+	}
+	inputs, reached, ordinary := tx.Output().Differentiates(roots)
 	if !ordinary {
-		return nil, refused
+		return nil, nil, p.refused()
 	}
-	b := &backwardCall{leaves: map[*TensorVariable]bool{}}
+	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: reached}
 	leaves, reals := []VariableTracker{}, []py.Object{}
 	for _, in := range inputs {
 		real := in.real()
 		if real.IsNull() || !in.Class.IsNull() && in.Class != tx.World().ParameterType {
-			return nil, refused
+			return nil, nil, p.refused()
 		}
 		tx.Output().NeedField(in, uint16(guards.TensorRequiresGrad))
 		needs, err := tx.Scope().GetAttr(real, "requires_grad")
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if needs != py.True() {
 			continue
 		}
 		if _, leaf := tx.Scope().TensorGrad(real); !leaf {
-			return nil, refused // its history is not known
+			return nil, nil, p.refused() // its history is not known
 		}
 		tx.Output().Reads(guards.NewGradSource(in.Src))
-		b.leaves[in] = reached[in.Node]
+		b.leaves[in] = reached[in.Node] && (p.inputs == nil || slices.Contains(p.inputs, in))
 		leaves, reals = append(leaves, in), append(reals, real)
 	}
-	if hooked, err := mayRunHooks(tx, reals); err != nil || hooked {
-		return nil, cmp.Or(err, refused)
+	hooked, err := mayRunHooks(tx, reals)
+	if err == nil && hooked {
+		err = p.refused()
 	}
-	result := NoneConst()
-	if err := b.call(tx, leaves, append([]VariableTracker{t}, args...), kwargs, result); err != nil {
-		return nil, err
-	}
-	tx.World().backwards = append(tx.World().backwards, b)
-	return result, nil
+	return b, leaves, err
 }
 
 // mayRunHooks reports whether a leaf has hooks now. The check in each call would then fail.
@@ -76,31 +96,21 @@ func mayRunHooks(tx Translator, leaves []py.Object) (bool, error) {
 }
 
 // call adds the operations.
-func (b *backwardCall) call(tx Translator, leaves, args []VariableTracker, kwargs []Kw, result VariableTracker) error {
-	s, out := tx.Scope(), tx.Output()
-	m, err := s.Import("godynamo._called.gradients")
+func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTracker, result VariableTracker) error {
+	out, later := tx.Output(), NewTuple(nil, nil)
+	first, err := callCheck(tx, "before", []VariableTracker{NewTuple(leaves, nil), later})
 	if err != nil {
 		return err
 	}
-	before, err := s.GetAttr(m, "before")
-	if err != nil {
+	if _, err := out.CallForeign(tx, p.fn, p.target(), p.args, p.kwargs); err != nil {
 		return err
 	}
-	after, err := s.GetAttr(m, "after")
+	after, err := checkOf(tx, "after")
 	if err != nil {
-		return err
-	}
-	later := NewTuple(nil, nil)
-	first, err := out.CallForeign(tx, before, "godynamo.before_backward",
-		[]VariableTracker{NewTuple(leaves, nil), later}, nil)
-	if err != nil {
-		return err
-	}
-	if _, err := out.CallForeign(tx, py.Object{}, "backward", args, kwargs); err != nil {
 		return err
 	}
 	b.checked, err = out.CallLeaving(tx, after, "godynamo.after_backward",
-		[]VariableTracker{NewForeign(first, ""), later, later}, result, "Tensor.backward")
+		[]VariableTracker{NewForeign(first, ""), later, later}, Leaving{Result: result, Why: p.name})
 	if err != nil {
 		return err
 	}
@@ -111,32 +121,30 @@ func (b *backwardCall) call(tx Translator, leaves, args []VariableTracker, kwarg
 	return nil
 }
 
-// plainBackward reports whether the arguments ask for a backward pass that is not differentiated itself, and for all
-// leaves.
-func plainBackward(tx Translator, args []VariableTracker, kwargs []Kw) bool {
-	given := map[string]VariableTracker{}
-	for i, name := range []string{"gradient", "retain_graph", "create_graph", "inputs"} {
-		if i < len(args) {
-			given[name] = args[i]
-		}
+// target is the name of the operation in the graph.
+func (p *backwardPass) target() string {
+	if p.fn.IsNull() {
+		return "backward"
 	}
-	for _, kw := range kwargs {
-		given[kw.Name] = kw.Value
+	return p.name
+}
+
+// checkOf returns a function of godynamo._called.gradients.
+func checkOf(tx Translator, name string) (py.Object, error) {
+	m, err := tx.Scope().Import("godynamo._called.gradients")
+	if err != nil {
+		return py.Object{}, err
 	}
-	for name, v := range given {
-		v, err := Realize(tx, v)
-		if err != nil {
-			return false
-		}
-		c, constant := AsConstant(tx, v)
-		switch g, tensor := v.(*TensorVariable); {
-		case name == "gradient" && tensor && !g.foreign() && g.class(tx) == tx.World().TensorType:
-		case constant && (c == pyNone || c == py.False() || name == "retain_graph" && c == py.True()):
-		default:
-			return false
-		}
+	return tx.Scope().GetAttr(m, name)
+}
+
+// callCheck adds a call of such a function.
+func callCheck(tx Translator, name string, args []VariableTracker) (*fxgraph.Node, error) {
+	fn, err := checkOf(tx, name)
+	if err != nil {
+		return nil, err
 	}
-	return len(args) <= 4
+	return tx.Output().CallForeign(tx, fn, "godynamo."+name+"_backward", args, nil)
 }
 
 // after returns the gradient of t after the call; before is the gradient before it.

@@ -97,6 +97,10 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			kwargs []Kw) (VariableTracker, error) {
 			return t.callForeign(tx, name, args, kwargs)
 		},
+		kindBackwardPass: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.startsPass(tx, args, kwargs)
+		},
 		kindFact: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.factOf(tx, name, args, kwargs)

@@ -8,6 +8,7 @@ type callableKind string
 const (
 	kindAllowed             callableKind = "allowed"               // allow_in_graph: one node of the graph
 	kindAsked               callableKind = "asked"                 // returns a fact about the process, which a guard checks again
+	kindBackwardPass        callableKind = "backward_pass"         // torch.autograd.backward or torch.autograd.grad; detail: its name
 	kindCheck               callableKind = "check"                 // torch._check_with: raises unless a condition holds, which is a fact afterwards
 	kindComptime            callableKind = "comptime"              // godynamo.comptime; detail: the method
 	kindConstant            callableKind = "constant"              // its result never changes within a process
@@ -61,6 +62,7 @@ const (
 var callableKinds = []callableKind{
 	kindAllowed,
 	kindAsked,
+	kindBackwardPass,
 	kindCheck,
 	kindComptime,
 	kindConstant,

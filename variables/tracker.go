@@ -452,14 +452,12 @@ type Output interface {
 	ArrayInput(a *ArrayVariable) *fxgraph.Node
 	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
 	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
-	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from n probably
-	// reaches. ordinary is false if the pass may run code of the program.
-	Differentiates(n *fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
-	// CallLeaving adds a foreign operation of the current call, which returns `result`, a new tracker of None. If the
-	// operation's own result is None, the frames go on in CPython after the call. It returns a graph break with the
-	// reason why if they cannot.
-	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, result VariableTracker,
-		why string) (*fxgraph.Node, error)
+	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from the roots
+	// probably reaches. ordinary is false if the pass may run code of the program.
+	Differentiates(roots []*fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
+	// CallLeaving adds a foreign operation of the current call. If its result is None, the frames go on in CPython
+	// after the call. It returns a graph break if they cannot.
+	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, to Leaving) (*fxgraph.Node, error)
 	// Later sets the operands of the node when all operations are known.
 	Later(n *fxgraph.Node, operands func() []fxgraph.Arg)
 	// Declare records what the result of an operation looks like that no rule and no FakeTensor can compute.
@@ -469,11 +467,20 @@ type Output interface {
 	NeedField(v *TensorVariable, field uint16)
 }
 
+// Leaving is how the frames go on in CPython after a call: with the result of Node, or with None if Node is nil. Result is
+// a new tracker of the call's result, which the call must return. Why names the call in reports.
+type Leaving struct {
+	Result VariableTracker
+	Node   *fxgraph.Node
+	Why    string
+}
+
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
-// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)
-// or a tensor like Sample.
+// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks
+// (python/godynamo/_called/fsdp.py) or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the
+// gradient.
 type Declared struct {
-	Like                 *fxgraph.Node
+	Like, Of             *fxgraph.Node
 	Dtype, Looks, Sample py.Object
 	Gradient             bool
 }

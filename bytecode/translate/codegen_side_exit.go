@@ -35,10 +35,14 @@ func (c *Codegen) writeSideExits() error {
 	return nil
 }
 
-// writeSideExit writes the call of go_on (core/calls/outer_frames.h). Its last argument is the exception, or None as
-// the result of the call after which the first frame goes on.
+// writeSideExit writes the call of go_on (core/calls/outer_frames.h). Its last argument is the exception, or the
+// result of the call after which the first frame goes on.
 func (c *Codegen) writeSideExit(e *sideExit) error {
 	raised := c.newTemp()
+	if e.value != nil {
+		c.PopTop()
+		c.loadNode(e.value)
+	}
 	c.emit(opcode.STORE_FAST, spaceTemp|raised)
 	at := e.at // has all frames, see gd_fix_caught
 	if at == nil {

@@ -13,8 +13,8 @@ import (
 
 // CallLeaving implements variables.Output.
 func (o *OutputGraph) CallLeaving(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
-	result variables.VariableTracker, why string) (*fxgraph.Node, error) {
-	exit, err := o.leaveAfter(why, result)
+	to variables.Leaving) (*fxgraph.Node, error) {
+	exit, err := o.leaveAfter(to)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +32,7 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 }
 
 // Differentiates implements variables.Output.
-func (o *OutputGraph) Differentiates(n *fxgraph.Node) (inputs []*variables.TensorVariable,
+func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (inputs []*variables.TensorVariable,
 	reached map[*fxgraph.Node]bool, ordinary bool) {
 	f := flow{changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
 		reached: map[*fxgraph.Node]bool{}}
@@ -58,7 +58,9 @@ func (o *OutputGraph) Differentiates(n *fxgraph.Node) (inputs []*variables.Tenso
 			f.changes[changed] = append(f.changes[changed], n)
 		}
 	}
-	f.visit(n)
+	for _, n := range roots {
+		f.visit(n)
+	}
 	return inputs, f.reached, true
 }
 
@@ -86,9 +88,21 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 	return in && !strings.Contains(rest, ".") || text == "builtins.getattr" || text == "godynamo.item"
 }
 
-// ofGradients lists the foreign operations of variables/tensor_grad.go and tensor_backward.go.
-var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "godynamo.before_backward": true,
-	"godynamo.after_backward": true}
+// ofGradients lists the foreign operations of variables/tensor_grad.go, tensor_backward.go and tensor_autograd.go.
+var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
+	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true}
+
+const gradCall = "torch.autograd.grad"
+
+// createsGraph reports whether the results of a call of torch.autograd.grad may require gradients.
+func createsGraph(n *fxgraph.Node) bool {
+	for _, kw := range n.Kwargs {
+		if kw.Name == "create_graph" {
+			return isLiteral(kw.Value, "True")
+		}
+	}
+	return false
+}
 
 // plainSpaces has the namespaces of operations whose derivatives torch has in C++.
 var plainSpaces = []string{"operator.", "torch._C.", "torch.nn.functional.", "torch.ops.aten.", "torch.special.",
@@ -128,7 +142,8 @@ func (f *flow) visit(n *fxgraph.Node) {
 	}
 	name := shortName(n)
 	switch {
-	case f.off[n] || name == "detach" || name == "detach_":
+	case f.off[n] && n.Target.Text != gradCall && n.Target.Text != "godynamo.item":
+	case name == "detach" || name == "detach_" || n.Target.Text == gradCall && !createsGraph(n):
 	case strings.HasSuffix(name, "_like") || strings.HasPrefix(name, "new_"):
 	case strings.HasSuffix(name, "_as") && len(n.Args) > 0: // of `x.expand_as(y)` only x has a gradient
 		fxgraph.EachNode(n.Args[0], f.visit)

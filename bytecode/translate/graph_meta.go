@@ -319,13 +319,13 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 		}
 		return nil
 	}
-	if n.Foreign {
+	if n.Foreign && n.Target.Text != gradCall {
 		return o.runForeign(n)
 	}
 	if in, ok := o.inputOf[n]; ok {
 		return known(in.Example, nil)
 	}
-	if d, ok := o.declared[n]; ok {
+	if d, ok := o.declared[n]; ok && d.Of == nil {
 		return o.runDeclared(n, d)
 	}
 	if v, ok := o.symbols.values[n]; ok {

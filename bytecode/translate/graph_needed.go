@@ -32,7 +32,7 @@ func (o *OutputGraph) needed(n *fxgraph.Node) []*fxgraph.Node {
 			return
 		}
 		set[n] = true
-		if d, ok := o.declared[n]; !ok {
+		if d, ok := o.declared[n]; !ok || d.Of != nil {
 			n.EachInput(add)
 		} else if d.Like != nil {
 			add(d.Like)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -30,6 +31,7 @@ type sideExit struct {
 	covered []*bytecode.Instruction // what is written for the operations
 	jump    *bytecode.Instruction   // if the frames go on after the operation: the jump to the exit
 	at      *chain                  // and the place of the operation
+	value   *fxgraph.Node           // and what the call returns; nil for None
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
 	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
@@ -150,17 +152,17 @@ func (o *OutputGraph) keepFrames(exit *sideExit) (because string, err error) {
 	return "", nil
 }
 
-// leaveAfter returns the exit of an operation whose frames go on in CPython after the current call, which returns
-// `result`, None. It returns a graph break if the frames cannot.
-func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (*sideExit, error) {
-	impossible := func(because string) error { return exc.Break(exc.CallUnsupported, "%s: %s", why, because) }
+// leaveAfter returns the exit of an operation whose frames go on in CPython after the current call. It returns a graph
+// break if the frames cannot.
+func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
+	impossible := func(because string) error { return exc.Break(exc.CallUnsupported, "%s: %s", to.Why, because) }
 	if err := o.closeDropped(); err != nil {
 		return nil, err
 	}
 	if because := o.withoutExits(); because != "" {
 		return nil, impossible(because)
 	}
-	exit := &sideExit{}
+	exit := &sideExit{value: to.Node}
 	for tx := o.current; tx != nil; tx = tx.parent {
 		switch {
 		case tx.inst == nil:
@@ -168,7 +170,7 @@ func (o *OutputGraph) leaveAfter(why string, result variables.VariableTracker) (
 		case len(tx.handled) > 0:
 			return nil, impossible("an exception is being handled")
 		}
-		f := &exitFrame{of: tx, step: tx.began, goesOn: true, result: result}
+		f := &exitFrame{of: tx, step: tx.began, goesOn: true, result: to.Result}
 		if n := len(exit.frames); n > 0 {
 			f.child = exit.frames[n-1].of
 			if tx.inst.Block() != nil {

@@ -113,7 +113,7 @@ go_on(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
         return NULL;
     }
     t->outer = outer;
-    if (args[n - 1] == Py_None) { /* there is no traceback that tells where the frames are */
+    if (!PyExceptionInstance_Check(args[n - 1])) { /* there is no traceback that tells where the frames are */
         PyFrameObject *frame = PyEval_GetFrame();
         t->unit = frame != NULL ? PyFrame_GetLasti(frame) / (int)sizeof(_Py_CODEUNIT) : -1;
     }

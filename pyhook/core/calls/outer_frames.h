@@ -10,7 +10,7 @@
  * frame, innermost first, there is a resume function for what follows its call, and one for the handler of its call
  * (None: the exception passes through the frame). Each comes with a tuple of its arguments, except the last: the
  * result of the call, or the exception. If the operation has not raised, `handler` is the resume function for what
- * follows its call, and None, the result of the call, is in the exception's place.
+ * follows its call, and the result of the call is in the exception's place.
  *
  * go_on returns a TailCall of `handler`, which keeps the rest. gd_fix_caught adds the user frames for tracebacks.
  */

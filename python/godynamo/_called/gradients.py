@@ -30,6 +30,26 @@ def after(
     return first if all(map(_as_predicted, first, fresh)) else None
 
 
+def after_grad(
+    before: Before,
+    gradients: tuple[torch.Tensor | None, ...],
+    expected: tuple[bool, ...],
+    inputs: tuple[torch.Tensor, ...],
+) -> bool | None:
+    """Return True, or None if ``torch.autograd.grad`` has run a hook, or returned something that the graph does not
+    predict. ``expected`` has False for a gradient that is None."""
+    for found, some, x in zip(gradients, expected, inputs, strict=True):
+        if some != (found is not None):
+            return None
+        if found is not None and not (
+            type(found) is torch.Tensor
+            and found.layout is torch.strided
+            and (found.dtype, found.device, found.shape) == (x.dtype, x.device, x.shape)
+        ):
+            return None
+    return None if before[0] else True
+
+
 def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
     """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides.
 

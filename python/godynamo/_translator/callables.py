@@ -103,6 +103,8 @@ def _special() -> dict[Any, Classified]:
         "accelerator.is_available",
     )
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
+    for name in ("autograd.backward", "autograd.grad"):
+        put("backward_pass", name, detail=f"torch.{name}")
     put_objects("fact", *foreign.rank_facts())
     put("modes", "_C._push_on_torch_function_stack", detail="push")
     put("modes", "_C._pop_torch_function_stack", detail="pop")

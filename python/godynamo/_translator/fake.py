@@ -202,6 +202,8 @@ class Session:
         if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
             self._values[index] = a[0]  # only the class changes, and Go knows the class
             return None
+        if target is torch.autograd.grad:
+            k = {**k, "retain_graph": True}  # it may run here before another pass that precedes it in the program
         if target in torch_function.PLAIN:
             target, a = torch_function.PLAIN[target], a[1:]
         # A wrong call raises in the user's code when it runs. So torch must not log it as an error now.

@@ -11,6 +11,7 @@ from typing import Literal, NewType
 CallableKind = Literal[
     "allowed",  # allow_in_graph: one node of the graph
     "asked",  # returns a fact about the process, which a guard checks again
+    "backward_pass",  # torch.autograd.backward or torch.autograd.grad; detail: its name
     "check",  # torch._check_with: raises unless a condition holds, which is a fact afterwards
     "comptime",  # godynamo.comptime; detail: the method
     "constant",  # its result never changes within a process

@@ -1,0 +1,224 @@
+package variables
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/godynamo/godynamo/guards"
+	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
+)
+
+// torch.autograd.backward and torch.autograd.grad are operations of the graph, as Tensor.backward is. The gradients
+// that grad returns have the sizes and dtypes of its inputs; FakeTensor computes their strides, and whether they require
+// gradients. With allow_unused=True, the translation predicts which of them are None. An operation after the call checks
+// this.
+
+// backwardPass is one pass through autograd's graph, as the program calls it.
+type backwardPass struct {
+	fn     py.Object // torch.autograd's function; the null object for Tensor.backward
+	name   string
+	roots  []*TensorVariable
+	inputs []*TensorVariable // the only tensors that get gradients; nil if all leaves do
+	args   []VariableTracker // the operation's arguments
+	kwargs []Kw
+	// maybeNone is set if gradients that torch.autograd.grad returns may be None.
+	maybeNone bool
+}
+
+// passParameters lists the parameters of the functions that start a pass.
+var passParameters = map[string][]string{
+	"Tensor.backward": {"self", "gradient", "retain_graph", "create_graph", "inputs"},
+	"torch.autograd.backward": {"tensors", "grad_tensors", "retain_graph", "create_graph", "grad_variables",
+		"inputs"},
+	"torch.autograd.grad": {"outputs", "inputs", "grad_outputs", "retain_graph", "create_graph", "only_inputs",
+		"allow_unused", "is_grads_batched", "materialize_grads"},
+}
+
+// newPass returns the pass of a call. It returns a graph break for arguments that are not captured.
+func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*backwardPass, error) {
+	p := &backwardPass{fn: fn, name: name}
+	names := passParameters[name]
+	given := make([]VariableTracker, len(names))
+	copy(given, args)
+	for _, kw := range kwargs {
+		i := slices.Index(names, kw.Name)
+		if i < 0 || given[i] != nil {
+			return nil, p.refused()
+		}
+		given[i] = kw.Value
+	}
+	if len(args) > len(names) || given[0] == nil || tx.World().Calls > 0 || tx.Output().WholeGraph() {
+		return nil, p.refused()
+	}
+	for i, v := range given {
+		if v == nil {
+			continue
+		}
+		v, err := p.argument(tx, i, names[i], v)
+		if err != nil {
+			return nil, err
+		}
+		if i == 0 {
+			p.args = []VariableTracker{v}
+		} else {
+			p.kwargs = append(p.kwargs, Kw{Name: names[i], Value: v})
+		}
+	}
+	return p, nil
+}
+
+func (p *backwardPass) refused() error { return unsupported(exc.UnknownResult, "%s", p.name) }
+
+// argument returns the operation's argument for a parameter. Iterables become tuples, as in torch.
+func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	switch name {
+	case "self", "tensors", "outputs", "inputs":
+		if name == "inputs" && isNone(v) {
+			return v, nil
+		}
+		ts, err := p.tensors(tx, v, false)
+		if err != nil || len(ts) == 0 {
+			return nil, cmp.Or(err, p.refused())
+		}
+		if name == "inputs" {
+			p.inputs = ts
+		} else if p.roots = ts; name == "self" {
+			return v, nil
+		}
+		return tupleOf(ts), nil
+	case "gradient", "grad_tensors", "grad_outputs":
+		if isNone(v) || IsTensor(v) {
+			_, err := p.tensors(tx, v, true)
+			return v, err
+		}
+		ts, err := p.tensors(tx, v, true)
+		return tupleOf(ts), err
+	}
+	c, constant := AsConstant(tx, v)
+	on := c == py.True()
+	switch {
+	case !constant || c != pyNone && c != py.False() && !on,
+		on && (name == "is_grads_batched" || name == "grad_variables" || name == "create_graph" && !p.returns()),
+		!on && name == "only_inputs", c == py.False() && name == "grad_variables":
+		return nil, p.refused()
+	}
+	p.maybeNone = p.maybeNone || on && name == "allow_unused"
+	if on && name == "materialize_grads" {
+		p.maybeNone = false
+	}
+	return v, nil
+}
+
+// returns reports whether the pass returns the gradients.
+func (p *backwardPass) returns() bool { return p.name == "torch.autograd.grad" }
+
+// tensors returns the tensors of an argument: one, or several in an iterable. If optional is set, an item may be None.
+func (p *backwardPass) tensors(tx Translator, v VariableTracker, optional bool) ([]*TensorVariable, error) {
+	items := []VariableTracker{v}
+	if !IsTensor(v) && !isNone(v) {
+		switch v.(type) {
+		case *DictVariable, *SetVariable, *ConstantVariable: // for a dict, torch returns a dict
+			return nil, p.refused()
+		}
+		var err error
+		if items, err = Unpack(tx, v); err != nil {
+			return nil, err
+		}
+	}
+	out := make([]*TensorVariable, len(items))
+	for i, it := range items {
+		it, err := Realize(tx, it)
+		if err != nil {
+			return nil, err
+		}
+		t, tensor := it.(*TensorVariable)
+		if (!tensor || !t.plain(tx)) && !(optional && isNone(it)) {
+			return nil, p.refused()
+		}
+		out[i] = t
+	}
+	return out, nil
+}
+
+// tupleOf returns a tuple of tensors, with None for nil.
+func tupleOf(ts []*TensorVariable) VariableTracker {
+	items := make([]VariableTracker, len(ts))
+	for i, t := range ts {
+		if items[i] = t; t == nil {
+			items[i] = NoneConst()
+		}
+	}
+	return NewTuple(items, nil)
+}
+
+// startsPass handles a call of torch.autograd.backward or torch.autograd.grad.
+func (t *TorchVariable) startsPass(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	p, err := newPass(tx, t.Fn, t.detail, args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	tx.Output().AddGuards(guards.GlobalState())
+	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
+		return nil, cmp.Or(err, p.refused())
+	}
+	if mode, err := activeMode(tx); err != nil || mode != nil {
+		return nil, cmp.Or(err, p.refused())
+	}
+	if p.returns() {
+		return p.gradients(tx)
+	}
+	return p.accumulate(tx)
+}
+
+// gradients adds a call of torch.autograd.grad.
+func (p *backwardPass) gradients(tx Translator) (VariableTracker, error) {
+	b, leaves, err := p.leaves(tx)
+	if err != nil {
+		return nil, err
+	}
+	out, none := tx.Output(), NewTuple(nil, nil)
+	first, err := callCheck(tx, "before", []VariableTracker{NewTuple(leaves, nil), none})
+	if err != nil {
+		return nil, err
+	}
+	found, err := out.CallForeign(tx, p.fn, p.name, p.args, p.kwargs)
+	if err != nil {
+		return nil, err
+	}
+	given, flags := make([]bool, len(p.inputs)), make([]VariableTracker, len(p.inputs))
+	for i, t := range p.inputs {
+		given[i] = !p.maybeNone || b.reached[t.Node]
+		flags[i] = BoolConst(given[i])
+	}
+	result, gradients := NewTuple(nil, nil), NewForeign(found, "")
+	fn, err := checkOf(tx, "after_grad")
+	if err != nil {
+		return nil, err
+	}
+	_, err = out.CallLeaving(tx, fn, "godynamo.after_grad",
+		[]VariableTracker{NewForeign(first, ""), gradients, NewTuple(flags, nil), tupleOf(p.inputs)},
+		Leaving{Result: result, Node: found, Why: p.name})
+	if err != nil {
+		return nil, err
+	}
+	for i, t := range p.inputs {
+		if !given[i] {
+			result.items = append(result.items, NoneConst())
+			continue
+		}
+		n, err := out.CallFunction(tx, tx.World().Operator("getitem"), "godynamo.item",
+			[]VariableTracker{gradients, IntConst(tx, i)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		n.Item = true
+		out.Declare(n, Declared{Like: t.Node, Gradient: true, Of: found})
+		result.items = append(result.items, NewTensor(n))
+	}
+	return result, nil
+}
