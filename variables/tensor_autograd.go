@@ -10,9 +10,9 @@ import (
 )
 
 // torch.autograd.backward and torch.autograd.grad are operations of the graph, as Tensor.backward is. The gradients
-// that grad returns have the sizes and dtypes of its inputs; FakeTensor computes their strides, and whether they require
-// gradients. With allow_unused=True, the translation predicts which of them are None. An operation after the call checks
-// this.
+// that grad returns have the sizes and dtypes of its inputs; FakeTensor computes their strides, and whether they
+// require gradients. With allow_unused=True, the translation predicts which of them are None. An operation after the
+// call checks this.
 
 // backwardPass is one pass through autograd's graph, as the program calls it.
 type backwardPass struct {

@@ -17,9 +17,12 @@ import (
 type backwardCall struct {
 	checked *fxgraph.Node // the operation after it, whose result has the gradients of `fresh`
 	// leaves has the graph's inputs that require gradients, and whether the gradient probably reaches them.
-	leaves      map[*TensorVariable]bool
-	reached     map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
-	fresh, kept []fxgraph.Arg          // the leaves that get their first gradient, and those that keep their tensor or None
+	leaves  map[*TensorVariable]bool
+	reached map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
+	inputs  []*TensorVariable      // the only tensors that get gradients; nil if all leaves do
+	first   *fxgraph.Node          // the operation before it
+	// fresh are the leaves that get their first gradient; kept are those that keep their tensor or None.
+	fresh, kept []fxgraph.Arg
 }
 
 // backward handles t.backward(gradient, retain_graph, create_graph, inputs).
@@ -52,13 +55,13 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	for i, r := range p.roots {
 		roots[i] = r.Node
 	}
-	inputs, reached, ordinary := tx.Output().Differentiates(roots)
+	d, ordinary := tx.Output().Differentiates(roots)
 	if !ordinary {
 		return nil, nil, p.refused()
 	}
-	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: reached}
+	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
 	leaves, reals := []VariableTracker{}, []py.Object{}
-	for _, in := range inputs {
+	for _, in := range d.Inputs {
 		real := in.real()
 		if real.IsNull() || !in.Class.IsNull() && in.Class != tx.World().ParameterType {
 			return nil, nil, p.refused()
@@ -68,14 +71,14 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 		if err != nil {
 			return nil, nil, err
 		}
-		if needs != py.True() {
+		if on, switched := d.Switched[in]; !on && (switched || needs != py.True()) {
 			continue
 		}
 		if _, leaf := tx.Scope().TensorGrad(real); !leaf {
 			return nil, nil, p.refused() // its history is not known
 		}
 		tx.Output().Reads(guards.NewGradSource(in.Src))
-		b.leaves[in] = reached[in.Node] && (p.inputs == nil || slices.Contains(p.inputs, in))
+		b.leaves[in] = d.Reached[in.Node] && b.isInput(in)
 		leaves, reals = append(leaves, in), append(reals, real)
 	}
 	hooked, err := mayRunHooks(tx, reals)
@@ -102,6 +105,7 @@ func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTra
 	if err != nil {
 		return err
 	}
+	b.first = first
 	if _, err := out.CallForeign(tx, p.fn, p.target(), p.args, p.kwargs); err != nil {
 		return err
 	}
@@ -147,13 +151,25 @@ func callCheck(tx Translator, name string, args []VariableTracker) (*fxgraph.Nod
 	return tx.Output().CallForeign(tx, fn, "godynamo."+name+"_backward", args, nil)
 }
 
+func (b *backwardCall) isInput(t *TensorVariable) bool {
+	return b.inputs == nil || slices.Contains(b.inputs, t)
+}
+
+// givesTo reports whether the gradient probably reaches t, a leaf.
+func (b *backwardCall) givesTo(t *TensorVariable) bool {
+	if t.Src == nil {
+		return b.reached[t.Node] && b.isInput(t)
+	}
+	return b.leaves[t]
+}
+
 // after returns the gradient of t after the call; before is the gradient before it.
 func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTracker) (VariableTracker, error) {
 	g, err := Realize(tx, before)
 	if err != nil {
 		return nil, err
 	}
-	if !b.leaves[t] || !isNone(g) {
+	if !b.givesTo(t) || !isNone(g) {
 		b.kept = append(b.kept, t.Node)
 		if g, ok := g.(*TensorVariable); ok {
 			g.change()

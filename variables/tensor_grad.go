@@ -1,6 +1,9 @@
 package variables
 
 import (
+	"cmp"
+
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -10,8 +13,9 @@ import (
 // is an input of the graph. Stores and backward() are operations of the graph (tensor_backward.go), and later reads
 // return what they leave.
 
-// grad returns the gradient of an input that is a leaf.
+// grad returns the gradient of a leaf: an input, or a tensor that the graph has made.
 func (t *TensorVariable) grad(tx Translator) (VariableTracker, error) {
+	t = t.alone(tx)
 	t.gradUsed = t.gradUsed || !inZeroGrad(tx)
 	v, err := t.gradBefore(tx)
 	all := tx.World().backwards
@@ -36,8 +40,11 @@ func inZeroGrad(tx Translator) bool {
 // gradBefore returns the gradient before the first call of backward() that t.backwards does not count.
 func (t *TensorVariable) gradBefore(tx Translator) (VariableTracker, error) {
 	real := t.real()
-	if real.IsNull() || tx.World().Calls > 0 {
+	if tx.World().Calls > 0 {
 		return nil, unsupported(exc.AttrUnsupported, "grad of a tensor")
+	}
+	if real.IsNull() {
+		return t.ownGrad(tx)
 	}
 	if v := t.known["grad"]; v != nil {
 		return v, nil
@@ -52,6 +59,46 @@ func (t *TensorVariable) gradBefore(tx Translator) (VariableTracker, error) {
 		t.known = map[string]VariableTracker{}
 	}
 	t.known["grad"] = tx.Build(v, src)
+	return t.known["grad"], nil
+}
+
+// alone returns the tracker that holds the gradient, since several trackers may stand for a tensor that the graph
+// computes.
+func (t *TensorVariable) alone(tx Translator) *TensorVariable {
+	if t.Src != nil || t.Node == nil {
+		return t
+	}
+	w := tx.World()
+	if w.ownLeaves == nil {
+		w.ownLeaves = map[*fxgraph.Node]*TensorVariable{}
+	}
+	if w.ownLeaves[t.Node] == nil {
+		w.ownLeaves[t.Node] = t
+	}
+	return w.ownLeaves[t.Node]
+}
+
+// ownGrad returns the gradient, before the first call of backward() that t.backwards does not count, of a tensor that
+// an operation of the graph has created. A tensor that is no leaf makes torch warn.
+func (t *TensorVariable) ownGrad(tx Translator) (VariableTracker, error) {
+	refused := unsupported(exc.AttrUnsupported, "grad of a tensor")
+	if tx.Output().WholeGraph() || !t.plain(tx) || !t.isNew(tx) || t.Node.Foreign {
+		return nil, refused
+	}
+	if leaf, err := tx.Output().IsLeaf(t); err != nil || !leaf {
+		return nil, cmp.Or(err, refused)
+	}
+	if v := t.known["grad"]; v != nil {
+		return v, nil
+	}
+	all := tx.World().backwards
+	for t.backwards < len(all) && all[t.backwards].first.Index < t.Node.Index {
+		t.backwards++
+	}
+	if t.known == nil {
+		t.known = map[string]VariableTracker{}
+	}
+	t.known["grad"] = NoneConst()
 	return t.known["grad"], nil
 }
 
@@ -82,6 +129,7 @@ func (t *TensorVariable) gradFn(tx Translator) (VariableTracker, error) {
 // setGrad handles `t.grad = value` for a leaf. A store of a tensor may raise, since torch compares it with t.
 func (t *TensorVariable) setGrad(tx Translator, value VariableTracker) error {
 	refused := unsupported(exc.StoreUnsupported, "grad of a tensor")
+	t = t.alone(tx)
 	value, err := Realize(tx, value)
 	if err != nil {
 		return err

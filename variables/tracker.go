@@ -452,9 +452,11 @@ type Output interface {
 	ArrayInput(a *ArrayVariable) *fxgraph.Node
 	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
 	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
-	// Differentiates returns the tensors among the graph's inputs, and the nodes that a backward pass from the roots
-	// probably reaches. ordinary is false if the pass may run code of the program.
-	Differentiates(roots []*fxgraph.Node) (inputs []*TensorVariable, reached map[*fxgraph.Node]bool, ordinary bool)
+	// Differentiates follows the gradients of a backward pass from the roots. ordinary is false if the pass may run
+	// code of the program.
+	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool)
+	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
+	IsLeaf(t *TensorVariable) (bool, error)
 	// CallLeaving adds a foreign operation of the current call. If its result is None, the frames go on in CPython
 	// after the call. It returns a graph break if they cannot.
 	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, to Leaving) (*fxgraph.Node, error)
@@ -467,8 +469,15 @@ type Output interface {
 	NeedField(v *TensorVariable, field uint16)
 }
 
-// Leaving is how the frames go on in CPython after a call: with the result of Node, or with None if Node is nil. Result is
-// a new tracker of the call's result, which the call must return. Why names the call in reports.
+// Differentiated is what is known about a backward pass.
+type Differentiated struct {
+	Inputs   []*TensorVariable        // the tensors among the graph's inputs
+	Reached  map[*fxgraph.Node]bool   // the nodes that the gradient probably reaches
+	Switched map[*TensorVariable]bool // requires_grad of the inputs whose flag the program has switched
+}
+
+// Leaving is how the frames go on in CPython after a call: with the result of Node, or with None if Node is nil. Result
+// is a new tracker of the call's result, which the call must return. Why names the call in reports.
 type Leaving struct {
 	Result VariableTracker
 	Node   *fxgraph.Node

@@ -135,6 +135,8 @@ type modesAndStates struct {
 	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int
 	backwards     []*backwardCall // in the order of the program
+	// ownLeaves has the tensors that the graph computes whose gradients the program has read or set, see alone.
+	ownLeaves map[*fxgraph.Node]*TensorVariable
 	// gathered has the parameters that hooks of FSDP2 have returned, and fsdpTold what is known of the hooks by module
 	// (torch_fsdp.go).
 	gathered []*TensorVariable

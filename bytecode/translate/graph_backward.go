@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
@@ -32,27 +33,27 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 }
 
 // Differentiates implements variables.Output.
-func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (inputs []*variables.TensorVariable,
-	reached map[*fxgraph.Node]bool, ordinary bool) {
+func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, ordinary bool) {
 	f := flow{changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
-		reached: map[*fxgraph.Node]bool{}}
+		reached: map[*fxgraph.Node]bool{}, switches: map[*fxgraph.Node][]gradSwitch{}}
+	d.Switched = map[*variables.TensorVariable]bool{}
 	on := true
 	for _, n := range o.graph.Nodes() {
 		switch {
 		case n.Op == fxgraph.Placeholder:
 			if in := o.inputOf[n]; in != nil {
-				inputs = append(inputs, in)
+				d.Inputs = append(d.Inputs, in)
 			}
 		case n.State:
 			if shortName(n) == "_set_grad_enabled" {
 				on = !isLiteralAt(n, 0, "False")
 			}
 		case !differentiatesPlainly(n):
-			return nil, nil, false
+			return d, false
 		}
 		f.off[n] = !on
-		if input, _ := o.firstInput(n, 0); input != nil && leafChanges[shortName(n)] && !o.staysFrozen(n, input) {
-			return nil, nil, false
+		if leafChanges[shortName(n)] && !o.followSwitch(n, &f, d.Switched) {
+			return d, false
 		}
 		if changed, ok := changedBy(n); n.Inplace && ok {
 			f.changes[changed] = append(f.changes[changed], n)
@@ -61,7 +62,64 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (inputs []*variables
 	for _, n := range roots {
 		f.visit(n)
 	}
-	return inputs, f.reached, true
+	d.Reached = f.reached
+	return d, true
+}
+
+// followSwitch records an operation that may change whether a tensor is a leaf or requires gradients. It returns false
+// if the effect of the operation is not known.
+func (o *OutputGraph) followSwitch(n *fxgraph.Node, f *flow, switched map[*variables.TensorVariable]bool) bool {
+	changed, ok := changedBy(n)
+	on, known := switchedTo(n)
+	if !ok || !known {
+		input, _ := o.firstInput(n, 0)
+		return input == nil
+	}
+	if input := o.inputOf[changed]; input != nil {
+		if m, err := o.readMeta(input.Example); err != nil {
+			return false
+		} else if len(f.switches[changed]) == 0 {
+			f.switches[changed] = []gradSwitch{{-1, m.RequiresGrad}}
+			o.NeedField(input, fieldGrad)
+		}
+		f.switches[changed] = append(f.switches[changed], gradSwitch{n.Index, on})
+		switched[input] = on
+		return true
+	}
+	return o.isNewObject(changed)
+}
+
+// switchedTo returns the value to which an operation sets requires_grad of its first operand.
+func switchedTo(n *fxgraph.Node) (on, known bool) {
+	if shortName(n) != "requires_grad_" || len(n.Args) > 2 || len(n.Kwargs) > 1 {
+		return false, false
+	}
+	var flag fxgraph.Arg
+	if len(n.Args) == 2 {
+		flag = n.Args[1]
+	}
+	for _, kw := range n.Kwargs {
+		flag = kw.Value
+	}
+	if flag == nil || isLiteral(flag, "True") {
+		return true, true
+	}
+	return false, isLiteral(flag, "False")
+}
+
+// isNewObject reports whether an operation has created the tensor object that is a node's result.
+func (o *OutputGraph) isNewObject(n *fxgraph.Node) bool {
+	return n.Op != fxgraph.Placeholder && !n.Inplace && !n.Foreign && o.world.GivesNew(o.scope, n.Target.Text)
+}
+
+// IsLeaf implements variables.Output.
+func (o *OutputGraph) IsLeaf(t *variables.TensorVariable) (bool, error) {
+	for _, n := range o.graph.Nodes() {
+		if _, switches := switchedTo(n); leafChanges[shortName(n)] && !switches {
+			return false, exc.Break(exc.TensorMetadata, "is_leaf after %s", shortName(n))
+		}
+	}
+	return o.gradFact(t, "is_leaf")
 }
 
 // differentiatesPlainly reports whether the backward pass of an operation runs no code of the program.
@@ -111,16 +169,6 @@ var plainSpaces = []string{"operator.", "torch._C.", "torch.nn.functional.", "to
 // leafChanges lists operations that change whether an input is a leaf or requires gradients.
 var leafChanges = map[string]bool{"requires_grad_": true, "detach_": true, "set_": true, "swap_tensors_": true}
 
-// staysFrozen reports whether an operation switches gradients off for a tensor that has none.
-func (o *OutputGraph) staysFrozen(n *fxgraph.Node, input *variables.TensorVariable) bool {
-	m, err := o.readMeta(input.Example)
-	if err != nil || m.RequiresGrad || !isLiteralAt(n, 1, "False") || shortName(n) != "requires_grad_" {
-		return false
-	}
-	o.NeedField(input, fieldGrad)
-	return true
-}
-
 func isLiteralAt(n *fxgraph.Node, i int, text string) bool {
 	return len(n.Args) > i && isLiteral(n.Args[i], text)
 }
@@ -130,6 +178,25 @@ type flow struct {
 	changes map[*fxgraph.Node][]*fxgraph.Node // a tensor → the operations that have changed it in place
 	off     map[*fxgraph.Node]bool            // the operations that ran while torch recorded none
 	reached map[*fxgraph.Node]bool
+	// switches has, for inputs whose requires_grad the program switches, the initial value and what follows.
+	switches map[*fxgraph.Node][]gradSwitch
+}
+
+// gradSwitch is a value of requires_grad from an operation on.
+type gradSwitch struct {
+	from int // the operation's index
+	on   bool
+}
+
+// frozen reports whether a tensor did not require gradients when an operation ran.
+func (f *flow) frozen(t, at *fxgraph.Node) bool {
+	on := true
+	for _, s := range f.switches[t] {
+		if s.from < at.Index {
+			on = s.on
+		}
+	}
+	return !on
 }
 
 func (f *flow) visit(n *fxgraph.Node) {
@@ -141,13 +208,18 @@ func (f *flow) visit(n *fxgraph.Node) {
 		f.visit(c)
 	}
 	name := shortName(n)
+	follow := func(in *fxgraph.Node) {
+		if !f.frozen(in, n) {
+			f.visit(in)
+		}
+	}
 	switch {
 	case f.off[n] && n.Target.Text != gradCall && n.Target.Text != "godynamo.item":
 	case name == "detach" || name == "detach_" || n.Target.Text == gradCall && !createsGraph(n):
 	case strings.HasSuffix(name, "_like") || strings.HasPrefix(name, "new_"):
 	case strings.HasSuffix(name, "_as") && len(n.Args) > 0: // of `x.expand_as(y)` only x has a gradient
-		fxgraph.EachNode(n.Args[0], f.visit)
+		fxgraph.EachNode(n.Args[0], follow)
 	default:
-		n.EachInput(f.visit)
+		n.EachInput(follow)
 	}
 }

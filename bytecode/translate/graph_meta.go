@@ -47,24 +47,33 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 
 // RequiresGrad implements variables.Output.
 func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
-	if t.Node.Foreign {
-		return false, foreignMetadata(t.Node)
-	}
-	needed := o.needed(t.Node)
-	o.needOf(needed, fieldsOfGrad)
-	err := o.runWithHints(needed)
-	if err == nil {
-		var v, flag py.Object
-		if v, err = o.fakeOf(t.Node); err == nil {
-			flag, err = o.scope.GetAttr(v, "requires_grad")
-			return flag == py.True(), err
-		}
+	on, err := o.gradFact(t, "requires_grad")
+	if err == nil || t.Node.Foreign {
+		return on, err
 	}
 	m, err := o.Meta(tx, t)
 	if err != nil {
 		return false, err
 	}
 	return m.RequiresGrad, nil
+}
+
+// gradFact returns requires_grad or is_leaf of a computed tensor. It makes no size a constant.
+func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, error) {
+	if t.Node.Foreign {
+		return false, foreignMetadata(t.Node)
+	}
+	needed := o.needed(t.Node)
+	o.needOf(needed, fieldsOfGrad)
+	if err := o.runWithHints(needed); err != nil {
+		return false, err
+	}
+	v, err := o.fakeOf(t.Node)
+	if err != nil {
+		return false, err
+	}
+	flag, err := o.scope.GetAttr(v, name)
+	return flag == py.True(), err
 }
 
 // SameTensor implements variables.Output.

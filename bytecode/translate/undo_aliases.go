@@ -33,6 +33,9 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		if known && changed == t.Node {
 			continue
 		}
+		if _, switches := switchedTo(n); switches && known && (o.inputOf[changed] != nil || o.isNewObject(changed)) {
+			continue // it changes this tensor object alone, as FakeTensor does
+		}
 		after, err := o.gradFlagAfter(n, changed, known)
 		if err != nil {
 			return false, err
