@@ -19,6 +19,8 @@ type OpaqueVariable struct {
 	foreign bool
 	// sizes marks the sizes of a foreign tensor, a torch.Size whose length is unknown.
 	sizes bool
+	// part is what the object is to a tensor: "grad_fn" or "storage" (tensor_parts.go). It is "" for other objects.
+	part string
 }
 
 // NewOpaque returns the tracker of an object that a node of the graph computes or represents.
@@ -44,7 +46,8 @@ func (o *OpaqueVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 
 // GetAttr implements AttrGetter.
 func (o *OpaqueVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	if o.foreign && foreignObjectMethods[name] {
+	_, number := partCalls[o.part][name]
+	if o.foreign && foreignObjectMethods[name] || number || o.part == "grad_fn" && name == "name" {
 		return &BoundBuiltin{obj: o, name: name}, nil
 	}
 	return PythonAttr(tx, o, name)
@@ -76,6 +79,9 @@ func (o *OpaqueVariable) SetItem(tx Translator, key, value VariableTracker) erro
 
 // Truth implements Truther. It breaks the graph, since control flow would depend on the result of a Python call.
 func (o *OpaqueVariable) Truth(Translator) (bool, error) {
+	if o.part == "grad_fn" {
+		return true, nil
+	}
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(),
 		DataDependent: true}
 }
@@ -106,6 +112,12 @@ const PythonCallOp = "PyObjectCall"
 func isOpaque(v VariableTracker) bool {
 	_, ok := v.(*OpaqueVariable)
 	return ok
+}
+
+// isPart reports whether v is an object that torch has made for a tensor.
+func isPart(v VariableTracker) bool {
+	o, ok := v.(*OpaqueVariable)
+	return ok && o.part != ""
 }
 
 // PythonBinary adds a BINARY_OP to the graph as a Python operation.

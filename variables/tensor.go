@@ -476,6 +476,12 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		return t.grad(tx)
 	case "grad_fn":
 		return t.gradFn(tx)
+	case "is_leaf":
+		leaf, err := t.isLeaf(tx)
+		return BoolConst(leaf), err
+	}
+	if v, ok, err := t.part(tx, name); ok || err != nil {
+		return v, err
 	}
 	class := t.class(tx)
 	d, ok := tx.Scope().TypeLookup(class, name)

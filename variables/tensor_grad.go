@@ -102,28 +102,20 @@ func (t *TensorVariable) ownGrad(tx Translator) (VariableTracker, error) {
 	return t.known["grad"], nil
 }
 
-// gradFn returns None for a tensor that no operation has computed from one that requires gradients. Other nodes of
-// autograd's graph are not captured.
+// gradFn returns None for a leaf. For other tensors it is an object that the graph reads.
 func (t *TensorVariable) gradFn(tx Translator) (VariableTracker, error) {
-	refused := unsupported(exc.AttrUnsupported, "grad_fn of a tensor")
-	if tx.World().Calls > 0 {
-		return nil, refused
-	}
-	needs, err := tx.Output().RequiresGrad(tx, t)
+	leaf, err := t.isLeaf(tx)
 	if err != nil {
-		return nil, refused
+		return nil, err
 	}
-	if !needs {
-		tx.Output().NeedField(t, uint16(guards.TensorRequiresGrad))
+	if leaf {
 		return NoneConst(), nil
 	}
-	if real := t.real(); !real.IsNull() && !t.Changed {
-		if _, leaf := tx.Scope().TensorGrad(real); leaf {
-			tx.Output().Reads(guards.NewGradSource(t.Src))
-			return NoneConst(), nil
-		}
+	v, ok, err := t.part(tx, "grad_fn")
+	if err == nil && !ok {
+		err = unsupported(exc.AttrUnsupported, "grad_fn of a tensor")
 	}
-	return nil, refused
+	return v, err
 }
 
 // setGrad handles `t.grad = value` for a leaf. A store of a tensor may raise, since torch compares it with t.

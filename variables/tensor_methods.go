@@ -74,6 +74,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if name == "backward" {
 		return t.backward(tx, args, kwargs)
 	}
+	if len(args)+len(kwargs) == 0 {
+		if v, ok, err := t.partMethod(tx, name); ok || err != nil {
+			return v, err
+		}
+	}
 	if len(kwargs) == 0 {
 		if v, ok, err := t.metaMethod(tx, name, args); ok {
 			return v, err

@@ -26,7 +26,7 @@ func NewForeign(node *fxgraph.Node, name string) *OpaqueVariable {
 
 // AsProxy implements Proxy.
 func (o *OpaqueVariable) AsProxy(Translator) (fxgraph.Arg, error) {
-	if !o.foreign {
+	if !o.foreign && o.part == "" {
 		return nil, unsupported(exc.CallUnsupported, "the result of %s as an operand of the graph", o.Callee())
 	}
 	return o.Node, nil
@@ -42,6 +42,11 @@ func (o *OpaqueVariable) CallMethod(tx Translator, name string, args []VariableT
 		}
 		node.Inplace = true
 		return NewForeign(node, name+"()"), nil
+	}
+	if len(args)+len(kwargs) == 0 {
+		if v, ok, err := o.partMethod(tx, name); ok || err != nil {
+			return v, err
+		}
 	}
 	fn, err := o.GetAttr(tx, name)
 	if err != nil {

@@ -50,6 +50,11 @@ def after_grad(
     return None if before[0] else True
 
 
+def has_history(t: torch.Tensor) -> bool:
+    """Return whether an operation that autograd has recorded has computed the tensor, for guards."""
+    return not t.is_leaf
+
+
 def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
     """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides.
 
