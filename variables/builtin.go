@@ -107,7 +107,7 @@ func init() {
 		"frozenset":  positional(0, 1, builtinFrozenSet),
 		"hash":       positional(1, 1, builtinHash),
 		"super":      positional(0, 2, builtinSuper),
-		"id":         nil,
+		"id":         positional(1, 1, builtinID),
 		"pow": positional(2, 2, func(tx Translator, a []VariableTracker) (VariableTracker, error) {
 			return operatorOrFold(tx, opcode.NB_POWER, a)
 		}),

@@ -2,6 +2,7 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -82,6 +83,34 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 	}
 	r, err := tx.Scope().Call(tx.World().FrozenSetType)
 	return NewConstant(r, nil), observed(err)
+}
+
+// builtinID handles id(). The identity of a tensor or an object that was passed to the frame is guarded, so its id is a
+// constant of this process. Other ids break the graph: an object that the program made does not exist yet.
+func builtinID(tx Translator, a []VariableTracker) (VariableTracker, error) {
+	v, err := Realize(tx, a[0])
+	if err != nil {
+		return nil, err
+	}
+	var real py.Object
+	switch x := v.(type) {
+	case *TensorVariable:
+		real = x.real()
+	case *ObjectVariable:
+		if real = x.Obj; x.Src == nil {
+			real = py.Object{}
+		}
+	}
+	if real.IsNull() || tx.World().Calls > 0 || tx.Output().WholeGraph() {
+		return nil, unsupported(exc.CallUnsupported, "id of %s", Describe(tx, v))
+	}
+	id, err := tx.Scope().Call(tx.World().Builtin("id"), real)
+	if err != nil {
+		return nil, err
+	}
+	tx.Output().AddGuards(guards.IDMatch(v.Source(), tx.Output().Const(real), guards.KeepWeak))
+	tx.World().OnlyHere.Local = "id(): an address"
+	return NewConstant(id, nil), nil
 }
 
 func builtinHash(tx Translator, a []VariableTracker) (VariableTracker, error) {
