@@ -447,7 +447,9 @@ func (w *World) GivesNew(s *py.Scope, target string) bool {
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
-	if !ok || !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 || !IsTensor(MustRealize(tx, args[1])) {
+	parameter := ok && c == w.ParameterType && name == makeSubclass && !tx.Output().WholeGraph()
+	if !ok || !parameter && !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 ||
+		!IsTensor(MustRealize(tx, args[1])) {
 		return nil, unsupported(exc.TensorSubclass, "%s", name)
 	}
 	fn := w.makeSubclass
@@ -472,6 +474,11 @@ func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []K
 		return nil, err
 	}
 	r := NewTensor(node)
+	if parameter { // its operations are those of a torch.Tensor
+		r.Class = c
+		w.gathered = append(w.gathered, r)
+		return r, nil
+	}
 	r.become(tx, c)
 	return r, nil
 }

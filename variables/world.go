@@ -137,8 +137,8 @@ type modesAndStates struct {
 	backwards     []*backwardCall // in the order of the program
 	// ownLeaves has the tensors that the graph computes whose gradients the program has read or set, see alone.
 	ownLeaves map[*fxgraph.Node]*TensorVariable
-	// gathered has the parameters that hooks of FSDP2 have returned, and fsdpTold what is known of the hooks by module
-	// (torch_fsdp.go).
+	// gathered has the parameters that the program makes, and those that hooks of FSDP2 have returned. fsdpTold has
+	// what is known of the hooks by module (torch_fsdp.go).
 	gathered []*TensorVariable
 	fsdpTold map[py.Object]py.Object
 	// Replaced counts the running calls of modules whose tensors are replaced by others (higher/functional_call.go).

@@ -48,7 +48,7 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 			if shortName(n) == "_set_grad_enabled" {
 				on = !isLiteralAt(n, 0, "False")
 			}
-		case !differentiatesPlainly(n):
+		case !differentiatesPlainly(n) && !o.makesParameter(n):
 			return d, false
 		}
 		f.off[n] = !on
@@ -146,6 +146,15 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 	return in && !strings.Contains(rest, ".") || text == "builtins.getattr" || text == "godynamo.item"
 }
 
+// makesParameter reports whether an operation makes an nn.Parameter that shares a tensor's memory.
+func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {
+	if n.Target.Text != "torch.Tensor._make_subclass" || len(n.Args) == 0 {
+		return false
+	}
+	class, ok := n.Args[0].(fxgraph.Lit)
+	return ok && class.Pool >= 0 && o.pool[class.Pool] == o.world.ParameterType
+}
+
 // ofGradients lists the foreign operations of variables/tensor_grad.go, tensor_backward.go and tensor_autograd.go.
 var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
 	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true}
@@ -215,7 +224,8 @@ func (f *flow) visit(n *fxgraph.Node) {
 	}
 	switch {
 	case f.off[n] && n.Target.Text != gradCall && n.Target.Text != "godynamo.item":
-	case name == "detach" || name == "detach_" || n.Target.Text == gradCall && !createsGraph(n):
+	case name == "detach" || name == "detach_" || name == "_make_subclass":
+	case n.Target.Text == gradCall && !createsGraph(n):
 	case strings.HasSuffix(name, "_like") || strings.HasPrefix(name, "new_"):
 	case strings.HasSuffix(name, "_as") && len(n.Args) > 0: // of `x.expand_as(y)` only x has a gradient
 		fxgraph.EachNode(n.Args[0], follow)

@@ -162,6 +162,7 @@ _OPAQUE_MODULES = tuple(
 # Exceptions to _OPAQUE_MODULES. torch._check and similar functions call symbolic_shapes to check numbers that may be
 # symbolic, but captured code has only Python numbers.
 _INLINED_MODULES = (
+    "torch.nn.init",
     "torch.nn.modules",
     "torch.backends.mha",
     "torch.autograd.grad_mode",
