@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -55,9 +56,9 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	for i, r := range p.roots {
 		roots[i] = r.Node
 	}
-	d, ordinary := tx.Output().Differentiates(roots)
-	if !ordinary {
-		return nil, nil, p.refused()
+	d, ordinary, err := tx.Output().Differentiates(roots)
+	if err != nil || !ordinary {
+		return nil, nil, cmp.Or(err, p.refused())
 	}
 	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
 	leaves, reals := []VariableTracker{}, []py.Object{}

@@ -10,22 +10,28 @@ import (
 // describes the result and reports whether the call changes an argument in place.
 func CallAllowed(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
-	return callAllowed(tx, fn, name, args, kwargs, false, false)
+	return callAllowed(tx, fn, name, args, kwargs, func(*fxgraph.Node) {}, false)
+}
+
+// CallMarked is CallAllowed for an operation whose node `mark` changes before its result is described.
+func CallMarked(tx Translator, fn py.Object, name string, args []VariableTracker,
+	mark func(n *fxgraph.Node)) (VariableTracker, error) {
+	return callAllowed(tx, fn, name, args, nil, mark, false)
 }
 
 // CallBodies is CallAllowed for an operation that calls functions captured by Output.Body.
 func CallBodies(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
-	return callAllowed(tx, fn, name, args, kwargs, false, true)
+	return callAllowed(tx, fn, name, args, kwargs, func(*fxgraph.Node) {}, true)
 }
 
-func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw, opaque,
-	bodies bool) (VariableTracker, error) {
+func callAllowed(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw,
+	mark func(n *fxgraph.Node), bodies bool) (VariableTracker, error) {
 	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
-	node.Opaque = opaque
+	mark(node)
 	r, err := tx.Output().NodeResult(tx, node, bodies)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,7 @@ package variables
 import (
 	"strings"
 
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 )
@@ -59,7 +60,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			return callAllowed(tx, t.Fn, name, args, kwargs, true, false)
+			return callAllowed(tx, t.Fn, name, args, kwargs, func(n *fxgraph.Node) { n.Opaque = true }, false)
 		},
 		kindTransform: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

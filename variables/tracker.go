@@ -389,7 +389,11 @@ type Output interface {
 	// Tentative runs a translation only to obtain its guards, and then removes the captured operations from the graph.
 	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph. If run returns a
 	// new tensor whose sizes follow from those of the frame's tensors, sizes has them; otherwise it is nil.
-	Tentative(run func() (VariableTracker, error)) (sizes ResultSizes, seen bool, err error)
+	// draws is set if its operations draw random numbers, and nothing else prevents that it is undone.
+	Tentative(run func() (VariableTracker, error)) (sizes ResultSizes, seen, draws bool, err error)
+	// Custom records that a node calls a function with a backward pass of its own. If the program calls backward() in
+	// this frame, run calls this pass, to find out whether it has side effects (Tentative).
+	Custom(n *fxgraph.Node, run func() error) error
 	// GiveSizes records the sizes, dtype and device of a node's result, which is a tensor.
 	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent
@@ -453,8 +457,8 @@ type Output interface {
 	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
 	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
 	// Differentiates follows the gradients of a backward pass from the roots. ordinary is false if the pass may run
-	// code of the program.
-	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool)
+	// code of the program that has side effects.
+	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool, err error)
 	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
 	IsLeaf(t *TensorVariable) (bool, error)
 	// CallLeaving adds a foreign operation of the current call. If its result is None, the frames go on in CPython

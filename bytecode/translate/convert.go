@@ -92,7 +92,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 					opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
 				}
 				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-					stateless: log.stateless, noSideExits: log.noSideExits}
+					stateless: log.stateless, noSideExits: log.noSideExits, customs: log.customs}
 				continue
 			}
 			_, again := err.(*exc.RestartAnalysis)
@@ -114,7 +114,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
 			f.hasPassed, f.fixesPassed = false, true
 			log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-				stateless: log.stateless, noSideExits: log.noSideExits}
+				stateless: log.stateless, noSideExits: log.noSideExits, customs: log.customs}
 		}
 		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}

@@ -33,7 +33,8 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 }
 
 // Differentiates implements variables.Output.
-func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, ordinary bool) {
+func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, ordinary bool,
+	err error) {
 	f := flow{changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
 		reached: map[*fxgraph.Node]bool{}, switches: map[*fxgraph.Node][]gradSwitch{}}
 	d.Switched = map[*variables.TensorVariable]bool{}
@@ -48,12 +49,16 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 			if shortName(n) == "_set_grad_enabled" {
 				on = !isLiteralAt(n, 0, "False")
 			}
+		case o.customs.calls[n] != nil:
+			if ok, err := o.withoutEffects(n); err != nil || !ok {
+				return d, false, err
+			}
 		case !differentiatesPlainly(n) && !o.makesParameter(n):
-			return d, false
+			return d, false, nil
 		}
 		f.off[n] = !on
 		if leafChanges[shortName(n)] && !o.followSwitch(n, &f, d.Switched) {
-			return d, false
+			return d, false, nil
 		}
 		if changed, ok := changedBy(n); n.Inplace && ok {
 			f.changes[changed] = append(f.changes[changed], n)
@@ -63,7 +68,7 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 		f.visit(n)
 	}
 	d.Reached = f.reached
-	return d, true
+	return d, true, nil
 }
 
 // followSwitch records an operation that may change whether a tensor is a leaf or requires gradients. It returns false

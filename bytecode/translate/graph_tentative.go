@@ -13,15 +13,15 @@ import (
 // captured operations from the graph again. seen is true if the translation cannot be undone, because it has an
 // effect, materializes a value or leaves a trace. seen is also true if it reads a tensor that is not yet an input of
 // a whole graph. sizes is nil if the rules do not determine them, or if the result is not a new tensor.
-func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (sizes variables.ResultSizes, seen bool,
-	err error) {
+func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (sizes variables.ResultSizes,
+	seen, drawn bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
 	o.tentative++
 	result, err := run()
 	o.tentative--
 	if err != nil {
-		return nil, true, err
+		return nil, true, false, err
 	}
 	if t := o.sizesOfResult(result); t != nil {
 		sizes = t
@@ -32,14 +32,15 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	}
 	for _, e := range o.events[from:] {
 		if e.drops == nil {
-			seen = seen || e.node == nil || o.traceOf(e.node) != noTrace
+			drawn = drawn || e.node != nil && o.traceOf(e.node) == draws
+			seen = seen || e.node == nil || o.traceOf(e.node) > draws
 		}
 	}
 	o.holdAgain(from)
 	for i := len(o.events) - 1; i >= from; i-- {
 		if n := o.events[i].node; n != nil {
 			if err := o.graph.Erase(n); err != nil {
-				return nil, true, err
+				return nil, true, false, err
 			}
 		}
 	}
@@ -51,7 +52,7 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	}
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
-	return sizes, seen, nil
+	return sizes, seen, drawn, nil
 }
 
 // sizesOfResult returns, by the rules, the sizes of a tensor that operations have made. It returns nil if the rules

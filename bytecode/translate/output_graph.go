@@ -103,6 +103,7 @@ type tensorInputs struct {
 	tensorArgs map[*variables.TensorVariable]*guards.TensorArgs
 	inputOf    map[*fxgraph.Node]*variables.TensorVariable
 	declared   map[*fxgraph.Node]variables.Declared
+	customs    customs
 	// classOf has the results that leave the graph as tensors of a subclass.
 	classOf map[*fxgraph.Node]py.Object
 	// reads lists the places that were read, whether or not the value was used. Guards check that these places can be

@@ -40,7 +40,8 @@ type SpeculationLog struct {
 	because    error // the newest break for which sizes are constants, for the log
 	floats     floatLog
 	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
-	hooked bool
+	hooked  bool
+	customs customLog // see graph_custom_backward.go
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
@@ -50,7 +51,7 @@ func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[i
 // again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
 func (l *SpeculationLog) again() *SpeculationLog {
 	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
-		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits}
+		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits, customs: l.customs}
 }
 
 func (l *SpeculationLog) failedAt(step int) (error, bool) {

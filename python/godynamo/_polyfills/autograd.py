@@ -1,14 +1,16 @@
-"""Replaces ``ctx`` while the forward of a torch.autograd.Function is translated to find its dependencies."""
+"""Replaces ``ctx`` while a torch.autograd.Function is translated to find its dependencies."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
+
 __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Stores forward's arguments. If forward uses another attribute of ctx (mark_dirty, ...), it runs in CPython."""
+    """Stores what forward passes to it. The graph breaks if a function uses another attribute of ctx (mark_dirty)."""
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Do the same as FunctionCtx.save_for_backward."""
@@ -23,6 +25,20 @@ class Context:
 
     def set_materialize_grads(self, value: bool) -> None:
         """Do the same as FunctionCtx.set_materialize_grads."""
+        self.materializes = value
+
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        """Return what forward has saved."""
+        return self.to_save
+
+
+def differentiate(function: Any, ctx: Any, result: Any) -> None:
+    """Call ``function.backward`` with gradients that look like the results of its forward."""
+    if not getattr(ctx, "materializes", True):
+        raise NotImplementedError  # gradients may be None
+    results = result if isinstance(result, tuple) else (result,)
+    function.backward(ctx, *[r.detach() if isinstance(r, torch.Tensor) else None for r in results])
 
 
 def applied(function: Any) -> Any:

@@ -94,11 +94,12 @@ _SINGLETONS = (
 )
 
 
-def _autograd_parts() -> tuple[Any, Any]:
-    """Return _polyfills.autograd's stand-in for ctx, and its maker of functions with names for torch.fx."""
+def _autograd_parts() -> tuple[Any, Any, Any]:
+    """Return _polyfills.autograd's stand-in for ctx, its maker of functions with names for torch.fx, and its call of
+    a function's backward."""
     from .._polyfills import autograd
 
-    return autograd.Context, autograd.applied
+    return autograd.Context, autograd.applied, autograd.differentiate
 
 
 def facts() -> dict[str, Any]:

@@ -1,0 +1,323 @@
+"""backward() through torch.autograd.Function: code of the program runs in it, which may have side effects."""
+
+from __future__ import annotations
+
+import warnings
+
+import pytest
+import torch
+
+import godynamo
+from harness.capture import counted
+from training.test_optimizer_steps import same
+from training.test_whole_steps import Program, play
+
+Function = torch.autograd.Function
+STATE = {"scale": 2.0, "n": 0}
+TOTAL = torch.zeros(3)
+
+
+@pytest.fixture(autouse=True)
+def fresh():
+    godynamo.reset()
+    STATE.update(scale=2.0, n=0)
+    TOTAL.zero_()
+
+
+def parameter(n: int = 3) -> torch.nn.Parameter:
+    return torch.nn.Parameter(torch.arange(float(n)) + 1)
+
+
+class Gelu(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * 0.5 * (1.0 + torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x)))
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        t = torch.tanh(0.79788456 * x * (1 + 0.044715 * x * x))
+        return (0.5 * x * ((1 - t * t) * (0.79788456 + 0.1070322243 * x * x)) + 0.5 * (1 + t)) * g
+
+
+class Scaled(Function):
+    """It keeps values of several kinds, and looks at what needs gradients."""
+
+    @staticmethod
+    def forward(x, w, power, name):
+        return x * w * power, w.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, ctx.power, ctx.name = inputs
+        ctx.shape = x.shape
+        ctx.save_for_backward(x, w, output[1])
+
+    @staticmethod
+    def backward(ctx, a, b):
+        x, w, _ = ctx.saved_tensors
+        gx = a * w * ctx.power if ctx.needs_input_grad[0] else None
+        gw = (a * x * ctx.power if ctx.name == "plain" else a * 0) + b.expand(ctx.shape)
+        return gx, gw, None, None
+
+
+class Noisy(Function):
+    @staticmethod
+    def forward(ctx, x, rate):
+        mask = (torch.rand(x.shape) > rate).float()
+        ctx.save_for_backward(mask)
+        return x * mask
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0] + torch.rand(3) * 0, None
+
+
+class ByState(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        if STATE["scale"] > 5:
+            STATE["n"] += 1
+        return g * STATE["scale"]
+
+
+class InPlace(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        TOTAL.add_(g)
+        return g * 2
+
+
+class PerhapsNone(Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2, x * 3
+
+    @staticmethod
+    def backward(ctx, a, b):
+        if b is None:
+            STATE["n"] += 1
+            return a * 2
+        return a * 2 + b * 3
+
+
+class Raises(Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        raise ValueError("no gradient")
+
+
+def layers(log):
+    model = torch.nn.Linear(3, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(i):
+        optimizer.zero_grad()
+        x = torch.full((2, 3), float(i))
+        for _ in range(3):
+            x = Gelu.apply(model(x))
+        loss = x.sum()
+        loss.backward()
+        optimizer.step()
+        return loss, [p.grad.clone() for p in model.parameters()]
+
+    return step
+
+
+def values_kept(log):
+    p, q = parameter(), parameter()
+
+    def step(i):
+        p.grad = q.grad = None
+        y, s = Scaled.apply(p if i % 2 else p.detach(), q, i + 1, "plain" if i < 5 else "other")
+        (y.sum() + s).backward()
+        return p.grad, q.grad
+
+    return step
+
+
+def random_numbers(log):
+    p = parameter()
+
+    def step(i):
+        p.grad = None
+        y = Noisy.apply(p * 2, 0.5)
+        z = torch.rand(3)
+        y.sum().backward()
+        return y, z, p.grad, torch.rand(2)
+
+    return step
+
+
+def random_numbers_before_an_exception(log):
+    p, table = parameter(), torch.arange(3.0)
+
+    def step(i, index):
+        y = Noisy.apply(p * 2, 0.5)
+        try:
+            y = y + table.index_select(0, index)
+        except IndexError as e:
+            log.append(str(e)[:20])
+        return y, torch.rand(2)
+
+    step.arguments = lambda i: (torch.tensor([7 if i % 3 == 0 else 1]),)
+    return step
+
+
+def state_changes_between_calls(log):
+    p = parameter()
+
+    def step(i):
+        p.grad = None
+        ByState.apply(p).sum().backward()
+        log.append((p.grad, STATE["n"]))
+        return STATE["n"]
+
+    def outer(i):
+        STATE["scale"] = 9.0 if i in (3, 4) else float(i % 2)
+        return compiled(i)
+
+    compiled = godynamo.optimize(step)
+    return outer
+
+
+def state_changes_within_the_call(log):
+    p = parameter()
+
+    def step(i):
+        p.grad = None
+        before = STATE["n"]
+        y = ByState.apply(p).sum()
+        STATE["scale"] = 9.0
+        y.backward()
+        STATE["scale"] = 1.0
+        log.append((p.grad, STATE["n"] - before))
+
+    return step
+
+
+def changes_a_tensor(log):
+    p = parameter()
+
+    def step(i):
+        p.grad = None
+        before = TOTAL.clone()
+        InPlace.apply(p).sum().backward()
+        return p.grad, TOTAL - before
+
+    return step
+
+
+def some_gradients_are_none(log):
+    p = parameter()
+
+    def step(i):
+        p.grad = None
+        before = STATE["n"]
+        a, b = PerhapsNone.apply(p)
+        (a.sum() + (b.sum() if i % 2 else 0)).backward()
+        return p.grad, STATE["n"] - before
+
+    return step
+
+
+def raises(log):
+    p = parameter()
+
+    def step(i):
+        try:
+            Raises.apply(p).sum().backward()
+        except ValueError as e:
+            return str(e)
+        return p.grad
+
+    return step
+
+
+def second_order(log):
+    p = parameter()
+
+    def step(i):
+        (g,) = torch.autograd.grad(Gelu.apply(p * i).sum(), p, create_graph=True)
+        (h,) = torch.autograd.grad(g.sum(), p)
+        return g, h, g.requires_grad
+
+    return step
+
+
+def made_in_the_frame(log):
+    p = parameter()
+
+    def step(i):
+        class Own(Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x * i
+
+            @staticmethod
+            def backward(ctx, g):
+                log.append(("own", i))
+                return g * i
+
+        p.grad = None
+        Own.apply(p).sum().backward()
+        return p.grad
+
+    return step
+
+
+PROGRAMS: list[Program] = [
+    layers,
+    values_kept,
+    random_numbers,
+    random_numbers_before_an_exception,
+    state_changes_between_calls,
+    state_changes_within_the_call,
+    changes_a_tensor,
+    some_gradients_are_none,
+    raises,
+    second_order,
+    made_in_the_frame,
+]
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
+def test_programs_run_as_in_eager_mode(program):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        seen = play(program, godynamo.optimize)
+        STATE.update(scale=2.0, n=0)
+        TOTAL.zero_()
+        assert same(seen, play(program, lambda f: f))
+
+
+ONE_GRAPH: list[Program] = [layers, values_kept, random_numbers, random_numbers_before_an_exception, second_order]
+
+
+@pytest.mark.parametrize("program", ONE_GRAPH, ids=lambda p: p.__name__)
+def test_one_graph(program):
+    torch.manual_seed(0)
+    step = program([])
+    more = getattr(step, "arguments", lambda i: ())
+    step(1, *more(1))
+    explained = godynamo.explain(step)(2, *more(2))
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+    compiled = godynamo.optimize(step)
+    before = counted("translations")
+    for i in (1, 2, 5):
+        compiled(i, *more(i))
+    assert counted("translations") - before == len(godynamo.cache_entries(compiled))
