@@ -175,6 +175,23 @@ func (t *TorchVariable) startsPass(tx Translator, args []VariableTracker, kwargs
 	return p.accumulate(tx)
 }
 
+// expectedZero handles a call of a function whose result the graph expects to be 0. It returns False. If the result is
+// another number, the frames go on in CPython with it.
+func (t *TorchVariable) expectedZero(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
+	node, err := tx.Output().CallForeign(tx, t.Fn, "godynamo.found_infinite", args, nil)
+	if err != nil {
+		return nil, err
+	}
+	check, err := checkOf(tx, "as_expected")
+	if err != nil {
+		return nil, err
+	}
+	result := BoolConst(false)
+	_, err = tx.Output().CallLeaving(tx, check, "godynamo.as_expected", []VariableTracker{NewForeign(node, "")},
+		Leaving{Result: result, Node: node, Why: name})
+	return result, err
+}
+
 // gradients adds a call of torch.autograd.grad.
 func (p *backwardPass) gradients(tx Translator) (VariableTracker, error) {
 	b, leaves, err := p.leaves(tx)

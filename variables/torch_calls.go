@@ -102,6 +102,10 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			kwargs []Kw) (VariableTracker, error) {
 			return t.startsPass(tx, args, kwargs)
 		},
+		kindExpectedZero: withoutKeywords(func(tx Translator, t *TorchVariable, name string,
+			args []VariableTracker) (VariableTracker, error) {
+			return t.expectedZero(tx, name, args)
+		}),
 		kindFact: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.factOf(tx, name, args, kwargs)

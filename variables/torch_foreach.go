@@ -12,8 +12,13 @@ import (
 
 // OnLists reports whether an operation, given by its name in graphs, is on lists of tensors.
 func OnLists(operation string) bool {
-	return strings.HasPrefix(operation, "torch._foreach_") || strings.HasPrefix(operation, "torch._fused_")
+	return strings.HasPrefix(operation, "torch._foreach_") || strings.HasPrefix(operation, "torch._fused_") ||
+		operation == unscale
 }
+
+// unscale divides the gradients in a list by GradScaler's scale, and counts those that are infinite in its second
+// argument, a tensor.
+const unscale = "torch._amp_foreach_non_finite_check_and_unscale_"
 
 func isInPlace(operation string) bool { return strings.HasSuffix(operation, "_") }
 
@@ -42,6 +47,9 @@ func (t *TorchVariable) foreach(tx Translator, name string, args []VariableTrack
 		return nil, true, err
 	}
 	node.Inplace = true
+	if found, ok := arg(args, 1).(*TensorVariable); ok && name == unscale {
+		found.change()
+	}
 	if strings.HasPrefix(name, "torch._foreach_") {
 		lists = lists[:1] // the others are only read
 	}

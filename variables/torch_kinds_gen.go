@@ -18,6 +18,7 @@ const (
 	kindDispatch            callableKind = "dispatch"              // functools.singledispatch
 	kindEnterState          callableKind = "enter_state"           // enters a block that switches torch's state; leave_entered ends it
 	kindExcInfo             callableKind = "exc_info"              // sys.exc_info
+	kindExpectedZero        callableKind = "expected_zero"         // returns a number that the graph expects to be 0; an operation checks this
 	kindFalse               callableKind = "false"                 // returns False while translating
 	kindFirst               callableKind = "first"                 // returns its last argument: NewType, torch.jit.annotate
 	kindFact                callableKind = "fact"                  // a function of a process group or None that returns a fact, which a guard checks again
@@ -72,6 +73,7 @@ var callableKinds = []callableKind{
 	kindDispatch,
 	kindEnterState,
 	kindExcInfo,
+	kindExpectedZero,
 	kindFalse,
 	kindFirst,
 	kindFact,

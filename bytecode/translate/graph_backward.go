@@ -162,7 +162,8 @@ func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {
 
 // ofGradients lists the foreign operations of variables/tensor_grad.go, tensor_backward.go and tensor_autograd.go.
 var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
-	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true}
+	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true,
+	"godynamo.as_expected": true, "godynamo.found_infinite": true}
 
 const gradCall = "torch.autograd.grad"
 

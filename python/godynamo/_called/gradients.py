@@ -50,6 +50,16 @@ def after_grad(
     return None if before[0] else True
 
 
+def found_infinite(found: tuple[torch.Tensor, ...]) -> float:
+    """Return the sum of the tensors in which GradScaler counts infinite gradients. A graph expects 0."""
+    return sum(t.item() for t in found)
+
+
+def as_expected(value: float) -> bool | None:
+    """Return True if the value is 0, else None."""
+    return None if value else True
+
+
 def has_history(t: torch.Tensor) -> bool:
     """Return whether an operation that autograd has recorded has computed the tensor, for guards."""
     return not t.is_leaf

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 import torch.overrides
 
-from .._called import effects, runtime, torch_state
+from .._called import effects, gradients, runtime, torch_state
 from .._user import break_errors
 from .._user.callable_kinds import OWN, CallableKind, Classified, classified
 from . import arrays, foreign, higher, kinds, pure, torch_function
@@ -105,6 +105,7 @@ def _special() -> dict[Any, Classified]:
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
     for name in ("autograd.backward", "autograd.grad"):
         put("backward_pass", name, detail=f"torch.{name}")
+    put_objects("expected_zero", gradients.found_infinite)
     put_objects("fact", *foreign.rank_facts())
     put("modes", "_C._push_on_torch_function_stack", detail="push")
     put("modes", "_C._pop_torch_function_stack", detail="pop")
@@ -176,6 +177,7 @@ _INLINED_MODULES = (
 #: modules with Python functions that have stand-ins, see _polyfills
 _PYTHON_STAND_INS = (
     "copy",
+    "torch.amp.grad_scaler",
     "torch.autograd.profiler",
     "torch._tensor",
     "torch.masked._ops",

@@ -21,6 +21,7 @@ CallableKind = Literal[
     "dispatch",  # functools.singledispatch
     "enter_state",  # enters a block that switches torch's state; leave_entered ends it
     "exc_info",  # sys.exc_info
+    "expected_zero",  # returns a number that the graph expects to be 0; an operation checks this
     "false",  # returns False while translating
     "first",  # returns its last argument: NewType, torch.jit.annotate
     "fact",  # a function of a process group or None that returns a fact, which a guard checks again
