@@ -104,7 +104,7 @@ def with_nothing(x):
     return x + 1, vars(copy.deepcopy(n)), vars(copy.copy(n))
 
 
-@cases(args=lambda: (Own(),), breaks=1)
+@cases(args=lambda: (Own(),), breaks=(0, 1))
 def with_its_own(x, o):
     return x + 1, copy.deepcopy(o) is o, copy.copy(o)
 
