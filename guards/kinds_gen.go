@@ -218,14 +218,16 @@ const (
 	FuncDoc            FuncField = 7
 	FuncModule         FuncField = 8
 	FuncAnnotations    FuncField = 9
-	MethodSelf         FuncField = 10
-	MethodFunc         FuncField = 11
-	ExceptionArgs      FuncField = 12
-	ExceptionCause     FuncField = 13
-	ExceptionContext   FuncField = 14
-	ExceptionTraceback FuncField = 15
+	FuncTypeParams     FuncField = 10
+	FuncAnnotate       FuncField = 11
+	MethodSelf         FuncField = 12
+	MethodFunc         FuncField = 13
+	ExceptionArgs      FuncField = 14
+	ExceptionCause     FuncField = 15
+	ExceptionContext   FuncField = 16
+	ExceptionTraceback FuncField = 17
 
-	numFuncFields = 16
+	numFuncFields = 18
 )
 
 var funcFieldNames = [numFuncFields]string{
@@ -239,6 +241,8 @@ var funcFieldNames = [numFuncFields]string{
 	FuncDoc:            "__doc__",
 	FuncModule:         "__module__",
 	FuncAnnotations:    "__annotations__",
+	FuncTypeParams:     "__type_params__",
+	FuncAnnotate:       "__annotate__",
 	MethodSelf:         "__self__",
 	MethodFunc:         "__func__",
 	ExceptionArgs:      "args",

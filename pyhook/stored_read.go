@@ -384,6 +384,7 @@ var functionFields = map[uint32]py.FunctionPart{
 	uint32(guards.FuncDefaults): py.FuncDefaults, uint32(guards.FuncKwDefaults): py.FuncKwDefaults,
 	uint32(guards.FuncGlobals): py.FuncGlobals, uint32(guards.FuncName): py.FuncName,
 	uint32(guards.FuncQualName): py.FuncQualName, uint32(guards.FuncModule): py.FuncModule,
+	uint32(guards.FuncTypeParams): py.FuncTypeParams, uint32(guards.FuncAnnotate): py.FuncAnnotate,
 }
 
 // makeAnnotations makes the dicts of annotations that the guards read. Before 3.14, CPython makes the dict of a

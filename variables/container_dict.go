@@ -22,7 +22,7 @@ type DictVariable struct {
 	version    int             // increases when a key is added or removed, for iterators
 	class      py.Object       // zero for an exact dict
 	factory    VariableTracker // default_factory of a defaultdict, or nil
-	owner      *ObjectVariable // the instance whose __dict__ this is, or nil
+	owner      VariableTracker // the instance or function whose __dict__ this is, or nil
 	// ordered is an OrderedDict that existed before the frame ran. It may have instance attributes.
 	ordered py.Object
 }

@@ -77,7 +77,7 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 	if !f.Fn.IsNull() {
 		return s.Tuple(s.Name("function"), f.Fn), nil
 	}
-	if len(f.KwDefaults) > 0 {
+	if f.KwDefaults != nil {
 		return py.Object{}, unsupported(exc.CallUnsupported, "comptime of a function with keyword-only defaults")
 	}
 	cells := make([]py.Object, len(f.Closure))
@@ -87,9 +87,12 @@ func comptimeArgument(tx Translator, v VariableTracker) (py.Object, error) {
 			return py.Object{}, err
 		}
 	}
-	defaults := make([]py.Object, len(f.Defaults))
-	for i, d := range f.Defaults {
-		var err error
+	given, err := f.DefaultItems(tx)
+	if err != nil {
+		return py.Object{}, err
+	}
+	defaults := make([]py.Object, len(given))
+	for i, d := range given {
 		if defaults[i], err = View(tx, d); err != nil {
 			return py.Object{}, err
 		}

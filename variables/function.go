@@ -17,11 +17,12 @@ type FunctionVariable struct {
 	GlobalsSrc        guards.Source
 	Name, QualName    string
 	Closure           []*CellVariable
-	Defaults          []VariableTracker
-	KwDefaults        []Kw
+	Defaults          VariableTracker // a tuple, or nil
+	KwDefaults        VariableTracker // a dict, or nil
 	Annotations       VariableTracker // tuple of names and values, or nil
 	Foreign           bool            // made by an inlined function of another module
-	attrs             []Kw            // attributes that the program stored, as functools.wraps does
+	fields            []Kw            // fields that differ from what MAKE_FUNCTION sets, see function_made.go
+	dict              *DictVariable   // __dict__; nil while it is empty and the program has not read it
 }
 
 // NewFunction returns the tracker of an existing function. If it has a source, the caller has guarded its code.
@@ -43,15 +44,16 @@ func (f *FunctionVariable) Children() []VariableTracker {
 	for _, c := range f.Closure {
 		out = append(out, c)
 	}
-	out = append(out, f.Defaults...)
-	if f.Annotations != nil {
-		out = append(out, f.Annotations)
+	for _, part := range []VariableTracker{f.Defaults, f.KwDefaults, f.Annotations} {
+		if part != nil {
+			out = append(out, part)
+		}
 	}
-	for _, kw := range f.attrs {
+	for _, kw := range f.fields {
 		out = append(out, kw.Value)
 	}
-	for _, kw := range f.KwDefaults {
-		out = append(out, kw.Value)
+	if f.dict != nil { // the dict itself is made with the function
+		out = append(append(out, f.dict.keys...), f.dict.values...)
 	}
 	return out
 }
@@ -76,58 +78,6 @@ func (f *FunctionVariable) Call(tx Translator, args []VariableTracker, kwargs []
 		return r, err
 	}
 	return tx.Inline(f, args, kwargs)
-}
-
-// GetAttr implements AttrGetter.
-func (f *FunctionVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
-	for i := len(f.attrs) - 1; i >= 0; i-- {
-		if f.attrs[i].Name == name {
-			return f.attrs[i].Value, nil
-		}
-	}
-	switch name {
-	case "__class__":
-		return NewClass(tx.World().FunctionType, nil), nil
-	case "__get__":
-		return &BoundBuiltin{obj: f, name: name}, nil
-	}
-	if f.Fn.IsNull() {
-		switch name {
-		case "__name__":
-			return StrConst(tx, f.Name), nil
-		case "__qualname__":
-			return StrConst(tx, f.QualName), nil
-		}
-		return nil, unsupported(exc.AttrUnsupported, "%s of a nested function", name)
-	}
-	s := tx.Scope()
-	descriptor, onType := s.TypeLookup(f.Fn.Type(), name)
-	data := false
-	if onType {
-		_, data = isDescriptor(tx, descriptor)
-	}
-	if !data {
-		if d, ok := s.InstanceDict(f.Fn); ok {
-			if v, ok := s.DictGetName(d, name); ok && f.Src != nil {
-				return tx.Build(v, guards.NewAttrSource(f.Src, name)), nil
-			}
-		}
-	}
-	if field, ok := functionFields[name]; ok {
-		v, err := s.GetAttr(f.Fn, name)
-		if err != nil {
-			return nil, observed(err)
-		}
-		if f.Src != nil {
-			return tx.Build(v, guards.NewFunctionFieldSource(f.Src, field)), nil
-		}
-		return immutableResult(tx, v)
-	}
-	if !onType && f.Src != nil {
-		tx.Output().AddGuards(guards.HasAttr(f.Src, name, false))
-		return nil, noAttribute(tx, f.Fn.Type(), name)
-	}
-	return nil, unsupported(exc.AttrUnsupported, "%s of a function", name)
 }
 
 // CallMethod implements MethodCaller.
@@ -162,119 +112,6 @@ func (f *FunctionVariable) CallMethod(tx Translator, name string, args []Variabl
 	}
 	return NewMethod(f, instance, nil), nil
 }
-
-// functionFields are the attributes that a function keeps in its C struct. All but `__closure__` can be assigned.
-var functionFields = map[string]guards.FuncField{"__name__": guards.FuncName, "__qualname__": guards.FuncQualName,
-	"__doc__": guards.FuncDoc, "__module__": guards.FuncModule, "__code__": guards.FuncCode,
-	"__defaults__":   guards.FuncDefaults,
-	"__kwdefaults__": guards.FuncKwDefaults, "__closure__": guards.FuncClosure}
-
-// SetAttr implements AttrSetter for functions that the frame makes.
-func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
-	if !f.Fn.IsNull() || Materialized(f) || value == nil {
-		return unsupported(exc.StoreUnsupported, "attribute %s of a function", name)
-	}
-	f.attrs = append(f.attrs, Kw{name, value})
-	return nil
-}
-
-// Reconstruct implements Reconstructer for functions that the frame makes.
-func (f *FunctionVariable) Reconstruct(e Emitter) error {
-	if !f.Fn.IsNull() {
-		e.LoadConst(f.Fn)
-		return nil
-	}
-	if f.Foreign {
-		return f.reconstructForeign(e)
-	}
-	flags := 0
-	if len(f.Defaults) > 0 {
-		if err := LoadAll(e, f.Defaults); err != nil {
-			return err
-		}
-		e.BuildTuple(len(f.Defaults))
-		flags |= 1
-	}
-	if len(f.KwDefaults) > 0 {
-		for _, kw := range f.KwDefaults {
-			e.LoadStr(kw.Name)
-			if err := e.Load(kw.Value); err != nil {
-				return err
-			}
-		}
-		e.BuildMap(len(f.KwDefaults))
-		flags |= 2
-	}
-	if f.Annotations != nil {
-		if err := e.Load(f.Annotations); err != nil {
-			return err
-		}
-		flags |= 4
-	}
-	if len(f.Closure) > 0 {
-		for _, c := range f.Closure {
-			if err := e.Load(c); err != nil {
-				return err
-			}
-		}
-		e.BuildTuple(len(f.Closure))
-		flags |= 8
-	}
-	e.MakeFunction(f.Code, f.Name, f.QualName, flags)
-	return f.storeAttrs(e)
-}
-
-// reconstructForeign emits code that makes a function defined in an inlined function of another module. It does not use
-// MAKE_FUNCTION, which would set the new function's globals to those of the frame.
-func (f *FunctionVariable) reconstructForeign(e Emitter) error {
-	e.PushNull()
-	e.LoadConst(functionMade)
-	e.LoadConst(f.Code)
-	e.LoadConst(f.GlobalsDict)
-	if err := LoadAll(e, f.Defaults); err != nil {
-		return err
-	}
-	e.BuildTuple(len(f.Defaults))
-	for _, kw := range f.KwDefaults {
-		e.LoadStr(kw.Name)
-		if err := e.Load(kw.Value); err != nil {
-			return err
-		}
-	}
-	e.BuildMap(len(f.KwDefaults))
-	if f.Annotations == nil {
-		e.BuildTuple(0)
-	} else if err := e.Load(f.Annotations); err != nil {
-		return err
-	}
-	for _, c := range f.Closure {
-		if err := e.Load(c); err != nil {
-			return err
-		}
-	}
-	e.BuildTuple(len(f.Closure))
-	e.Call(6, nil)
-	return f.storeAttrs(e)
-}
-
-// SetAnnotate sets `__annotate__` of a function that the frame makes.
-func (f *FunctionVariable) SetAnnotate(v VariableTracker) {
-	f.attrs = append(f.attrs, Kw{Name: "__annotate__", Value: v})
-}
-
-func (f *FunctionVariable) storeAttrs(e Emitter) error {
-	for _, kw := range f.attrs {
-		e.Copy(1)
-		if err := e.Load(kw.Value); err != nil {
-			return err
-		}
-		e.Swap(2)
-		e.StoreAttr(kw.Name)
-	}
-	return nil
-}
-
-var functionMade py.Object // set by loadFacts; never freed
 
 // CellVariable represents a cell: a free variable of the frame, or a cell that the frame or an inlined function makes.
 type CellVariable struct {

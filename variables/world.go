@@ -146,6 +146,8 @@ type modesAndStates struct {
 	// optimized counts the running calls of optimized callables.
 	optimized int
 	drew      bool // the program has drawn random numbers
+	// functionDicts are the dicts of existing functions that the program has read or stored into.
+	functionDicts []*DictVariable
 }
 
 // writes counts and records the program's changes so far.

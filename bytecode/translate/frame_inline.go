@@ -218,11 +218,9 @@ func bindingError(tx *InstructionTranslator, fn *variables.FunctionVariable, c *
 	if err != nil {
 		return err
 	}
-	name := s.Str(c.QualName)
-	if !fn.Fn.IsNull() {
-		if name, err = s.GetAttr(fn.Fn, "__qualname__"); err != nil {
-			return variables.Observe(err)
-		}
+	name, err := fn.QualifiedName(tx)
+	if err != nil {
+		return err
 	}
 	defaults, keywords := 0, []py.Object{}
 	for i := 0; i < c.ArgCount+c.KwOnlyArgCount; i++ {
@@ -256,17 +254,13 @@ func defaultOf(tx *InstructionTranslator, fn *variables.FunctionVariable, c *byt
 	name := c.Locals[i].Name
 	if fn.Fn.IsNull() {
 		if i < c.ArgCount {
-			if k := i - (c.ArgCount - len(fn.Defaults)); k >= 0 {
-				return fn.Defaults[k], nil
+			defaults, err := fn.DefaultItems(tx)
+			if k := i - (c.ArgCount - len(defaults)); k >= 0 && err == nil {
+				return defaults[k], nil
 			}
-			return nil, nil
+			return nil, err
 		}
-		for _, kw := range fn.KwDefaults {
-			if kw.Name == name {
-				return kw.Value, nil
-			}
-		}
-		return nil, nil
+		return fn.KwDefault(tx, name)
 	}
 	s := tx.Scope()
 	src := fn.Source()

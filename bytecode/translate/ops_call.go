@@ -164,7 +164,7 @@ func (tx *InstructionTranslator) setAttribute(inst *bytecode.Instruction) error 
 
 // setFunctionAttribute sets what a new function gets besides its code. flag: a bit of MAKE_FUNCTION's argument.
 func (tx *InstructionTranslator) setFunctionAttribute(f *variables.FunctionVariable, flag int,
-	v variables.VariableTracker) (err error) {
+	v variables.VariableTracker) error {
 	switch flag {
 	case 16: // of 3.14: the function that computes the annotations
 		f.SetAnnotate(v)
@@ -187,25 +187,9 @@ func (tx *InstructionTranslator) setFunctionAttribute(f *variables.FunctionVaria
 	case 4:
 		f.Annotations = v
 	case 2:
-		v, err := variables.Realize(tx, v)
-		if err != nil {
-			return err
-		}
-		kd, ok := v.(*variables.DictVariable)
-		if !ok {
-			return &exc.SkipFrame{Reason: "keyword defaults of no dict"}
-		}
-		keys, _ := kd.Items(tx)
-		for _, k := range keys {
-			name, _ := variables.ConstStr(tx, k)
-			val, err := kd.GetItem(tx, k)
-			if err != nil {
-				return err
-			}
-			f.KwDefaults = append(f.KwDefaults, variables.Kw{Name: name, Value: val})
-		}
+		f.KwDefaults = v
 	case 1:
-		f.Defaults, err = variables.Unpack(tx, v)
+		f.Defaults = v
 	}
-	return err
+	return nil
 }

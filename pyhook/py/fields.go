@@ -109,6 +109,8 @@ const (
 	FuncModule
 	FuncQualName
 	FuncName
+	FuncTypeParams
+	FuncAnnotate
 )
 
 // FunctionField reads a field of an exact function. It returns false if the field is NULL.
@@ -132,6 +134,10 @@ func (s *Scope) FunctionField(f Object, field FunctionPart) (Object, bool) {
 		v = fn.func_qualname
 	case FuncName:
 		v = fn.func_name
+	case FuncTypeParams:
+		v = C.gdpy_type_params(fn)
+	case FuncAnnotate:
+		v = C.gdpy_annotate(fn)
 	}
 	return s.Hold(wrapC(v)), v != nil
 }

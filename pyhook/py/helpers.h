@@ -138,6 +138,8 @@ int gdpy_odd_keys(PyObject *dict);
 int gdpy_odd_class(PyObject *type);
 int gdpy_reads_generically(PyObject *type);
 int gdpy_runs_its_code(PyObject *function);
+PyObject *gdpy_type_params(const PyFunctionObject *function); /* borrowed; NULL in versions without the field */
+PyObject *gdpy_annotate(const PyFunctionObject *function);    /* borrowed; NULL in versions without the field */
 /* The function runs_its_code of gd_core_api; NULL if Go runs without the core, as in its tests. */
 extern int (*gdpy_function_is_plain)(PyObject *function);
 

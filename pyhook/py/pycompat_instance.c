@@ -198,3 +198,25 @@ gdpy_has_instance_storage(PyObject *o)
     PyTypeObject *t = Py_TYPE(o);
     return (t->tp_flags & Py_TPFLAGS_MANAGED_DICT) || t->tp_dictoffset != 0;
 }
+
+PyObject *
+gdpy_type_params(const PyFunctionObject *function)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return function->func_typeparams;
+#else
+    (void)function;
+    return NULL;
+#endif
+}
+
+PyObject *
+gdpy_annotate(const PyFunctionObject *function)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return function->func_annotate;
+#else
+    (void)function;
+    return NULL;
+#endif
+}

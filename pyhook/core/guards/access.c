@@ -3,6 +3,7 @@
 
 #include "guards/pure.h"
 #include "pycommon/guard.h"
+#include "pycommon/internals.h"
 #include "torch/tensor_grad.h"
 
 PyObject *
@@ -249,9 +250,9 @@ gd_func_field(PyObject *v, uint32_t field)
     if (field == GD_FUNC_CODE && !gd_runs_its_code(v)) {
         return NULL; /* calling it does not run its code */
     }
-    PyObject *const values[] = {f->func_code,    f->func_closure,    f->func_defaults, f->func_kwdefaults,
-                                f->func_globals, f->func_name,       f->func_qualname, f->func_doc,
-                                f->func_module,  f->func_annotations};
+    PyObject *const values[] = {f->func_code,    f->func_closure,     f->func_defaults,      f->func_kwdefaults,
+                                f->func_globals, f->func_name,        f->func_qualname,      f->func_doc,
+                                f->func_module,  f->func_annotations, *gd_py_type_params(f), *gd_py_annotate(f)};
     return values[field] != NULL ? values[field] : Py_None;
 }
 

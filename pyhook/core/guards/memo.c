@@ -16,6 +16,7 @@
 
 #include "guards/tensor.h"
 #include "pycommon/guard.h"
+#include "pycommon/internals.h"
 
 typedef enum { UNKNOWN, ADDRESS, OBJECT } known;
 
@@ -276,9 +277,9 @@ watch_func_field(learner *l, PyObject *v, uint32_t field, PyObject *value)
         return l->known[l->reg] == OBJECT ? OBJECT : at_address(l, value);
     }
     PyFunctionObject *f = (PyFunctionObject *)v;
-    const void *const places[] = {&f->func_code,    &f->func_closure,    &f->func_defaults, &f->func_kwdefaults,
-                                  &f->func_globals, &f->func_name,       &f->func_qualname, &f->func_doc,
-                                  &f->func_module,  &f->func_annotations};
+    const void *const places[] = {&f->func_code,    &f->func_closure,     &f->func_defaults,    &f->func_kwdefaults,
+                                  &f->func_globals, &f->func_name,        &f->func_qualname,    &f->func_doc,
+                                  &f->func_module,  &f->func_annotations, gd_py_type_params(f), gd_py_annotate(f)};
     watch(l, places[field]);
     if (field == GD_FUNC_CODE) {
         watch(l, (const void *)&f->vectorcall);

@@ -206,4 +206,29 @@ gd_py_type_has_version(const PyTypeObject *type)
  * 1,000 changes of the class or a base, and torch.fx changes torch.nn.Module for each graph that it traces. */
 int gd_py_type_gets_version(PyTypeObject *type);
 
+/* Return the places of a function's fields that later versions have added. Such a field is NULL in older ones. */
+static inline PyObject *const *
+gd_py_type_params(const PyFunctionObject *f)
+{
+#if PY_VERSION_HEX >= 0x030C0000
+    return &f->func_typeparams;
+#else
+    static PyObject *const absent = NULL;
+    (void)f;
+    return &absent;
+#endif
+}
+
+static inline PyObject *const *
+gd_py_annotate(const PyFunctionObject *f)
+{
+#if PY_VERSION_HEX >= 0x030E0000
+    return &f->func_annotate;
+#else
+    static PyObject *const absent = NULL;
+    (void)f;
+    return &absent;
+#endif
+}
+
 #endif

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 
@@ -12,6 +13,7 @@ import godynamo
 from harness.cases import Case, Cases, check
 
 cases = Cases()
+NEW = sys.version_info >= (3, 12)  # functions have type parameters
 
 
 def wrapped(fn):
@@ -94,6 +96,185 @@ def the_interpreter(x):
 @cases(args=args)
 def missing(x, fn):
     return x + 1, getattr(fn, "nothing", 3), hasattr(fn.__wrapped__, "nothing")
+
+
+def annotated(a: int, b: int = 2) -> int:
+    """Adds."""
+    return a + b
+
+
+annotated.tag = 5
+
+
+@cases
+def wraps_a_function_of_the_module(x):
+    @functools.wraps(annotated)
+    def inner(*args):
+        return annotated(*args) + 1
+
+    names = inner.__name__, inner.__qualname__, inner.__doc__, inner.__module__
+    return inner(x), names, inner.tag, inner.__wrapped__ is annotated, inner.__type_params__ if NEW else ()
+
+
+@cases(breaks=0 if sys.version_info < (3, 14) else None)
+def shares_the_annotations(x):
+    @functools.wraps(annotated)
+    def inner(*args):
+        return annotated(*args) + 1
+
+    return inner(x), inner.__annotations__, inner.__annotations__ is annotated.__annotations__
+
+
+@cases
+def wraps_a_function_of_the_frame(x):
+    def decorator(fn):
+        @functools.wraps(fn)
+        def inner(*args):
+            return fn(*args) * 2
+
+        inner.calls = 0
+        return inner
+
+    @decorator
+    def plus(a, b=1):
+        """Adds one."""
+        return a + b
+
+    plus.calls += 1
+    return plus(x), plus.__name__, plus.__doc__, plus.__qualname__, plus.__module__, plus.calls, sorted(plus.__dict__)
+
+
+@cases
+def context_manager_of_the_frame(x):
+    @contextlib.contextmanager
+    def scaled(by):
+        """Scales."""
+        yield x * by
+
+    manager = scaled(2)
+    with manager as y:
+        y = y + 1
+
+    @scaled(3)
+    def decorated(a):
+        return a - 1
+
+    return y, decorated(x), manager.__doc__, scaled.__name__, decorated.__name__
+
+
+@cases
+def fields_of_a_new_function(x):
+    def fn(a, b=1, *, c=2):
+        return a
+
+    def other(a):
+        """Says something."""
+
+    before = fn.__name__, fn.__doc__, fn.__module__, fn.__defaults__, fn.__kwdefaults__, fn.__code__.co_name
+    fn.__name__, fn.__qualname__, fn.__doc__, fn.__module__ = "n", "q", "d", None
+    try:
+        fn()
+    except TypeError as error:
+        return x + 1, before, fn.__name__, fn.__doc__, fn.__module__, str(error), other.__doc__, other.__defaults__
+
+
+@cases
+def assigned_defaults(x):
+    def fn(a, b=1, *, c=2):
+        return a * b + c
+
+    first = fn(x)
+    fn.__defaults__ = (5,)
+    fn.__kwdefaults__["c"] = 7
+    second = fn(x)
+    fn.__defaults__, fn.__kwdefaults__ = (x, 3), {"c": x}
+    third = fn()
+    fn.__defaults__ = None
+    try:
+        fn()
+    except TypeError as error:
+        return first, second, third, str(error)
+
+
+@cases(breaks=None)
+def a_name_that_is_no_text(x):
+    def fn(a):
+        return a
+
+    fn.tag = x + 1
+    try:
+        fn.__name__ = 3
+    except TypeError as error:
+        return str(error), fn.tag, fn.__name__
+
+
+@cases(breaks=None)
+def a_field_that_cannot_be_assigned(x):
+    def fn(a):
+        return a
+
+    try:
+        fn.__closure__ = ()
+    except AttributeError as error:
+        return str(error), x + 1
+
+
+@cases
+def own_dict(x):
+    def fn(a):
+        return a
+
+    names = fn.__dict__
+    fn.one = x + 1
+    names["two"] = x + 2
+    del fn.one
+    return fn.two + 1, names, names is fn.__dict__, hasattr(fn, "one"), getattr(fn, "three", 3)
+
+
+@cases
+def leaves_with_its_attributes(x):
+    log = []
+
+    def fn(a: int, b=1):
+        return a
+
+    fn.one = x + 1
+    log.append(fn)
+    fn.__name__ = "renamed"
+    fn.__annotations__ if sys.version_info < (3, 14) else None
+    return x + 2, [(f.__name__, f.__annotations__ if sys.version_info < (3, 14) else 0, f.__dict__) for f in log]
+
+
+@cases(graphs=2, breaks=1)
+def crosses_a_break_with_its_attributes(x):
+    def fn(a: int, b=1):
+        return a + b
+
+    fn.one, keep = x + 1, fn.__dict__
+    fn.__name__, fn.__defaults__ = "renamed", (4,)
+    godynamo.graph_break()
+    return fn(x), fn.__name__, fn.one, fn.__dict__ is keep, fn.__defaults__, fn.__module__
+
+
+def fresh_function():
+    def fn(a):
+        return a + 1
+
+    fn.calls = 1
+    return (fn,)
+
+
+@cases(args=fresh_function, calls=4)
+def counts_calls(x, fn):
+    fn.calls += 1
+    alias = fn
+    alias.last = x
+    fn.__dict__["third"] = 3
+    return fn(x) * fn.calls, fn.last, alias.third, vars_of(fn)
+
+
+def vars_of(fn):
+    return sorted(fn.__dict__)
 
 
 @pytest.mark.parametrize("case", cases, ids=cases.names())
@@ -179,3 +360,43 @@ def test_a_call_runs_what_an_extension_put_in_the_code_s_place():
     testcapi.function_setvectorcall(helper)
     assert [optimized(x)[1:] for _ in range(3)] == [("overridden", "overridden")] * 3
     assert optimized(x)[0].equal(x * 2) and counter.frame_count > 1
+
+
+def test_two_functions_that_may_be_one():
+    def make():
+        return lambda a: a
+
+    def fn(p, q, x):
+        p.mark = 10
+        return x + (q.mark if hasattr(q, "mark") else 0)
+
+    fast, x, same = godynamo.optimize(fn), torch.ones(2), make()
+    assert fast(make(), make(), x).equal(x)
+    assert fast(same, same, x).equal(x + 10)
+    assert fast(make(), make(), x).equal(x)
+
+
+def test_a_returned_function_has_its_attributes():
+    def fn(x):
+        def inner(a: int, b=[1], *, c=2):  # noqa: B006
+            return a
+
+        inner.__defaults__[0].append(2)
+        inner.__kwdefaults__["c"] = 3
+        inner.__doc__, inner.self_name = "d", inner.__name__
+        inner.held = x + 1
+        inner.__annotations__["b"] = list
+        return inner
+
+    got, want = godynamo.optimize(fn)(torch.ones(2)), fn(torch.ones(2))
+    for name in (
+        "__name__",
+        "__qualname__",
+        "__doc__",
+        "__module__",
+        "__defaults__",
+        "__kwdefaults__",
+        "__annotations__",
+    ):
+        assert getattr(got, name) == getattr(want, name), name
+    assert got.held.equal(want.held) and list(got.__dict__) == list(want.__dict__)

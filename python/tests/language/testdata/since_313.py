@@ -36,7 +36,7 @@ class Assigns:
         self.b = 2
 
 
-@cases(breaks=None)
+@cases
 def defaults_of_type_parameters(x):
     return defaulted(x) + 1, defaulted.__type_params__[0].__default__ is int
 
