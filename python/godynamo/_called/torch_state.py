@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 from torch.autograd import profiler
+from torch.nn import attention
 
 from .._core import core
 
@@ -120,6 +121,18 @@ def enter_all_functions_off() -> int:
     return _enter(_all_functions_off, None)
 
 
+def _kernel(argument: tuple[tuple[Any, ...], bool]) -> Any:
+    backends, set_priority = argument
+    manager = attention.sdpa_kernel(list(backends), **({"set_priority": True} if set_priority else {}))
+    manager.__enter__()
+    return manager
+
+
+def enter_sdpa_kernel(backends: tuple[Any, ...], set_priority: bool) -> int:
+    """Enter ``torch.nn.attention.sdpa_kernel(backends, set_priority)``; return the number for leave_entered()."""
+    return _enter(_kernel, (backends, set_priority))
+
+
 def enter_record(name: str, args: str | None) -> int:
     """Begin a profiler block; return the number for leave_entered()."""
     return _enter(_record, (name, args))
@@ -147,7 +160,14 @@ def adopt(number: int) -> Any:
 
 
 #: Functions that create or release an object of an entered mode.
-ENTERING = (enter_inference_mode, enter_functions_off, enter_all_functions_off, enter_record, leave_entered)
+ENTERING = (
+    enter_inference_mode,
+    enter_functions_off,
+    enter_all_functions_off,
+    enter_sdpa_kernel,
+    enter_record,
+    leave_entered,
+)
 
 
 def entered() -> tuple[Any, ...]:

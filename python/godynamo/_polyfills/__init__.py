@@ -37,6 +37,7 @@ _MODULES = {
 #: module of a Python function → module of this package
 PYTHON_MODULES = {
     "copy": "copy",
+    "contextlib": "torch_modes",  # of sdpa_kernel, which contextmanager made
     "torch.amp.grad_scaler": "torch_amp",
     "torch.autograd.profiler": "torch_modes",
     "torch.nn.parallel.distributed": "torch_parallel",

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch.autograd.profiler import record_function
+from torch.nn import attention
 
 from .._called import torch_state
 from ._base import DECLINE, StandIn, stands_for
@@ -70,7 +71,44 @@ class DisableTorchFunction(Entered):
         self.number = torch_state.enter_all_functions_off()
 
 
-for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFunction):
+class SdpaKernel(Entered):
+    __real__ = type(attention.sdpa_kernel([]))
+
+    def __init__(self, backends: Any, set_priority: Any) -> None:
+        self.backends = backends
+        self.set_priority = set_priority
+        self.number = None
+        self.spent = False
+
+    def __enter__(self) -> Any:
+        if self.spent:
+            torch_state.adopt(-1)  # never captured, so the graph breaks here, and CPython raises
+        self.spent = True
+        backends = self.backends
+        if type(backends) is not list:
+            backends = (backends,)
+        self.number = torch_state.enter_sdpa_kernel(tuple(backends), self.set_priority)
+        return {}
+
+    def __exit__(self, *_: Any) -> Any:
+        if self.number is None:
+            torch_state.adopt(-1)
+        torch_state.leave_entered(self.number)
+        self.number = None
+        return False
+
+    def _made_by(self) -> Any:
+        return DECLINE if self.spent else (attention.sdpa_kernel, self.backends, self.set_priority)
+
+
+@stands_for(attention.sdpa_kernel)
+def sdpa_kernel(backends: Any, set_priority: Any = False) -> Any:
+    if (type(backends) is not list and type(backends) is not attention.SDPBackend) or type(set_priority) is not bool:
+        return DECLINE
+    return SdpaKernel(backends, set_priority)
+
+
+for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFunction, SdpaKernel):
     torch_state.CONTEXTS[_manager] = False
 
 

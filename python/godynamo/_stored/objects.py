@@ -26,6 +26,7 @@ from .._backends.rows import Ref
 from .._called import ddp, fsdp
 from .._called.copies import Copies
 from .._translator import caches, callable_names, recipes
+from .._translator.classes import is_pybind_enum
 from . import ranks
 from .prints import TupleGetter, plain_text, print_of, version_of
 from .quietly import fields_of, is_a, made_in_python, module_of, mro_of, qualname_of, space_of
@@ -494,6 +495,9 @@ def _names(obj: Any) -> Iterator[tuple[str, str]]:
         yield "sys", qualname_of(kind)
     elif ranks.reduction(obj):
         yield "torch.distributed", "ReduceOp." + ranks.reduction(obj)
+    elif is_pybind_enum(kind):
+        yield "torch._C", f"{qualname_of(kind)}.{obj.name}"
+        yield module_of(kind), f"{qualname_of(kind)}.{obj.name}"
     elif module_of(kind) == "typing" and type(getattr(obj, "_name", None)) is str:  # typing.Literal and its kin
         yield "typing", obj._name
     elif kind is torch._ops.OpOverload or kind is torch._ops.OpOverloadPacket:

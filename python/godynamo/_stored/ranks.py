@@ -51,5 +51,4 @@ def make_placement(name: str, fields: list[Any]) -> Any:
 
 def reduction(obj: Any) -> str:
     """Return the name of a reduction such as torch.distributed.ReduceOp.SUM, or "" for other objects."""
-    kind = type(obj)
-    return str(obj.name) if kind.__name__ not in _FIELDS and foreign.is_constant(kind) else ""
+    return str(obj.name) if foreign.is_reduction(type(obj)) else ""

@@ -135,6 +135,7 @@ def _special() -> dict[Any, Classified]:
         torch_state.enter_functions_off,
         torch_state.enter_all_functions_off,
         torch_state.enter_inference_mode,
+        torch_state.enter_sdpa_kernel,
         torch_state.enter_record,
     )
     put_objects("set_state", torch_state.leave_entered)
@@ -176,6 +177,7 @@ _INLINED_MODULES = (
 
 #: modules with Python functions that have stand-ins, see _polyfills
 _PYTHON_STAND_INS = (
+    "contextlib",
     "copy",
     "torch.amp.grad_scaler",
     "torch.autograd.profiler",

@@ -31,6 +31,16 @@ def _member(cls: type, name: str) -> Any:
     return None
 
 
+def is_pybind_enum(cls: type) -> bool:
+    """Return whether pybind11 has made the class for an enum of torch's C++ code, such as SDPBackend."""
+    return is_pybind_type(type(cls)) and "__entries" in type.__dict__["__dict__"].__get__(cls)
+
+
+def is_pybind_type(meta: type) -> bool:
+    """Return whether this is pybind11's metaclass, which reads attributes and checks instances as type does."""
+    return type(meta) is type and meta.__module__ == "pybind11_builtins" and meta.__name__ == "pybind11_type"
+
+
 def named_tuple_fields(cls: type) -> str:
     fields = _member(cls, "_fields")
     if not issubclass(type(fields), tuple) or not fields or type(cls).__getattribute__ is not type.__getattribute__:
@@ -63,6 +73,8 @@ def checked_classes(cls: Any) -> tuple[type, ...] | None:
 
 def _pure_check(cls: type) -> bool:
     meta = type(cls)
+    if is_pybind_type(meta):
+        return True
     if meta.__getattribute__ is not type.__getattribute__:
         return False
     checks = meta.__instancecheck__, meta.__subclasscheck__

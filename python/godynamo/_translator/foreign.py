@@ -14,6 +14,8 @@ from typing import Any
 
 import torch
 
+from . import classes
+
 _COLLECTIVES = "torch.distributed.distributed_c10d"
 _FUNCTIONAL = "torch.distributed._functional_collectives"
 _TENSOR = "torch.distributed.tensor._api"
@@ -141,7 +143,12 @@ def classes_of(kind: str) -> tuple[type, ...]:
 
 def is_constant(cls: type) -> bool:
     """Return whether objects of this class, which has a metaclass of its own, are constants compared by ``==``."""
-    return cls in _loaded(_CONSTANTS) or cls is _REDUCE
+    return cls in _loaded(_CONSTANTS) or is_reduction(cls) or classes.is_pybind_enum(cls)
+
+
+def is_reduction(cls: type) -> bool:
+    """Return whether objects of this class are torch.distributed's reductions, such as ReduceOp.SUM."""
+    return cls is _REDUCE
 
 
 def is_operand(obj: Any) -> bool:
