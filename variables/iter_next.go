@@ -398,8 +398,8 @@ func constantItems(tx Translator, v VariableTracker, o py.Object) ([]VariableTra
 			}
 			break
 		}
-		if o.Kind() == py.TupleSub && tx.World().IsSingletonType(o.Type()) { // sys.version_info
-			break
+		if o.Kind() == py.TupleSub && (tx.World().IsSingletonType(o.Type()) || o.Type() == tx.World().SizeType) {
+			break // sys.version_info, torch.Size()
 		}
 		if !py.Is(o.Type(), py.HasIter) {
 			return nil, notIterable(tx, v)

@@ -37,8 +37,8 @@ func builtinReversed(tx Translator, a []VariableTracker) (VariableTracker, error
 		flipped := NewRangeObject(s.Items(s.Items(parts)[1])[0], nil)
 		return NewSequenceIterator(flipped, flipped, 0), nil
 	case *ConstantVariable:
-		switch x.Value.Kind() {
-		case py.Str, py.Bytes, py.Tuple:
+		switch k := x.Value.Kind(); {
+		case k == py.Str, k == py.Bytes, k == py.Tuple, x.Value.Type() == tx.World().SizeType:
 			items, err := Unpack(tx, v)
 			if err != nil {
 				return nil, err
@@ -249,8 +249,8 @@ func emptyLike(tx Translator, v VariableTracker) (py.Object, error) {
 		}
 		return s.CallMethod(d, x.what)
 	case *ConstantVariable:
-		switch x.Value.Kind() {
-		case py.Str, py.Bytes, py.Tuple, py.FrozenSet:
+		switch k := x.Value.Kind(); {
+		case k == py.Str, k == py.Bytes, k == py.Tuple, k == py.FrozenSet, x.Value.Type() == w.SizeType:
 			return s.Call(x.Value.Type())
 		}
 	}

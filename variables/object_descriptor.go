@@ -27,6 +27,14 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 			return cachedProperty(tx, o, name, d, src)
 		}
 	}
+	if inheritsProperty(tx, d, "__get__") {
+		if self == nil {
+			return tx.Build(d, src), nil
+		}
+		if v, ok, err := getProperty(tx, self, d, src); ok || err != nil {
+			return v, err
+		}
+	}
 	get, ok := tx.Scope().TypeLookup(d.Type(), "__get__")
 	if !ok || get.Kind() != py.Function {
 		return nil, unsupported(exc.AttrUnsupported, "%s of a %s: descriptor %s", name, py.TypeName(class),
@@ -48,6 +56,12 @@ func userDescriptor(tx Translator, self VariableTracker, class py.Object, name s
 		self = NoneConst()
 	}
 	return Call(tx, m, []VariableTracker{self, NewClass(class, nil)}, nil)
+}
+
+// inheritsProperty reports whether d is of a subclass of property that does not override this method of a descriptor.
+func inheritsProperty(tx Translator, d py.Object, method string) bool {
+	property := tx.World().Builtin("property")
+	return py.IsSubtype(d.Type(), property) && inherits(tx, d.Type(), property, method)
 }
 
 // cachedProperty runs functools.cached_property.__get__ for an instance without a cached value. It stores the
@@ -131,6 +145,9 @@ func (o *ObjectVariable) setUserDescriptor(tx Translator, name string, d py.Obje
 	method, args := "__set__", []VariableTracker{o, value}
 	if value == nil {
 		method, args = "__delete__", args[:1]
+	}
+	if inheritsProperty(tx, d, method) {
+		return o.setProperty(tx, name, d, value)
 	}
 	fn, ok := tx.Scope().TypeLookup(d.Type(), method)
 	if ok && fn.Kind() == py.Function {

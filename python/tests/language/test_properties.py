@@ -84,3 +84,63 @@ def test_a_property_that_becomes_another():
         assert optimized(torch.ones(2))[1:] == (False, "none")
     finally:
         Thing.p = before
+
+
+class Marked(property):
+    """A property with a method of its own."""
+
+    def told(self):
+        return self.__doc__
+
+
+class Redefined(property):
+    def __get__(self, owner, kind=None):
+        return 42
+
+
+class Measured:
+    def __init__(self, v):
+        self.v = v
+
+    @Marked
+    def twice(self):
+        """Two times v."""
+        return self.v * 2
+
+    @twice.setter
+    def twice(self, v):
+        self.v = v
+
+    @twice.deleter
+    def twice(self):
+        del self.v
+
+    @Marked
+    def absent(self):
+        raise AttributeError("not here")
+
+    @Redefined
+    def fixed(self):
+        return 1
+
+
+def uses_a_subclass(x):
+    m = Measured(x)
+    first, m.twice = m.twice, x + 1
+    texts = []
+    for store in (lambda: setattr(m, "absent", 1), lambda: delattr(m, "absent")):
+        try:
+            store()
+        except AttributeError as error:
+            texts.append(str(error))
+    second = m.twice
+    del m.twice
+    return first, second, hasattr(m, "v"), getattr(m, "absent", 3), m.fixed, texts, isinstance(Measured.twice, Marked)
+
+
+def test_a_subclass_of_property():
+    utils.counters.clear()
+    x = torch.ones(2)
+    optimized = godynamo.optimize(uses_a_subclass)
+    assert [str(optimized(x)) for _ in range(2)] == [str(uses_a_subclass(x))] * 2
+    assert dict(utils.counters["graph_break"]) == {}
