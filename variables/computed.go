@@ -334,7 +334,8 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 // type. None of these builtins raises.
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
 
-// computedCall calls a builtin on a computed number. It returns false for other values and other builtins.
+// computedCall calls a builtin on a computed number, or reads a clock. It returns false for other values and other
+// builtins.
 func computedCall(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if len(args) == 1 && len(kwargs) == 0 && flagOf(args[0]) != nil && (name == "int" || name == "bool") {
@@ -342,6 +343,9 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 			return args[0], true, nil
 		}
 		return flagOf(args[0]), true, nil
+	}
+	if v, ok, err := readClock(tx, fn, args, kwargs); ok || err != nil {
+		return v, ok, err
 	}
 	if v, ok, err := roundedAtRunTime(tx, fn, name, args, kwargs); ok || err != nil {
 		return v, ok, err

@@ -124,6 +124,7 @@ type factObjects struct {
 	cachePeek           py.Object
 	moduleKinds         py.Object
 	drawingFunctions    py.Object
+	clocks              py.Object
 	randomType          py.Object
 	systemRandom        py.Object
 	typeHints           py.Object
@@ -288,6 +289,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"cache_peek":            &f.cachePeek,
 		"module_kinds":          &f.moduleKinds,
 		"drawing_functions":     &f.drawingFunctions,
+		"clocks":                &f.clocks,
 		"random_type":           &f.randomType,
 		"system_random":         &f.systemRandom,
 		"type_hints":            &f.typeHints,

@@ -15,6 +15,7 @@ import operator
 import random
 import re
 import sys
+import time
 import types
 import typing
 import weakref
@@ -92,6 +93,13 @@ _SINGLETONS = (
     *(torch.dtype, torch.layout, torch.memory_format, torch.qscheme, re.Pattern, re.Match),
     *(type(sys.version_info), type(sys.flags), type(typing.Optional)),
 )
+
+
+#: functions that read a clock → the type of their results
+_CLOCKS: dict[Any, type] = {
+    **dict.fromkeys((time.time, time.monotonic, time.perf_counter, time.process_time, time.thread_time), float),
+    **dict.fromkeys((time.time_ns, time.monotonic_ns, time.perf_counter_ns, time.process_time_ns), int),
+}
 
 
 def _autograd_parts() -> tuple[Any, Any, Any]:
@@ -232,6 +240,7 @@ def facts() -> dict[str, Any]:
             for name, fn in vars(cls).items()
             if type(fn) is types.FunctionType
         },
+        "clocks": _CLOCKS,
         "random_type": random.Random,
         "system_random": random.SystemRandom,
         "type_hints": hints.hints,
