@@ -107,6 +107,9 @@ def _special() -> dict[Any, Classified]:
         put("backward_pass", name, detail=f"torch.{name}")
     put_objects("expected_zero", gradients.found_infinite)
     put_objects("fact", *foreign.rank_facts())
+    # Seeding runs in its place, once, like an operation of torch.distributed.
+    put("foreign", "random.manual_seed", detail="object")
+    put("foreign", "random.set_rng_state", "cuda.manual_seed", "cuda.manual_seed_all", detail="none")
     put("modes", "_C._push_on_torch_function_stack", detail="push")
     put("modes", "_C._pop_torch_function_stack", detail="pop")
     put("modes", "_C._len_torch_function_stack", detail="number")
@@ -255,6 +258,10 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("stand_in")
         if module == "torch.optim.optimizer" and stand_in(obj) is not None:
             return classified("substitute")
+        if (
+            obj.__code__ is _DISABLED and obj.__wrapped__ is torch.random.manual_seed
+        ):  # importing torch._dynamo does this
+            return classified("foreign", "object")
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
             return classified("dispatch")
         if obj.__code__ in _RECURSIVE:
@@ -284,6 +291,10 @@ _DISPATCHING = functools.singledispatch(id).__code__  # type: ignore[attr-define
 
 #: the code object of the functions that torch.jit.script_if_tracing returns: outside of tracing they call the original
 _SCRIPT_IF_TRACING = torch.jit.script_if_tracing(id).__code__  # type: ignore[no-untyped-call]
+
+
+#: the code object of the functions that torch._disable_dynamo returns
+_DISABLED = torch._disable_dynamo(id).__code__
 
 
 def _caches_plainly(fn: Any) -> bool:
