@@ -259,7 +259,7 @@ def _classify(obj: Any, module: str) -> Classified:
         if module == "torch.optim.optimizer" and stand_in(obj) is not None:
             return classified("substitute")
         if (
-            obj.__code__ is _DISABLED and obj.__wrapped__ is torch.random.manual_seed
+            obj.__code__ is _DISABLED and obj.__dict__.get("__wrapped__") is torch.random.manual_seed
         ):  # importing torch._dynamo does this
             return classified("foreign", "object")
         if obj.__code__ is _DISPATCHING and _caches_plainly(obj):
@@ -294,7 +294,7 @@ _SCRIPT_IF_TRACING = torch.jit.script_if_tracing(id).__code__  # type: ignore[no
 
 
 #: the code object of the functions that torch._disable_dynamo returns
-_DISABLED = torch._disable_dynamo(id).__code__
+_DISABLED: types.CodeType = torch._compile._disable_dynamo(id).__code__
 
 
 def _caches_plainly(fn: Any) -> bool:

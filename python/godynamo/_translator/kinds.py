@@ -165,7 +165,7 @@ class _Overload(NamedTuple):
 
 
 def _argument(argument: Any) -> _Argument:
-    text = str(argument.type)
+    text = str(getattr(argument, "real_type", argument.type))  # not "int" for a dtype
     optional = text.startswith("Optional[")
     return _Argument(
         argument.name,

@@ -243,3 +243,10 @@ def test_every_kind_is_a_word_of_the_table():
     told |= {callables.method_kind(name, 0, ()) for name in dir(torch.Tensor)}
     assert {"tensor", "list", "self", "inline"} <= told
     assert {word.partition(":")[0] for word in told} <= words
+
+
+def test_a_dtype_tells_overloads_apart():
+    """In TorchScript's schemas, a dtype is an int."""
+    assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "Tfio") == "tensor"
+    assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "LTTo") == "list"
+    assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "TTTo") == "tensor"
