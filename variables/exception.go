@@ -443,6 +443,9 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 	if s, ok := v.(standIn); ok && s.parts().public(tx, "__enter__") && s.parts().public(tx, "__exit__") {
 		return &BoundBuiltin{obj: v, name: "__enter__"}, &BoundBuiltin{obj: v, name: "__exit__"}, nil
 	}
+	if c, ok := v.(*ConstantVariable); ok {
+		return constantManager(tx, c)
+	}
 	o, ok := v.(*ObjectVariable)
 	if !ok {
 		return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, v))
@@ -462,6 +465,27 @@ func ContextMethods(tx Translator, v VariableTracker) (enter, exit VariableTrack
 		return nil, nil, notContext(tx, o)
 	}
 	return enter, exit, nil
+}
+
+// constantManager returns the methods of an immutable context manager written in C, such as a torch.device, if both
+// methods have stand-ins.
+func constantManager(tx Translator, c *ConstantVariable) (enter, exit VariableTracker, err error) {
+	var methods [2]VariableTracker
+	for i, name := range []string{"__enter__", "__exit__"} {
+		d, ok := tx.Scope().TypeLookup(c.Value.Type(), name)
+		if ok && d.Kind() == py.MethodDescr {
+			sub, err := tx.World().standInFor(tx.Scope(), d)
+			if err != nil {
+				return nil, nil, err
+			}
+			ok = !sub.fn.IsNull()
+		}
+		if !ok {
+			return nil, nil, unsupported(exc.CallUnsupported, "context manager %s", Describe(tx, c))
+		}
+		methods[i] = NewMethod(&UnboundMethod{name: name, descr: d}, c, nil)
+	}
+	return methods[0], methods[1], nil
 }
 
 // notContext returns CPython's TypeError for a `with` statement with an object that lacks __enter__ or __exit__.

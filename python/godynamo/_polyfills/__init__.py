@@ -31,6 +31,7 @@ _MODULES = {
     "builtins": "builtins",
     "re": "re",
     "types": "namespace",
+    "torch": "torch_c",
     "torch._C": "torch_c",
     "torch.distributions.utils": "distributions",
 }

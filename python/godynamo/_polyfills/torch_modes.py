@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch.autograd.profiler import record_function
 from torch.nn import attention
+from torch.utils._device import DeviceContext, _device_constructors
 
 from .._called import torch_state
 from ._base import DECLINE, StandIn, stands_for
@@ -140,3 +141,17 @@ def __exit__(self: Any, exc_type: Any, exc_value: Any, traceback: Any) -> Any:
         return DECLINE
     self.record.end()
     return None
+
+
+_device_constructors()  # fills its cache: the call of a mode's handler is then a hit, which captured code looks up
+
+
+@stands_for(torch.device.__enter__)
+def enter_device(self: Any) -> Any:
+    torch._C._push_on_torch_function_stack(DeviceContext(self))
+    return self
+
+
+@stands_for(torch.device.__exit__)
+def leave_device(self: Any, *_: Any) -> None:
+    torch._C._pop_torch_function_stack()

@@ -147,3 +147,60 @@ def test_the_default_dtype_is_guarded_where_no_tensor_is():
             assert g(2)[2].dtype == dtype
         finally:
             torch.set_default_dtype(torch.float32)
+
+
+def one_device(x):
+    with torch.device("meta") as device:
+        y, z = torch.ones(3), torch.tensor([1, 2])
+    return y.device, z.device, torch.ones(3).device, torch.zeros_like(x), device, x + 1
+
+
+def the_device_of_an_argument(x):
+    with x.device:
+        return torch.arange(3) + x
+
+
+def a_device_in_another(x):
+    with torch.device("meta"):
+        with torch.device("cpu"):
+            y = torch.arange(3) + x
+        z = torch.rand(2)
+    return y, z.device, torch.arange(2, device="cpu")
+
+
+def a_device_and_an_exception(x):
+    try:
+        with torch.device("meta"):
+            x.reshape(5)
+    except RuntimeError as error:
+        return torch.ones(2), str(error)
+
+
+def a_break_under_a_device(x):
+    with torch.device("cpu"):
+        y = torch.ones(3)
+        godynamo.graph_break()
+        return torch.ones(3) + y + x
+
+
+@pytest.mark.parametrize(
+    ("fn", "breaks"),
+    [
+        (one_device, 0),
+        (the_device_of_an_argument, 0),
+        (a_device_in_another, 0),
+        (a_device_and_an_exception, 0),
+        (a_break_under_a_device, None),
+    ],
+    ids=lambda v: getattr(v, "__name__", ""),
+)
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_a_device_as_a_context_manager(fn, breaks, backend):
+    godynamo.reset()
+    utils.counters.clear()
+    optimized, x = godynamo.optimize(fn, backend=backend), torch.ones(3)
+    for _ in range(2):
+        assert str(optimized(x)) == str(fn(x))
+        assert torch._C._len_torch_function_stack() == 0
+    if breaks is not None:
+        assert sum(utils.counters["graph_break"].values()) == breaks
