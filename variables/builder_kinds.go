@@ -73,8 +73,8 @@ func init() { // set in init, since the wrappers call wrap, which reads these va
 		py.ClassMethodDescr: wrapNative,
 	}
 	wrapByClass = []wrapper{
-		wrapTensor, wrapArray, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapEnumMember,
-		wrapOptimizedCallable,
+		wrapTensor, wrapArray, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapGenerator,
+		wrapEnumMember, wrapOptimizedCallable,
 		wrapPartialCallable, wrapTorchCallable, wrapStandInObject, wrapBuiltinSubclass, wrapPlainObject,
 	}
 }

@@ -125,6 +125,7 @@ type factObjects struct {
 	moduleKinds         py.Object
 	drawingFunctions    py.Object
 	clocks              py.Object
+	generatorType       py.Object
 	randomType          py.Object
 	systemRandom        py.Object
 	typeHints           py.Object
@@ -290,6 +291,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"module_kinds":          &f.moduleKinds,
 		"drawing_functions":     &f.drawingFunctions,
 		"clocks":                &f.clocks,
+		"generator_type":        &f.generatorType,
 		"random_type":           &f.randomType,
 		"system_random":         &f.systemRandom,
 		"type_hints":            &f.typeHints,

@@ -444,6 +444,8 @@ type Output interface {
 	// ObjectNode returns the node that represents a real object, or an object that the program made, in a graph with
 	// Python operations.
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
+	// ObjectInput returns the graph input for an object that was read from the frame.
+	ObjectInput(v VariableTracker) (*fxgraph.Node, error)
 	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
 	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// ForeignRule names the rule for what the result of a foreign operation looks like

@@ -337,6 +337,9 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 	if d, ok := o.declared[n]; ok && d.Of == nil {
 		return o.runDeclared(n, d)
 	}
+	if g, ok := o.python.objects[n].(*variables.GeneratorVariable); ok {
+		return known(o.realObject(g), nil)
+	}
 	if v, ok := o.symbols.values[n]; ok {
 		return known(valueOf(v))
 	}

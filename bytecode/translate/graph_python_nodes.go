@@ -272,6 +272,22 @@ func (o *OutputGraph) ObjectNode(tx variables.Translator,
 	return n, nil
 }
 
+// ObjectInput implements variables.Output.
+func (o *OutputGraph) ObjectInput(v variables.VariableTracker) (*fxgraph.Node, error) {
+	if o.bodies > 0 {
+		return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", v.Kind())
+	}
+	n, ok := o.python.known[v]
+	if !ok {
+		n = o.placeholder(v, sanitize(v.Source().Name()))
+		if o.python.known == nil {
+			o.python.known = map[variables.VariableTracker]*variables.OpaqueVariable{}
+		}
+		o.python.known[v] = n
+	}
+	return n.Node, nil
+}
+
 func (o *OutputGraph) objectNode(tx variables.Translator,
 	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if variables.SlotOf(v) == nil {

@@ -241,6 +241,7 @@ def facts() -> dict[str, Any]:
             if type(fn) is types.FunctionType
         },
         "clocks": _CLOCKS,
+        "generator_type": torch.Generator,
         "random_type": random.Random,
         "system_random": random.SystemRandom,
         "type_hints": hints.hints,

@@ -135,7 +135,10 @@ class Session:
             torch_state.restore(outside)
 
     def input(self, index: int, tensor: Any) -> None:
-        """Add a graph input. ``tensor`` is an example of it; it may also be a number that differs in each call."""
+        """Add a graph input. ``tensor`` is an example of it; it may also be a number that differs in each call, or
+        a random generator."""
+        if isinstance(tensor, torch.Generator):
+            tensor = torch.Generator(tensor.device)  # the program's own is not drawn from
         if not isinstance(tensor, torch.Tensor):
             self._values[index] = tensor
             return
