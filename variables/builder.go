@@ -366,7 +366,7 @@ func wrapPartial(tx Translator, obj py.Object, src guards.Source,
 	if fn == nil || args.Kind() != py.Tuple || kws.Kind() != py.Dict {
 		return nil, nil, unsupported(exc.UntrackedObject, "%s, an incomplete partial", src.Name())
 	}
-	p := &PartialVariable{Base: Base{Src: src}, Fn: fn}
+	p := &PartialVariable{Base: Base{Src: src}, Fn: fn, obj: obj}
 	items := s.Items(args)
 	for i, a := range items {
 		p.Args = append(p.Args, tx.Build(a, guards.NewIndexSource(from, i)))

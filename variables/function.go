@@ -386,6 +386,7 @@ type PartialVariable struct {
 	Fn     VariableTracker
 	Args   []VariableTracker
 	Kwargs []Kw
+	obj    py.Object // zero if the program makes the partial
 }
 
 // Kind implements VariableTracker.
@@ -414,6 +415,23 @@ next:
 		kws = append(kws, kw)
 	}
 	return Call(tx, p.Fn, append(append([]VariableTracker(nil), p.Args...), args...), kws)
+}
+
+// GetAttr implements AttrGetter for func, and for args of an existing partial: code that makes a partial makes another
+// tuple. A program can change the dict keywords, which a call would not see.
+func (p *PartialVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
+	switch {
+	case name == "func":
+		fn, err := Realize(tx, p.Fn)
+		if _, nested := fn.(*PartialVariable); !nested || !p.obj.IsNull() { // CPython merges a partial of a partial
+			return fn, err
+		}
+	case name == "args" && !p.obj.IsNull():
+		if v, err := unwrapped(tx, p.obj, p.Src, name); v != nil || err != nil {
+			return v, err
+		}
+	}
+	return nil, unsupported(exc.AttrUnsupported, "%s of %s", name, Describe(tx, p))
 }
 
 // Truth implements Truther.

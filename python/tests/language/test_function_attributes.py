@@ -277,6 +277,38 @@ def vars_of(fn):
     return sorted(fn.__dict__)
 
 
+SUM = functools.partial(torch.add, torch.ones(2), alpha=2)
+
+
+class Named(functools.partial):
+    """A subclass of partial."""
+
+
+PRODUCT = Named(torch.mul, torch.ones(2))
+
+
+@cases
+def parts_of_partials(x):
+    made = functools.partial(torch.sub, alpha=3)
+    own = made.func is torch.sub, made.func(x, x)
+    return own, SUM.func is torch.add, SUM.args[0] + x[:2], SUM.args is SUM.args, PRODUCT.func(x, x), PRODUCT.args
+
+
+@cases(breaks=None)
+def a_partial_of_a_partial(x):
+    made = functools.partial(torch.sub, alpha=3)
+    return functools.partial(made, x).func is torch.sub, functools.partial(SUM, x).func is torch.add, x + 1
+
+
+@cases(graphs=2, breaks=None)
+def changed_keywords_of_a_partial(x):
+    made = functools.partial(torch.sub, x, alpha=3)
+    made.keywords["alpha"] = 2
+    args = made.args
+    godynamo.graph_break()
+    return made(x), made.keywords, made.args is args
+
+
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_function_attributes(case: Case):
     check(case)
