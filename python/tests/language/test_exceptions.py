@@ -261,7 +261,7 @@ def an_in_place_operation_before_one_that_raises(x, log):
     return y
 
 
-@cases(graphs=1, breaks=1)
+@cases(graphs=1, breaks=(0, 1))
 def random_numbers_before_an_operation_that_raises(x):
     torch.manual_seed(3)
     try:
