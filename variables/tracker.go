@@ -491,9 +491,8 @@ type Leaving struct {
 }
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
-// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks
-// (python/godynamo/_called/fsdp.py) or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the
-// gradient.
+// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)
+// or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the gradient.
 type Declared struct {
 	Like, Of             *fxgraph.Node
 	Dtype, Looks, Sample py.Object
