@@ -6,6 +6,7 @@ import builtins
 import importlib.abc
 import importlib.util
 import types
+import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -96,6 +97,7 @@ def closures_like(original: types.FunctionType) -> Callable[[F], F]:
                 known = types.FunctionType(
                     code, decorator.__globals__, closure.__name__, closure.__defaults__, closure.__closure__
                 )
+                known.__godynamo_stands_for__ = weakref.ref(closure)  # type: ignore[attr-defined]
                 made[closure] = known
             return known
 

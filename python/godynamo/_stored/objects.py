@@ -340,6 +340,9 @@ class Table:
         if kind is Copies:
             return self._python("copies", b"", (self.add(obj.groups),))
         if kind is types.FunctionType and _is_ours(obj):
+            original = obj.__dict__.get("__godynamo_stands_for__")
+            if original is not None and original() is not None:
+                return self._python("remade", _bytes(obj.__module__), (self.add(original()),))
             return self._closure(obj)
         if kind is weakref.ref:
             return self._python("weakref", b"", (self.add(obj()),)) if obj() is not None else None
@@ -722,6 +725,16 @@ def _function(data: bytes, items: list[Any], function: types.FunctionType) -> An
     return made
 
 
+def _remade(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
+    """Return the stand-in of a closure (_polyfills/_base.closures_like), which lives as long as the closure."""
+    importlib.import_module(data.decode())
+    remade = importlib.import_module("godynamo._polyfills._base").remade
+    remake = remade.get(items[0].__code__) if type(items[0]) is types.FunctionType else None
+    if remake is None:
+        raise Missing(f"{_name(items[0])} has no stand-in")
+    return remake(items[0])
+
+
 def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
     for depth, inside in enumerate(_unwrapped(items[0])):
         if depth == int(data):
@@ -806,6 +819,7 @@ _FIND: dict[str, _Way] = {
     "const": _found_constant,
     "closure": _function,
     "wrapped": _wrapped,
+    "remade": _remade,
     "described": _described,
     "cached": _found_cached,
     "weakref": lambda data, items, function: weakref.ref(items[0]),

@@ -71,3 +71,47 @@ def test_a_second_process_loads_whole_training_steps(programs: Programs, hook: b
     if not hook:  # the step before the state exists, its rest, and all later steps
         assert first.translated == 3
     assert (second.translated, second.loaded) == (0, first.translated)
+
+
+TWO = """
+import torch, godynamo
+from torch import nn, optim
+
+def network():
+    return nn.Sequential(nn.Linear(4, 5), nn.Tanh(), nn.Linear(5, 3))
+
+def train(wrap):
+    torch.manual_seed(0)
+    g, d, down = network(), network(), nn.Linear(3, 4)
+    og, od = optim.Adam(g.parameters()), optim.Adam(d.parameters())
+    log = []
+
+    def step(i):
+        x = torch.full((2, 4), float(i))
+        fake = down(g(x))
+        od.zero_grad()
+        (d(fake.detach()).mean() - d(x).mean()).backward()
+        od.step()
+        og.zero_grad()
+        loss = d(fake).mean()
+        loss.backward()
+        og.step()
+        log.append(loss.item())
+
+    step = wrap(step)
+    for i in range(8):
+        step(i)
+    return log
+
+def main():
+    ours = train(godynamo.optimize)
+    return ours == train(lambda step: step), godynamo._C.counters()["internal_errors"]
+"""
+
+
+def test_a_second_process_keeps_what_stands_for_torchs_decorators(programs: Programs) -> None:
+    programs.write("training", TWO)
+    for _ in range(2):
+        ran = programs.run("training")
+        assert ran.result == (True, 0)
+    assert ran.loaded > 0
