@@ -34,7 +34,7 @@ import time, torch
 
 def f(x):
     y = x * 2
-    time.perf_counter()
+    time.sleep(0)
     return y + 1
 
 z = f(torch.ones(2))
@@ -96,7 +96,7 @@ def test_explain_shows_the_call(shell, capsys):
     assert ok(shell, "%explain f(torch.ones(3))") is None
     out = capsys.readouterr().out
     assert "Graph count: 2" in out
-    assert "time.perf_counter()" in out
+    assert "time.sleep(0)" in out
     explanation = ok(shell, "e = %explain -o f(torch.ones(3))\ne")
     assert explanation.graph_break_count == 1
     assert torch.equal(explanation.result, torch.full((3,), 3.0))
