@@ -447,9 +447,12 @@ func (w *World) GivesNew(s *py.Scope, target string) bool {
 func madeSubclass(tx Translator, name string, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 	w := tx.World()
 	c, ok := AsConstant(tx, MustRealize(tx, arg(args, 0)))
-	// Where a whole program is served, most parameters are made for its models. A graph of that runs only once.
-	parameter := ok && c == w.ParameterType && name == makeSubclass && !tx.Output().WholeGraph() &&
-		(!w.Transparent || w.optimized > 0)
+	parameter := ok && c == w.ParameterType && name == makeSubclass
+	if parameter && w.Transparent && w.optimized == 0 {
+		// Where a whole program is served, most parameters are made for its models. Graphs of that would run once.
+		return nil, &exc.SkipFrame{Code: exc.TensorSubclass, Reason: "a parameter of a model that is being built"}
+	}
+	parameter = parameter && !tx.Output().WholeGraph()
 	if !ok || !parameter && !w.truth(tx.Scope(), w.traceable, c) || len(args) < 2 ||
 		!IsTensor(MustRealize(tx, args[1])) {
 		return nil, unsupported(exc.TensorSubclass, "%s", name)

@@ -51,7 +51,11 @@ func (p *pythonNodes) count(callee string) {
 
 // idle reports whether the frame has no tensor and no torch operation, so that there is nothing to capture. Python
 // operations alone are worth a graph only in a function that the user has optimized, not in a function that it calls.
-func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == 0 || o.frame.Inner) }
+// Seeds are worth none: a program that is served from outside begins with one and then builds its model.
+func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == o.seeds || o.frame.Inner) }
+
+var seedFunctions = map[string]bool{"torch.manual_seed": true, "torch.manual_seed_all": true,
+	"torch.set_rng_state": true}
 
 // isPythonNode reports whether a node is a Python operation.
 func isPythonNode(n *fxgraph.Node) bool {
