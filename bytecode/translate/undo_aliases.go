@@ -33,8 +33,8 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		if known && changed == t.Node {
 			continue
 		}
-		if _, switches := switchedTo(n); switches && known && (o.inputOf[changed] != nil || o.isNewObject(changed)) {
-			continue // it changes this tensor object alone, as FakeTensor does
+		if _, switches := switchedTo(n); switches && known && o.isNewObject(changed) {
+			continue // FakeTensor does the same; an input may be another input's base, or the same tensor
 		}
 		after, err := o.gradFlagAfter(n, changed, known)
 		if err != nil {

@@ -593,8 +593,6 @@ ONE_GRAPH: list[Program] = [
     made_with_gradients,
     gradient_descent,
     saliency,
-    frozen_for_a_while,
-    frozen_after_use,
 ]
 
 
