@@ -218,6 +218,9 @@ gd_code_new(const gd_code_spec *spec)
     PyObject *code = assemble(spec);
     if (code != NULL && gd_code_mark((PyCodeObject *)code, GD_CODE_OURS) < 0) {
         Py_CLEAR(code);
+        if (!PyErr_Occurred()) {
+            PyErr_NoMemory(); /* CPython sets no exception where there is no memory for a code object's extra data */
+        }
     }
     return code;
 }
