@@ -25,10 +25,9 @@ const (
 // a view.
 var groupMethods = map[string]bool{
 	"add": true, "add_": true, "sub": true, "sub_": true, "mul": true, "mul_": true, "div": true, "div_": true,
-	"maximum": true, "minimum": true, "addcmul": true, "addcmul_": true,
-	"addcdiv": true, "addcdiv_": true, "lerp": true, "lerp_": true, "copy_": true, "zero_": true, "sqrt": true,
-	"sqrt_": true, "neg": true, "neg_": true, "abs": true, "abs_": true, "sign": true, "sign_": true,
-	"reciprocal": true, "reciprocal_": true, "item": true,
+	"maximum": true, "minimum": true, "addcmul": true, "addcmul_": true, "addcdiv": true, "addcdiv_": true,
+	"lerp": true, "lerp_": true, "copy_": true, "zero_": true, "sqrt": true, "sqrt_": true, "neg": true, "neg_": true,
+	"abs": true, "abs_": true, "sign": true, "sign_": true, "reciprocal": true, "reciprocal_": true, "item": true,
 }
 
 var groupOperators = map[string]bool{

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -52,10 +53,17 @@ func (p *pythonNodes) count(callee string) {
 // idle reports whether the frame has no tensor and no torch operation, so that there is nothing to capture. Python
 // operations alone are worth a graph only in a function that the user has optimized, not in a function that it calls.
 // Seeds are worth none: a program that is served from outside begins with one and then builds its model.
-func (o *OutputGraph) idle() bool { return !o.sawTensor && (o.numOps == o.seeds || o.frame.Inner) }
+func (o *OutputGraph) idle() bool {
+	return !o.sawTensor && (o.frame.Inner || !slices.ContainsFunc(o.events, func(e *event) bool {
+		return e.node != nil && !seeds(e.node)
+	}))
+}
 
-var seedFunctions = map[string]bool{"torch.manual_seed": true, "torch.manual_seed_all": true,
-	"torch.set_rng_state": true}
+// seeds reports whether a node only seeds a generator.
+func seeds(n *fxgraph.Node) bool {
+	return n.Foreign && (n.Target.Text == "torch.manual_seed" || n.Target.Text == "torch.manual_seed_all" ||
+		n.Target.Text == "torch.set_rng_state")
+}
 
 // isPythonNode reports whether a node is a Python operation.
 func isPythonNode(n *fxgraph.Node) bool {

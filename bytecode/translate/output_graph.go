@@ -121,7 +121,7 @@ type tensorInputs struct {
 type eventLog struct {
 	events        []*event
 	numSlots      int
-	numOps, seeds int // operations, and those of them that only seed a generator
+	numOps        int
 	freezing      map[variables.VariableTracker]bool
 	storedGlobals map[string]variables.VariableTracker // values stored into the outermost frame's globals
 	generators    []*GeneratorVariable
@@ -555,11 +555,7 @@ func (o *OutputGraph) added(n *fxgraph.Node) *fxgraph.Node {
 
 // addedAt records a node whose operation is at the user's position ch. It returns the node.
 func (o *OutputGraph) addedAt(n *fxgraph.Node, ch *chain) *fxgraph.Node {
-	if n.Foreign && seedFunctions[n.Target.Text] {
-		o.seeds++
-	} else {
-		o.sawTensor = o.sawTensor || !isPythonNode(n)
-	}
+	o.sawTensor = o.sawTensor || !isPythonNode(n) && !seeds(n)
 	o.numOps++
 	o.spreadForeign(n)
 	o.stepsAtOp = o.steps

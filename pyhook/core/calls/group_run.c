@@ -212,21 +212,10 @@ list_of(together *t, const gd_group_operand *o)
 }
 
 static int
-all_tensors(PyObject *list)
+all_are(PyObject *list, int (*is)(PyObject *))
 {
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
-        if (!is_tensor(PyList_GET_ITEM(list, i))) {
-            return 0;
-        }
-    }
-    return 1;
-}
-
-static int
-all_numbers(PyObject *list)
-{
-    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list); i++) {
-        if (!is_number(PyList_GET_ITEM(list, i))) {
+        if (!is(PyList_GET_ITEM(list, i))) {
             return 0;
         }
     }
@@ -266,10 +255,10 @@ collect(together *t, const gd_group_step *s, operands *found)
         if (v == NULL) {
             return -1;
         }
-        if (o->from != GD_FROM_CONSTANT && found->numbers == 0 && all_tensors(v)) {
+        if (o->from != GD_FROM_CONSTANT && found->numbers == 0 && all_are(v, is_tensor)) {
             found->tensors++;
         }
-        else if (i + 1 < s->n || (o->from == GD_FROM_CONSTANT ? !is_number(v) : !all_numbers(v))) {
+        else if (i + 1 < s->n || (o->from == GD_FROM_CONSTANT ? !is_number(v) : !all_are(v, is_number))) {
             found->numbers = 3;
             return 0;
         }
