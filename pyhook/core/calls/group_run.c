@@ -9,8 +9,8 @@
 #include "torch/torch_state.h"
 #include "torch/torch_symbols.h"
 
-/* Tensors of more bytes run alone: calling an operation on 32,768 floats takes a tenth of its time, and a unit's
- * operations find the tensor in the cache. The temporaries of units that run together are alive together. */
+/* Tensors of more bytes run alone: little of their time is spent in calling operations, and a unit's operations
+ * find the tensor in the cache. The temporaries of units that run together are alive together. */
 enum { TENSOR_BYTES = 128 << 10, TOGETHER_BYTES = 4 << 20 };
 
 /* ---- one unit after the other ---- */
