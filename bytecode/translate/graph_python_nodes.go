@@ -55,7 +55,7 @@ func (p *pythonNodes) count(callee string) {
 // Seeds are worth none: a program that is served from outside begins with one and then builds its model.
 func (o *OutputGraph) idle() bool {
 	return !o.sawTensor && (o.frame.Inner || !slices.ContainsFunc(o.events, func(e *event) bool {
-		return e.node != nil && !seeds(e.node)
+		return e.node != nil && !e.node.State && !seeds(e.node)
 	}))
 }
 

@@ -1,8 +1,9 @@
 /* Groups: equal sequences of operations on small tensors, run operation by operation instead of tensor by tensor.
  *
  * An optimizer does the same dozen operations for each parameter. On small parameters most of their time is spent in
- * calling them. torch._foreach_* functions run one operation for many tensors with the same bits on the CPU. The translator finds such sequences, its units, in the written code
- * (bytecode/translate/codegen_groups.go) and writes one call of a Group in their place.
+ * calling them. torch._foreach_* functions run one operation for many tensors with the same bits on the CPU. The
+ * translator finds such sequences, its units, in the written code (bytecode/translate/codegen_groups.go) and writes one
+ * call of a Group in their place.
  *
  *     Group((units, externals, steps))(*values)
  *

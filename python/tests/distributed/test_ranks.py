@@ -90,7 +90,7 @@ BLOCKS = {
 CHECKPOINTED = {
     "parallel_blocks": (1, []),
     "reentrant": (1, []),
-    "with_dropout": (1, ["GD0002"]),
+    "with_dropout": (1, []),
     "several_results": (1, []),
     "collectives": (1, []),
     "collectives_in_place": (1, ["GD0201"]),
