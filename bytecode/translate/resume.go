@@ -140,6 +140,9 @@ func (tx *InstructionTranslator) splitBefore(inst *bytecode.Instruction, alone b
 	if i := tx.d.index[inst]; i > 0 && tx.d.code.Instructions[i-1].Op == opcode.KW_NAMES {
 		target = tx.d.code.Instructions[i-1]
 	}
+	if from := o.frame.Origin; from != nil && o.rootStep <= 2 && tx.d.index[target] == from.Target {
+		return &exc.SkipFrame{Reason: "a resume function that would only call itself"}
+	}
 	tx.unbindMethods()
 	live := tx.liveAt(target)
 	if err := tx.freezeLive(nil, live); err != nil {

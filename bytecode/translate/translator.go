@@ -307,7 +307,7 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 				return o.unroll(l.step, "the graph breaks in its body")
 			}
 			if entered, ok := o.world.EnteredAt(); ok {
-				return o.breakAt(entered, why)
+				return o.breakAt(entered, natively(why))
 			}
 			if u, ok := why.(*exc.Unsupported); h.breaks || ok && u.Before {
 				return tx.breakHere(inst, why)
@@ -342,6 +342,17 @@ func (tx *InstructionTranslator) step(inst *bytecode.Instruction) error {
 		o.account.translated(tx, inst)
 	}
 	return err
+}
+
+// natively returns the same graph break at an instruction that CPython runs, instead of one before an instruction.
+func natively(why error) error {
+	u, ok := why.(*exc.Unsupported)
+	if !ok || !u.Before {
+		return why
+	}
+	at := *u
+	at.Before = false
+	return &at
 }
 
 // endsObject breaks the graph before an instruction because the instruction before it has released an object with a

@@ -183,6 +183,12 @@ def a_break_under_a_device(x):
         return torch.ones(3) + y + x
 
 
+def a_change_under_a_device(x):  # the graph breaks before clone(), and the device is entered natively
+    with torch.device("cpu"):
+        x.mul_(0.5)
+        return x.clone(), torch.ones(3)
+
+
 @pytest.mark.parametrize(
     ("fn", "breaks"),
     [
@@ -191,16 +197,17 @@ def a_break_under_a_device(x):
         (a_device_in_another, 0),
         (a_device_and_an_exception, 0),
         (a_break_under_a_device, None),
+        (a_change_under_a_device, None),
     ],
     ids=lambda v: getattr(v, "__name__", ""),
 )
-@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("backend", ["eager", "aot_eager", "inline"])
 def test_a_device_as_a_context_manager(fn, breaks, backend):
     godynamo.reset()
     utils.counters.clear()
-    optimized, x = godynamo.optimize(fn, backend=backend), torch.ones(3)
+    optimized = godynamo.optimize(fn) if backend == "inline" else godynamo.optimize(fn, backend=backend)
     for _ in range(2):
-        assert str(optimized(x)) == str(fn(x))
+        assert str(optimized(torch.ones(3))) == str(fn(torch.ones(3)))
         assert torch._C._len_torch_function_stack() == 0
     if breaks is not None:
         assert sum(utils.counters["graph_break"].values()) == breaks
