@@ -35,6 +35,8 @@ type factObjects struct {
 	Sequential          py.Object
 	ScriptFunction      py.Object
 	CallableType        py.Object
+	HandleCall          py.Object
+	ProxyCall           py.Object
 	ObjectGetAttribute  py.Object
 	ModuleGetAttr       py.Object
 	ModuleSetAttr       py.Object
@@ -201,6 +203,8 @@ func (f *factObjects) table() map[string]*py.Object {
 		"Sequential":            &f.Sequential,
 		"ScriptFunction":        &f.ScriptFunction,
 		"CallableType":          &f.CallableType,
+		"HandleCall":            &f.HandleCall,
+		"ProxyCall":             &f.ProxyCall,
 		"ObjectGetAttribute":    &f.ObjectGetAttribute,
 		"ModuleGetAttr":         &f.ModuleGetAttr,
 		"ModuleSetAttr":         &f.ModuleSetAttr,

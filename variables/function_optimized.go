@@ -47,7 +47,8 @@ func (v *OptimizedVariable) Call(tx Translator, args []VariableTracker, kwargs [
 	return Call(tx, v.wraps, args, kwargs)
 }
 
-// GetAttr implements AttrGetter for the function's name, module and docstring. CPython reads other attributes.
+// GetAttr implements AttrGetter for the function itself (`function`) and its name, module and docstring. CPython reads
+// other attributes.
 func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	switch name {
 	case "__name__", "__qualname__", "__module__", "__doc__":
@@ -56,6 +57,9 @@ func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker
 			return nil, observed(err)
 		}
 		return immutableResult(tx, text)
+	case "function":
+		fn := tx.World().CallableFunction(v.Obj)
+		return tx.Build(fn, guards.NewConstSource(tx.Output().Const(fn), "___wrapped")), nil
 	}
 	return nil, unsupported(exc.AttrUnsupported, "%s of an optimized function", name)
 }

@@ -566,6 +566,12 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 	if r, ok, err := subclassReferent(tx, o, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if module, err := o.moduleOfHandle(tx); module != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		return Call(tx, module, args, kwargs)
+	}
 	m, err := o.slotMethod(tx, "__call__")
 	if err != nil {
 		return nil, err
@@ -578,6 +584,17 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 			func() (VariableTracker, error) { return Call(tx, m, args, kwargs) })
 	}
 	return Call(tx, m, args, kwargs)
+}
+
+// moduleOfHandle returns the module of a handle, the result of optimize(module). A call of the handle in captured code
+// is a call of the module. It returns nil for other objects.
+func (o *ObjectVariable) moduleOfHandle(tx Translator) (VariableTracker, error) {
+	w := tx.World()
+	call, ok := tx.Scope().TypeLookup(o.Class, "__call__")
+	if !ok || call != w.HandleCall && call != w.ProxyCall {
+		return nil, nil
+	}
+	return o.GetAttr(tx, "_godynamo_module")
 }
 
 func (o *ObjectVariable) store(name string, value VariableTracker) {

@@ -42,6 +42,7 @@ handle_traverse(gd_ModuleHandle *h, visitproc visit, void *arg)
     Py_VISIT(h->call);
     Py_VISIT(h->module);
     Py_VISIT(h->again);
+    Py_VISIT(h->forward);
     return 0;
 }
 
@@ -51,6 +52,7 @@ handle_clear(gd_ModuleHandle *h)
     Py_CLEAR(h->call);
     Py_CLEAR(h->module);
     Py_CLEAR(h->again);
+    Py_CLEAR(h->forward);
     return 0;
 }
 
@@ -66,12 +68,13 @@ static PyMemberDef handle_members[] = {
     {"_godynamo_call", T_OBJECT_EX, offsetof(gd_ModuleHandle, call), 0, "What a call of the handle goes to."},
     {"_godynamo_module", T_OBJECT_EX, offsetof(gd_ModuleHandle, module), 0, "The original module."},
     {"_godynamo_again", T_OBJECT_EX, offsetof(gd_ModuleHandle, again), 0, "What optimizes a copy of the module."},
+    {"_godynamo_forward", T_OBJECT, offsetof(gd_ModuleHandle, forward), 0, "The module's optimized forward, or None."},
     {NULL, 0, 0, 0, NULL},
 };
 
 PyTypeObject gd_ModuleHandle_Type = {
     PyVarObject_HEAD_INIT(NULL, 0).tp_name = "godynamo._C.ModuleHandle",
-    .tp_doc = "Base of the classes of handles: three fields, and calls that go to the first of them.",
+    .tp_doc = "Base of the classes of handles: fields, and calls that go to the first of them.",
     .tp_basicsize = sizeof(gd_ModuleHandle),
     .tp_vectorcall_offset = offsetof(gd_ModuleHandle, vectorcall),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,

@@ -38,6 +38,7 @@ _MODULES = {
 #: module of a Python function → module of this package
 PYTHON_MODULES = {
     "copy": "copy",
+    "godynamo._user.modules": "handles",
     "contextlib": "torch_modes",  # of sdpa_kernel, which contextmanager made
     "torch.amp.grad_scaler": "torch_amp",
     "torch.autograd.profiler": "torch_modes",

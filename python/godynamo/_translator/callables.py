@@ -181,6 +181,7 @@ _INLINED_MODULES = (
 #: modules with Python functions that have stand-ins, see _polyfills
 _PYTHON_STAND_INS = (
     "contextlib",
+    "godynamo._user.modules",
     "copy",
     "torch.amp.grad_scaler",
     "torch.autograd.profiler",
@@ -252,10 +253,10 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("comptime", obj.__name__[1:])
         if module == "torch._dynamo.external_utils" and obj.__name__ == "is_compiling":
             return classified("true")  # this is torch._dynamo.is_compiling, found without importing torch._dynamo
-        if module == "godynamo" or module.startswith("godynamo."):
-            return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return classified("stand_in")
+        if module == "godynamo" or module.startswith("godynamo."):
+            return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module == "torch.optim.optimizer" and stand_in(obj) is not None:
             return classified("substitute")
         if (

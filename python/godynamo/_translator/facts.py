@@ -28,6 +28,7 @@ import torch.overrides
 
 from .. import _C
 from .._called import torch_state
+from .._user import modules
 from . import (
     alike,
     answers,
@@ -146,6 +147,8 @@ def facts() -> dict[str, Any]:
         "Sequential": torch.nn.Sequential,
         "ScriptFunction": torch.jit.ScriptFunction,
         "CallableType": _C.Callable,
+        "HandleCall": vars(_C.ModuleHandle)["_godynamo_call"],
+        "ProxyCall": vars(modules._Proxy)["__call__"],
         "ObjectGetAttribute": object.__getattribute__,
         "ModuleGetAttr": torch.nn.Module.__getattr__,
         "ModuleSetAttr": torch.nn.Module.__setattr__,

@@ -18,8 +18,9 @@ import torch
 
 from .._core import available, core
 
-#: slots of every handle: the callable, the original module, and the function that optimizes a copy of the module
-_SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again")
+#: slots of every handle: the callable, the original module, the function that optimizes a copy of the module, and the
+#: module's optimized ``forward`` (None if it is not a Python function)
+_SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again", "_godynamo_forward")
 
 Again = Callable[[Any], Any]
 
@@ -65,10 +66,22 @@ def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
     object.__setattr__(out, "__dict__", module.__dict__)
     if available:
         core.set_module_handle(out, call, module, again)
-        return out
-    for name, value in zip(_SLOTS, (call, module, again), strict=True):
-        object.__setattr__(out, name, value)
+        object.__setattr__(out, "_godynamo_forward", _forward(module, again))
+    else:
+        _fill(out, call, module, again)
     return out
+
+
+def _fill(out: Any, call: Callable[..., Any], module: Any, again: Again) -> None:
+    for name, value in zip(_SLOTS, (call, module, again, _forward(module, again)), strict=True):
+        object.__setattr__(out, name, value)
+
+
+def _forward(module: Any, again: Again) -> Any:
+    """Return the optimized ``forward`` of the module's class, bound to the module; None if no Python code defines it.
+    Runs no code of the module."""
+    function = next((vars(c)["forward"] for c in type(module).__mro__ if "forward" in vars(c)), None)
+    return again(types.MethodType(function, module)) if type(function) is types.FunctionType else None
 
 
 def _again(module: Any, again: Again) -> Any:
@@ -101,12 +114,28 @@ class _OriginalModule:
         return module.__dict__.get("_modules", {}).get("_orig_mod", module)
 
 
+class _Forward:
+    """``forward`` of a handle: the module's, optimized, as of torch.compile's modules. It runs no hooks of the module.
+
+    A ``forward`` in the module's ``__dict__`` takes precedence, as in the module itself.
+    """
+
+    def __get__(self, obj: Any, owner: type) -> Any:
+        if obj is None:
+            return super(_Handle, owner).forward  # type: ignore[misc]
+        forward, made = _slot(obj, "_godynamo_module").forward, _slot(obj, "_godynamo_forward")
+        if made is None or made.function is not getattr(forward, "__func__", None):
+            return forward
+        return made
+
+
 class _Handle:
     """A base of every handle class. Its methods take precedence over those of the user's class."""
 
     __slots__ = ()
     __signature__ = _Signature()
     _orig_mod = _OriginalModule()
+    forward = _Forward()
 
     def __init_subclass__(cls, **_kwargs: Any) -> None:
         """Do nothing, since the user's __init_subclass__ must not run for a class that the user did not write."""
@@ -201,10 +230,10 @@ class _Proxy:
     __slots__ = (*_SLOTS, "__weakref__")
     __signature__ = _Signature()
     _orig_mod = _OriginalModule()
+    forward = _Forward()
 
     def __init__(self, module: Any, call: Callable[..., Any], again: Again) -> None:
-        for name, value in zip(_SLOTS, (call, module, again), strict=True):
-            object.__setattr__(self, name, value)
+        _fill(self, call, module, again)
 
     @property  # type: ignore[misc]
     def __class__(self) -> Any:

@@ -12,6 +12,7 @@ import torch
 from torch import nn
 
 import godynamo
+from godynamo.testing import CompileCounter
 
 
 class Scaled(nn.Module):
@@ -299,3 +300,73 @@ def test_wrong_arity_gets_cpythons_message(x):
         with pytest.raises(TypeError) as got:
             h(*args)
         assert str(got.value) == str(want.value)
+
+
+class Holder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = godynamo.optimize(torch.nn.Linear(3, 3))
+        self.part = torch.nn.Sequential(godynamo.optimize(torch.nn.ReLU()), godynamo.optimize(Slotted()))
+
+    def forward(self, x):
+        return self.part(self.inner(x)) + self.inner._orig_mod.weight.sum() + self.inner.forward(x)
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+def test_handles_in_captured_code_are_their_modules(backend):
+    holder = Holder()
+    expected, outside = holder(torch.ones(3)), holder.inner
+
+    def f(x):
+        return holder(x) + outside(x), outside.forward
+
+    compiled = godynamo.optimize(f, backend=backend)
+    for _ in range(2):
+        got, forward = compiled(torch.ones(3))
+        assert torch.equal(got, expected + outside(torch.ones(3)))
+        assert forward is outside.forward
+    assert godynamo.explain(f)(torch.ones(3)).graph_break_count == 0
+
+
+def test_hooks_of_a_handles_module_run_in_captured_code():
+    handle, seen = godynamo.optimize(torch.nn.Linear(3, 3)), []
+    handle.register_forward_hook(lambda module, args, output: seen.append(type(module)) or output * 2)
+
+    def f(x):
+        return handle(x) - handle.forward(x)
+
+    for compiled in (f, godynamo.optimize(f)):
+        assert torch.equal(compiled(torch.ones(3)), handle.forward(torch.ones(3)))
+    assert seen == [torch.nn.Linear] * 2
+
+
+@pytest.mark.parametrize("cls", [torch.nn.ReLU, Slotted])
+def test_forward_of_a_handle_is_optimized(cls):
+    counter, module = CompileCounter(), cls()
+    handle = godynamo.optimize(module, backend=counter)
+    for _ in range(2):
+        assert torch.equal(handle.forward(torch.ones(3)), module.forward(torch.ones(3)))
+    assert counter.frame_count == 1
+    assert handle.forward is handle.forward
+    assert handle.forward.__self__ is module
+    assert inspect.signature(handle.forward) == inspect.signature(module.forward)
+
+
+def test_a_replaced_forward_is_that_of_the_handle(monkeypatch):
+    module = torch.nn.ReLU()
+    handle = godynamo.optimize(module)
+
+    def f(x):
+        return handle.forward(x)
+
+    compiled = godynamo.optimize(f)
+    assert torch.equal(compiled(-torch.ones(3)), torch.zeros(3))
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.nn.ReLU, "forward", lambda self, x: x * 5)
+        assert torch.equal(handle.forward(torch.ones(3)), torch.full((3,), 5.0))
+        assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 5.0))
+    module.forward = lambda x: x * 7
+    assert torch.equal(handle.forward(torch.ones(3)), torch.full((3,), 7.0))
+    assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 7.0))
+    with pytest.raises(NotImplementedError, match="missing the required"):
+        godynamo.optimize(torch.nn.Module()).forward(1)
