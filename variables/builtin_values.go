@@ -86,7 +86,8 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 }
 
 // builtinID handles id(). The identity of a tensor or an object that was passed to the frame is guarded, so its id is a
-// constant of this process. Other ids break the graph: an object that the program made does not exist yet.
+// constant of this process. Other ids break the graph: an object that the program made does not exist yet. So do, before
+// a whole graph, ids of objects other than modules: they often differ from call to call, and each would have an entry.
 func builtinID(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {
@@ -95,13 +96,15 @@ func builtinID(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	var real py.Object
 	switch x := v.(type) {
 	case *TensorVariable:
-		real = x.real()
+		if !tx.Output().WholeGraph() {
+			real = x.real()
+		}
 	case *ObjectVariable:
-		if real = x.Obj; x.Src == nil {
-			real = py.Object{}
+		if x.Src != nil && (!tx.Output().WholeGraph() || x.IsModule(tx)) {
+			real = x.Obj
 		}
 	}
-	if real.IsNull() || tx.World().Calls > 0 || tx.Output().WholeGraph() {
+	if real.IsNull() || tx.World().Calls > 0 {
 		return nil, unsupported(exc.CallUnsupported, "id of %s", Describe(tx, v))
 	}
 	id, err := tx.Scope().Call(tx.World().Builtin("id"), real)

@@ -462,7 +462,11 @@ func (t *TensorVariable) contiguousIn(tx Translator, format VariableTracker) (v 
 	if !known || tx.World().Calls > 0 {
 		return nil, false, nil
 	}
-	order := formatOrders[tx.Scope().Repr(value)]
+	repr := tx.Scope().Repr(value)
+	if repr == "torch.contiguous_format" {
+		return t.metaMethod(tx, "is_contiguous", nil)
+	}
+	order := formatOrders[repr]
 	if order == nil {
 		return nil, false, nil
 	}

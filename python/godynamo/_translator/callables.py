@@ -119,7 +119,8 @@ def _special() -> dict[Any, Classified]:
     for fn, detail in arrays.FUNCTIONS.items():
         put_objects("numpy", fn, detail=detail)
     put("true", "compiler.is_compiling", "compiler.is_dynamo_compiling")
-    put("false", "jit.is_scripting", "_jit_internal.is_scripting")
+    put("false", "jit.is_scripting", "_jit_internal.is_scripting", "fx._symbolic_trace._get_is_fx_tracing")
+    put("inline", "fx._symbolic_trace.is_fx_tracing", "fx._symbolic_trace.is_fx_symbolic_tracing")
     put("tracing", "jit.is_tracing", "compiler.is_exporting")
     put("asked", "onnx.is_in_onnx_export")
     put("first", "jit.annotate")

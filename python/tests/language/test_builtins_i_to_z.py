@@ -33,6 +33,16 @@ def test_id() -> None:
     split(lambda x, o: (x + 1, id(o) == id(o), id(o) != id(x)), x3(), Bare(), at_most=5)
 
 
+def test_id_of_a_module() -> None:
+    module = torch.nn.ReLU()
+
+    def f(x: torch.Tensor, ref: int) -> torch.Tensor:
+        return x * 2 if id(module) == ref else x + 1
+
+    one_graph(f, x3(), id(module))
+    one_graph(f, x3(), id(module) + 1)
+
+
 @row("S004-182")
 def test_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def f(x: torch.Tensor) -> Any:

@@ -27,6 +27,8 @@ def asks_formats(x: Any) -> Any:
         x.is_contiguous(memory_format=last),
         y.is_contiguous(memory_format=last),
         x.is_contiguous(memory_format=volumes),
+        x.is_contiguous(memory_format=torch.contiguous_format),
+        y.is_contiguous(memory_format=torch.contiguous_format),
     )
 
 
