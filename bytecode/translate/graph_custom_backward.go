@@ -35,8 +35,8 @@ func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error) error {
 		o.customs.calls = map[*fxgraph.Node]*customCall{}
 	}
 	o.customs.calls[n] = c
-	log := &o.log.customs
-	if !log.wanted || log.effects[o.steps] || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+	log, step := &o.log.customs, o.steps
+	if !log.wanted || log.effects[step] || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
 		return nil
 	}
 	_, seen, _, err := o.Tentative(func() (variables.VariableTracker, error) { return variables.NoneConst(), run() })
@@ -54,7 +54,7 @@ func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error) error {
 	if log.effects == nil {
 		log.effects = map[int]bool{}
 	}
-	log.effects[o.steps] = true
+	log.effects[step] = true
 	return &exc.RestartAnalysis{Reason: n.Target.Text + ": its backward pass may have side effects"}
 }
 

@@ -321,3 +321,13 @@ def test_one_graph(program):
     for i in (1, 2, 5):
         compiled(i, *more(i))
     assert counted("translations") - before == len(godynamo.cache_entries(compiled))
+
+
+def test_side_effects_break_the_graph_at_backward():
+    def f(x):
+        y = InPlace.apply(x)
+        y.sum().backward()
+        return x.grad
+
+    explained = godynamo.explain(f)(parameter())
+    assert [b.code for b in explained.break_reasons] == ["GD0104"]
