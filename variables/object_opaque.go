@@ -19,8 +19,12 @@ type OpaqueVariable struct {
 	foreign bool
 	// sizes marks the sizes of a foreign tensor, a torch.Size whose length is unknown.
 	sizes bool
-	// part is what the object is to a tensor: "grad_fn" or "storage" (tensor_parts.go). It is "" for other objects.
+	// part is what the object is to a tensor: "grad_fn" or "storage" (tensor_parts.go), or the handle of a "hook"
+	// (tensor_hooks.go). It is "" for other objects.
 	part string
+	// hooks counts the hook of a handle, if it is on an input; removed is set once the program has removed it.
+	hooks   *leafHooks
+	removed bool
 }
 
 // NewOpaque returns the tracker of an object that a node of the graph computes or represents.
@@ -47,7 +51,8 @@ func (o *OpaqueVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 // GetAttr implements AttrGetter.
 func (o *OpaqueVariable) GetAttr(tx Translator, name string) (VariableTracker, error) {
 	_, number := partCalls[o.part][name]
-	if o.foreign && foreignObjectMethods[name] || number || o.part == "grad_fn" && name == "name" {
+	if o.foreign && foreignObjectMethods[name] || number || o.part == "grad_fn" && name == "name" ||
+		o.part == "hook" && name == "remove" {
 		return &BoundBuiltin{obj: o, name: name}, nil
 	}
 	return PythonAttr(tx, o, name)
@@ -79,7 +84,7 @@ func (o *OpaqueVariable) SetItem(tx Translator, key, value VariableTracker) erro
 
 // Truth implements Truther. It breaks the graph, since control flow would depend on the result of a Python call.
 func (o *OpaqueVariable) Truth(Translator) (bool, error) {
-	if o.part == "grad_fn" {
+	if o.part == "grad_fn" || o.part == "hook" {
 		return true, nil
 	}
 	return false, &exc.Unsupported{Code: exc.DataDependentBranch, Context: "result of " + o.Callee(),

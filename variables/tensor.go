@@ -26,6 +26,8 @@ type TensorVariable struct {
 	known     map[string]VariableTracker // Python attributes that the program has read
 	backwards int                        // how many calls of backward() known["grad"] comes after
 	gradUsed  bool                       // whether anything but zero_grad has read the gradient
+	retained  *fxgraph.Node              // the program's first call of retain_grad(); nil if there is none
+	retains   bool                       // whether the tensor is no leaf, and keeps its gradient since that call
 	// made is set if as_subclass (_translator/torch_function) made this tensor: it is the argument, which as_subclass
 	// may return itself.
 	made *TensorVariable

@@ -24,6 +24,8 @@ type backwardPass struct {
 	kwargs []Kw
 	// maybeNone is set if gradients that torch.autograd.grad returns may be None.
 	maybeNone bool
+	// createsGraph is set if the pass is recorded, so that hooks run in grad mode.
+	createsGraph bool
 }
 
 // passParameters lists the parameters of the functions that start a pass.
@@ -107,6 +109,7 @@ func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTra
 		!on && name == "only_inputs", c == py.False() && name == "grad_variables":
 		return nil, p.refused()
 	}
+	p.createsGraph = p.createsGraph || on && name == "create_graph"
 	p.maybeNone = p.maybeNone || on && name == "allow_unused"
 	if on && name == "materialize_grads" {
 		p.maybeNone = false
@@ -199,7 +202,7 @@ func (p *backwardPass) gradients(tx Translator) (VariableTracker, error) {
 		return nil, err
 	}
 	out, none := tx.Output(), NewTuple(nil, nil)
-	first, err := callCheck(tx, "before", []VariableTracker{NewTuple(leaves, nil), none})
+	first, err := callCheck(tx, "before", append([]VariableTracker{NewTuple(leaves, nil), none}, b.others...))
 	if err != nil {
 		return nil, err
 	}

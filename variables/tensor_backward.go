@@ -22,6 +22,8 @@ type backwardCall struct {
 	reached map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
 	inputs  []*TensorVariable      // the only tensors that get gradients; nil if all leaves do
 	first   *fxgraph.Node          // the operation before it
+	// others report whether leaves with hooks of the program had other hooks before.
+	others []VariableTracker
 	// fresh are the leaves that get their first gradient; kept are those that keep their tensor or None.
 	fresh, kept []fxgraph.Arg
 }
@@ -57,7 +59,7 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 		roots[i] = r.Node
 	}
 	d, ordinary, err := tx.Output().Differentiates(roots)
-	if err != nil || !ordinary {
+	if err != nil || !ordinary || p.createsGraph && tx.World().registered {
 		return nil, nil, cmp.Or(err, p.refused())
 	}
 	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
@@ -80,7 +82,12 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 		}
 		tx.Output().Reads(guards.NewGradSource(in.Src))
 		b.leaves[in] = d.Reached[in.Node] && b.isInput(in)
-		leaves, reals = append(leaves, in), append(reals, real)
+		reals = append(reals, real)
+		if on := tx.World().hooked[in.Node]; on != nil && on.live > 0 {
+			b.others = append(b.others, NewForeign(on.others, ""))
+		} else {
+			leaves = append(leaves, in)
+		}
 	}
 	hooked, err := mayRunHooks(tx, reals)
 	if err == nil && hooked {
@@ -102,7 +109,7 @@ func mayRunHooks(tx Translator, leaves []py.Object) (bool, error) {
 // call adds the operations.
 func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTracker, result VariableTracker) error {
 	out, later := tx.Output(), NewTuple(nil, nil)
-	first, err := callCheck(tx, "before", []VariableTracker{NewTuple(leaves, nil), later})
+	first, err := callCheck(tx, "before", append([]VariableTracker{NewTuple(leaves, nil), later}, b.others...))
 	if err != nil {
 		return err
 	}
@@ -119,7 +126,9 @@ func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTra
 	if err != nil {
 		return err
 	}
-	out.Later(first, func() []fxgraph.Arg { return []fxgraph.Arg{first.Args[0], fxgraph.Tuple{Items: b.kept}} })
+	out.Later(first, func() []fxgraph.Arg {
+		return append([]fxgraph.Arg{first.Args[0], fxgraph.Tuple{Items: b.kept}}, first.Args[2:]...)
+	})
 	out.Later(b.checked, func() []fxgraph.Arg {
 		return []fxgraph.Arg{first, fxgraph.Tuple{Items: b.fresh}, fxgraph.Tuple{Items: b.kept}}
 	})
@@ -170,7 +179,7 @@ func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTr
 	if err != nil {
 		return nil, err
 	}
-	if !b.givesTo(t) || !isNone(g) {
+	if !b.givesTo(t) || !isNone(g) && !t.retains { // a kept gradient is a new tensor after each pass
 		b.kept = append(b.kept, t.Node)
 		if g, ok := g.(*TensorVariable); ok {
 			g.change()

@@ -79,20 +79,25 @@ func (t *TensorVariable) alone(tx Translator) *TensorVariable {
 }
 
 // ownGrad returns the gradient, before the first call of backward() that t.backwards does not count, of a tensor that
-// an operation of the graph has created. A tensor that is no leaf makes torch warn.
+// an operation of the graph has created. A tensor that is no leaf makes torch warn, unless it keeps its gradient.
 func (t *TensorVariable) ownGrad(tx Translator) (VariableTracker, error) {
 	refused := unsupported(exc.AttrUnsupported, "grad of a tensor")
 	if tx.Output().WholeGraph() || !t.plain(tx) || !t.isNew(tx) || t.Node.Foreign {
 		return nil, refused
 	}
-	if leaf, err := tx.Output().IsLeaf(t); err != nil || !leaf {
+	leaf, err := tx.Output().IsLeaf(t)
+	if err != nil || !leaf && t.retained == nil {
 		return nil, cmp.Or(err, refused)
 	}
 	if v := t.known["grad"]; v != nil {
 		return v, nil
 	}
+	since := t.Node.Index
+	if t.retains = !leaf; t.retains {
+		since = t.retained.Index
+	}
 	all := tx.World().backwards
-	for t.backwards < len(all) && all[t.backwards].first.Index < t.Node.Index {
+	for t.backwards < len(all) && all[t.backwards].first.Index < since {
 		t.backwards++
 	}
 	if t.known == nil {

@@ -74,6 +74,9 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	if name == "backward" {
 		return t.backward(tx, args, kwargs)
 	}
+	if v, ok, err := t.hookMethod(tx, name, args, kwargs); ok || err != nil {
+		return v, err
+	}
 	if len(args)+len(kwargs) == 0 {
 		if v, ok, err := t.partMethod(tx, name); ok || err != nil {
 			return v, err

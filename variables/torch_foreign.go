@@ -44,6 +44,9 @@ func (o *OpaqueVariable) CallMethod(tx Translator, name string, args []VariableT
 		return NewForeign(node, name+"()"), nil
 	}
 	if len(args)+len(kwargs) == 0 {
+		if o.part == "hook" && name == "remove" {
+			return o.removeHook(tx)
+		}
 		if v, ok, err := o.partMethod(tx, name); ok || err != nil {
 			return v, err
 		}

@@ -446,6 +446,9 @@ type Output interface {
 	ObjectNode(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// ObjectInput returns the graph input for an object that was read from the frame.
 	ObjectInput(v VariableTracker) (*fxgraph.Node, error)
+	// ObjectOperand returns an operand of a foreign operation: the real object of any value, made before the operation
+	// if the program makes it.
+	ObjectOperand(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
 	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// ForeignRule names the rule for what the result of a foreign operation looks like

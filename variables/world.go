@@ -137,6 +137,9 @@ type modesAndStates struct {
 	backwards     []*backwardCall // in the order of the program
 	// ownLeaves has the tensors that the graph computes whose gradients the program has read or set, see alone.
 	ownLeaves map[*fxgraph.Node]*TensorVariable
+	// hooked has the inputs on which the program has registered hooks; registered is set once it has registered one.
+	hooked     map[*fxgraph.Node]*leafHooks
+	registered bool
 	// gathered has the parameters that the program makes, and those that hooks of FSDP2 have returned. fsdpTold has
 	// what is known of the hooks by module (torch_fsdp.go).
 	gathered []*TensorVariable

@@ -300,6 +300,20 @@ func (o *OutputGraph) ObjectInput(v variables.VariableTracker) (*fxgraph.Node, e
 	return n.Node, nil
 }
 
+// ObjectOperand implements variables.Output.
+func (o *OutputGraph) ObjectOperand(tx variables.Translator,
+	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
+	if o.bodies > 0 || o.tentative > 0 || !o.backend.Inline() {
+		return nil, exc.Break(exc.CallUnsupported, "%s in a function given to an operation", v.Kind())
+	}
+	if err := o.Freeze(tx, v); err != nil {
+		return nil, err
+	}
+	n := o.placeholder(v, "object")
+	n.Node.Foreign = true
+	return variables.NewForeign(n.Node, ""), nil
+}
+
 func (o *OutputGraph) objectNode(tx variables.Translator,
 	v variables.VariableTracker) (*variables.OpaqueVariable, error) {
 	if variables.SlotOf(v) == nil {
@@ -461,7 +475,7 @@ func (c *Codegen) loadOpaque(n *fxgraph.Node) error {
 		c.loadNode(n)
 		return nil
 	}
-	if variables.SlotOf(v) == nil {
+	if variables.SlotOf(v) == nil && v.Source() != nil {
 		return c.loadSource(v.Source())
 	}
 	return c.Load(v)

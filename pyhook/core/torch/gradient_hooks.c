@@ -62,7 +62,22 @@ live_node(const char *meta)
     return owners > 0 ? node : NULL;
 }
 
-/* Reports whether the tensor has a hook, or may have one. */
+/* Reports whether the tensor's only hook is an empty table of hooks, which torch keeps after their removal. Leaves no
+ * exception set. */
+static int
+only_empty_table(PyObject *tensor, const char *meta)
+{
+    if (vector_size(meta, layout.hooks) != sizeof(void *)) {
+        return 0;
+    }
+    PyObject *table = PyObject_GetAttrString(tensor, "_backward_hooks");
+    int empty = table != NULL && PyDict_Check(table) && PyDict_GET_SIZE(table) == 0;
+    Py_XDECREF(table);
+    PyErr_Clear();
+    return empty;
+}
+
+/* Reports whether the tensor has a hook, or may have one. Leaves no exception set. */
 static int
 may_have_hooks(PyObject *tensor)
 {
@@ -73,8 +88,8 @@ may_have_hooks(PyObject *tensor)
     if (meta == NULL) {
         return 0;
     }
-    if (*(const uint64_t *)meta != gd_tensor_layout.plain_meta || vector_size(meta, layout.hooks) != 0
-        || pointer_at(meta, layout.post) != NULL) {
+    if (*(const uint64_t *)meta != gd_tensor_layout.plain_meta || pointer_at(meta, layout.post) != NULL
+        || (vector_size(meta, layout.hooks) != 0 && !only_empty_table(tensor, meta))) {
         return 1;
     }
     const char *node = live_node(meta);

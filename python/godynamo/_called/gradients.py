@@ -14,9 +14,15 @@ from godynamo import _C
 Before = tuple[bool, list[torch.Tensor | None]]
 
 
-def before(leaves: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]) -> Before:
-    """Return what ``after`` compares. ``leaves`` are all tensors of the graph that require gradients."""
-    return _C.gradients_run_code(leaves), [t.grad for t in kept]
+def before(leaves: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...], *hooked: bool) -> Before:
+    """Return what ``after`` compares. ``leaves`` are the leaves of the graph without hooks of the program. ``hooked``
+    has for each other leaf whether it had hooks before the program's."""
+    return _C.gradients_run_code(leaves) or any(hooked), [t.grad for t in kept]
+
+
+def has_hooks(t: torch.Tensor) -> bool:
+    """Return whether a hook may run when backward() reaches the leaf."""
+    return _C.gradients_run_code((t,))
 
 
 def after(

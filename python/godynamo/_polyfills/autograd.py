@@ -41,6 +41,14 @@ def differentiate(function: Any, ctx: Any, result: Any) -> None:
     function.backward(ctx, *[r.detach() if isinstance(r, torch.Tensor) else None for r in results])
 
 
+def with_gradient(hook: Any, t: Any) -> None:
+    """Call a hook of a tensor with a gradient that looks like the tensor, as backward() does."""
+    before = torch.is_grad_enabled()
+    torch._C._set_grad_enabled(False)
+    hook(t.detach())
+    torch._C._set_grad_enabled(before)
+
+
 def applied(function: Any) -> Any:
     """Return a function that applies the autograd.Function, with a name that torch.fx can print."""
 

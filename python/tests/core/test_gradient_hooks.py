@@ -66,3 +66,16 @@ def test_hooks_under_a_dispatch_mode():
         t = leaf()
         t.register_hook(print)
         assert runs(t)
+
+
+def test_a_removed_hook_leaves_an_empty_table():
+    t, other = leaf(), torch.nn.Parameter(torch.ones(3))
+    handles = [t.register_hook(print), t.register_hook(print), other.register_hook(print)]
+    handles[0].remove()
+    assert runs(t) and runs(other)
+    handles[1].remove()
+    handles[2].remove()
+    assert not runs(t, other)
+    t.register_post_accumulate_grad_hook(print)
+    node_of(other).register_prehook(print)
+    assert runs(t)
