@@ -113,6 +113,8 @@ type tensorInputs struct {
 	// hidden is set if autograd did not see a change of one of the frame's tensors; see HidesChange.
 	hidden bool
 	cheap  map[*fxgraph.Node]bool // results of cheapToCopy
+	// noViews has the inputs that guards check to be no views.
+	noViews map[*variables.TensorVariable]bool
 	// operatorTraces has results of drawsInside by the operator's index in the pool.
 	operatorTraces map[int]trace
 }

@@ -3,14 +3,16 @@ package translate
 import (
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
 // Two input tensors that are distinct in this call may be the same object, or views of one another, in a later call. An
 // in-place operation that changes the metadata of one may then affect the other. A change of sizes can only be seen
 // through the same object, and a guard requires that the two inputs are different objects. A change of requires_grad
-// can also be seen through a view, so the graph breaks before requires_grad is read.
+// can also be seen through a view, so the graph breaks before requires_grad is read if an input is a view.
 
 // changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
@@ -33,8 +35,10 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		if known && changed == t.Node {
 			continue
 		}
-		if _, switches := switchedTo(n); switches && known && o.isNewObject(changed) {
-			continue // FakeTensor does the same; an input may be another input's base, or the same tensor
+		if alone, err := o.switchesAlone(n, changed); err != nil {
+			return false, err
+		} else if known && alone {
+			continue // FakeTensor does the same
 		}
 		after, err := o.gradFlagAfter(n, changed, known)
 		if err != nil {
@@ -47,6 +51,61 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 		}
 	}
 	return false, nil
+}
+
+// switchesAlone reports whether an operation switches requires_grad of the tensor `changed`, and of no input but that:
+// of none that is a view of it. The guards check that no other input is a view, and that no two inputs are the same
+// tensor (changesMetadata).
+func (o *OutputGraph) switchesAlone(n, changed *fxgraph.Node) (bool, error) {
+	if _, switches := switchedTo(n); !switches || changed == nil || o.isNewObject(changed) {
+		return switches && changed != nil, nil
+	}
+	if o.inputOf[changed] == nil {
+		return false, nil
+	}
+	var others []*variables.TensorVariable
+	for _, in := range o.graph.Nodes() {
+		t := o.inputOf[in]
+		if t == nil || in == changed || o.noViews[t] {
+			continue
+		}
+		if t.Example.IsNull() || !o.plainInput(t) {
+			return false, nil
+		}
+		if view, err := o.scope.CallMethod(t.Example, "_is_view"); err != nil || view != py.False() {
+			return false, err
+		}
+		others = append(others, t)
+	}
+	return true, o.guardNoViews(others)
+}
+
+// plainInput reports whether an input is of a class of torch.
+func (o *OutputGraph) plainInput(t *variables.TensorVariable) bool {
+	return t.Class.IsNull() || t.Class == o.world.ParameterType
+}
+
+// guardNoViews adds guards that inputs are no views.
+func (o *OutputGraph) guardNoViews(inputs []*variables.TensorVariable) error {
+	if len(inputs) == 0 {
+		return nil
+	}
+	m, err := o.scope.Import("godynamo._called.gradients")
+	if err != nil {
+		return err
+	}
+	check, err := o.scope.GetAttr(m, "is_no_view")
+	if err != nil {
+		return err
+	}
+	if o.noViews == nil {
+		o.noViews = map[*variables.TensorVariable]bool{}
+	}
+	for _, t := range inputs {
+		o.AddGuards(guards.PyCheck(t.Src, o.Const(check), "is no view"))
+		o.noViews[t] = true
+	}
+	return nil
 }
 
 // switchesGradFlag reports whether an operation can clear requires_grad.

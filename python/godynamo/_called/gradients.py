@@ -71,6 +71,11 @@ def has_history(t: torch.Tensor) -> bool:
     return not t.is_leaf
 
 
+def is_no_view(t: torch.Tensor) -> bool:
+    """Return whether the tensor is no view: the ``requires_grad`` of a view follows its base. For guards."""
+    return not t._is_view()
+
+
 def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
     """Return whether a gradient is as torch makes it by default: dense, with the leaf's dtype and strides.
 

@@ -538,7 +538,48 @@ def frozen_after_use(log):
     return step
 
 
+def frozen_with_views(log):
+    """A view's requires_grad follows that of its base, so the graph breaks where an input is a view."""
+
+    def step(i, x, w):
+        w.requires_grad_(i % 2 == 0)
+        y = x * 2
+        log.append((x.requires_grad, y.requires_grad, w.requires_grad))
+        if y.requires_grad:
+            y.sum().backward()
+        return w.grad, x.is_leaf
+
+    def arguments(i):
+        w = torch.ones(4, requires_grad=i in (4, 5))
+        if i in (5, 6):
+            with torch.no_grad():
+                return w[:3], w
+        others = [torch.ones(3), w, w[:3], torch.ones(4)[:3], w[:3], w[:3], w, w.detach()[:3]]
+        return others[i], w
+
+    step.arguments = arguments
+    return step
+
+
+def frozen_for_a_while_by_name(log):
+    """The other input's flag, and what the graph computes from it, do not follow."""
+    p, q = parameter(), parameter()
+
+    def step(i):
+        p.requires_grad_(False)
+        y = p * q
+        log.append((y.requires_grad, q.requires_grad, p.requires_grad, (p * 2).requires_grad))
+        y.sum().backward()
+        p.requires_grad_(True)
+        log.append((y.requires_grad, (p * 2).requires_grad))
+        return p.grad, q.grad
+
+    return step
+
+
 PROGRAMS: list[Program] = [
+    frozen_with_views,
+    frozen_for_a_while_by_name,
     gradient_of_a_parameter,
     expanded_gradient,
     several_inputs,
@@ -593,6 +634,9 @@ ONE_GRAPH: list[Program] = [
     made_with_gradients,
     gradient_descent,
     saliency,
+    frozen_for_a_while,
+    frozen_for_a_while_by_name,
+    frozen_after_use,
 ]
 
 
