@@ -50,11 +50,15 @@ func (c *ClassVariable) newException(tx Translator, args []VariableTracker,
 	return r, true, err
 }
 
-// newConstant makes an instance of a class whose instances are constants: classes of torch, NumPy's scalars, enums.
+// newConstant makes an instance of a class whose instances are constants: classes of torch, NumPy's scalars, enums. It
+// also makes a torch.Generator.
 func (c *ClassVariable) newConstant(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, bool, error) {
 	w, s := tx.World(), tx.Scope()
 	if dtype, err := numpyDtype(tx, c.Class, args, kwargs); dtype != nil || err != nil {
 		return dtype, true, err
+	}
+	if g, err := c.newGenerator(tx, args, kwargs); g != nil || err != nil {
+		return g, true, err
 	}
 	if !w.IsTorchConstant(c.Class) && !w.IsEnumClass(s, c.Class) {
 		return nil, false, nil

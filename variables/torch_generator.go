@@ -7,24 +7,55 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// GeneratorVariable represents a torch.Generator that was passed to the frame. Nothing is known about its state. It can
-// be an operand of an operation, which draws from it, and be seeded.
+// GeneratorVariable represents a torch.Generator that was passed to the frame, or that the frame makes. Nothing is
+// known about its state. It can be an operand of an operation, which draws from it, and be seeded.
 type GeneratorVariable struct {
 	Base
-	obj py.Object
+	obj  py.Object
+	Node *fxgraph.Node // the operation that makes it; nil if it was passed
+}
+
+// newGenerator handles torch.Generator(device). It returns nil if the class is another one.
+func (c *ClassVariable) newGenerator(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	if c.Class != tx.World().generatorType {
+		return nil, nil
+	}
+	refused := unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
+	if tx.Output().WholeGraph() || tx.World().Calls > 0 {
+		return nil, refused
+	}
+	for _, v := range append(KwValues(kwargs), args...) {
+		v, err := Realize(tx, v)
+		if err != nil {
+			return nil, err
+		}
+		if _, known := AsConstant(tx, v); !known {
+			return nil, refused
+		}
+	}
+	node, err := tx.Output().CallFunction(tx, c.Class, "torch.Generator", args, kwargs)
+	if err != nil {
+		return nil, err
+	}
+	return &GeneratorVariable{Node: node}, nil
 }
 
 // Kind implements VariableTracker.
 func (*GeneratorVariable) Kind() string { return "TorchGeneratorVariable" }
 
 // PythonType implements Typed.
-func (g *GeneratorVariable) PythonType(Translator) (py.Object, error) { return g.obj.Type(), nil }
+func (*GeneratorVariable) PythonType(tx Translator) (py.Object, error) {
+	return tx.World().generatorType, nil
+}
 
 // Truth implements Truther.
 func (*GeneratorVariable) Truth(Translator) (bool, error) { return true, nil }
 
-// AsProxy implements Proxy. The generator is an input of the graph.
+// AsProxy implements Proxy. A generator that was passed is an input of the graph.
 func (g *GeneratorVariable) AsProxy(tx Translator) (fxgraph.Arg, error) {
+	if g.Node != nil {
+		return g.Node, nil
+	}
 	if tx.Output().WholeGraph() {
 		return nil, unsupported(exc.CallUnsupported, "a torch.Generator with a backend that takes whole graphs")
 	}

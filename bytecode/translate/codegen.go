@@ -271,6 +271,9 @@ func (c *Codegen) Load(v variables.VariableTracker) error {
 	case *variables.ArrayVariable:
 		c.loadNode(x.Node)
 		return nil
+	case *variables.GeneratorVariable:
+		c.loadNode(x.Node)
+		return nil
 	case *variables.GraphFunction:
 		c.loadNode(x.Node)
 		return nil

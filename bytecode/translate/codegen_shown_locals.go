@@ -108,6 +108,9 @@ func (c *Codegen) shownLocal(v variables.VariableTracker, from, to int, spans ma
 	case *variables.ArrayVariable:
 		t, ok := c.nodeTemp[x.Node]
 		return temp(t, ok)
+	case *variables.GeneratorVariable:
+		t, ok := c.nodeTemp[x.Node]
+		return temp(t, ok)
 	}
 	return none, false
 }

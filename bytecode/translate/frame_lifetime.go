@@ -65,7 +65,7 @@ func (o *OutputGraph) heldWithin(v variables.VariableTracker, seen map[variables
 		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.TensorVariable,
 		*variables.TensorSequence, *variables.OpaqueVariable, *variables.ComputedVariable, *variables.TensorOrInt:
 		return false
-	case *variables.ArrayVariable:
+	case *variables.ArrayVariable, *variables.GeneratorVariable:
 		if v.Source() == nil {
 			return false
 		}

@@ -134,7 +134,7 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 	case n.Opaque || isPythonNode(n):
 		return false
 	case n.Foreign:
-		return ofGradients[text]
+		return ofGradients[text] || seeds(n)
 	case n.Op == fxgraph.CallMethod:
 		return true
 	case n.Op != fxgraph.CallFunction:

@@ -59,10 +59,13 @@ func (o *OutputGraph) idle() bool {
 	}))
 }
 
-// seeds reports whether a node only seeds a generator.
+// seeds reports whether a node only makes or seeds a generator.
 func seeds(n *fxgraph.Node) bool {
-	return n.Foreign && (n.Target.Text == "torch.manual_seed" || n.Target.Text == "torch.manual_seed_all" ||
-		n.Target.Text == "torch.set_rng_state")
+	switch n.Target.Text {
+	case "torch.manual_seed", "torch.manual_seed_all", "torch.set_rng_state", "torch.Generator", "manual_seed":
+		return true
+	}
+	return false
 }
 
 // isPythonNode reports whether a node is a Python operation.

@@ -671,7 +671,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 	}
 	switch x := v.(type) {
 	case *variables.TensorVariable, *variables.TensorSequence, *variables.OpaqueVariable, *variables.TensorOrInt,
-		*variables.ArrayVariable:
+		*variables.ArrayVariable, *variables.GeneratorVariable:
 		return nil
 	case *variables.SymNodeVariable:
 		return o.freezeSize(tx, x)
