@@ -1,11 +1,14 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/fxgraph/sym"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -17,16 +20,21 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	seen, drawn bool, err error) {
 	from, ops, protected := len(o.events), o.numOps, o.hasProtected
 	effects, calls, nodes, inputs := o.world.Effects, o.world.Calls, len(o.graph.Nodes()), len(o.inputs)
+	modes := cmp.Or(o.state.now, o.state.entry)
 	o.tentative++
 	result, err := run()
 	o.tentative--
 	if err != nil {
 		return nil, true, false, err
 	}
+	switched, err := o.switchedSince(modes)
+	if err != nil {
+		return nil, true, false, err
+	}
 	if t := o.sizesOfResult(result); t != nil {
 		sizes = t
 	}
-	seen = o.world.Effects != effects || o.world.Calls != calls
+	seen = switched || o.world.Effects != effects || o.world.Calls != calls
 	if !o.backend.Inline() && len(o.inputs) > inputs {
 		seen = true // a whole graph would lack the new input
 	}
@@ -53,6 +61,18 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return sizes, seen, drawn, nil
+}
+
+// switchedSince reports whether torch's modes differ from a snapshot, or from those of the frame's start if it is null.
+func (o *OutputGraph) switchedSince(before py.Object) (bool, error) {
+	if before.IsNull() {
+		before = o.state.entry
+	}
+	if before == o.state.now {
+		return false, nil
+	}
+	same, err := o.scope.Compare(opcode.CMP_EQ, before, o.state.now)
+	return same != py.True(), err
 }
 
 // sizesOfResult returns, by the rules, the sizes of a tensor that operations have made. It returns nil if the rules

@@ -3,6 +3,7 @@ package translate
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -120,10 +121,14 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	if o.log.stateless {
 		return nil, exc.Break(exc.CallUnsupported, "%s in a graph with side effects", name)
 	}
+	if setsDefault(name) && !o.backend.Inline() {
+		return nil, exc.Break(exc.CallUnsupported, "%s in a whole graph that is given to a backend", name)
+	}
 	if err := o.noteState(); err != nil {
 		return nil, err
 	}
-	if !o.switchedByManager() {
+	byManager := o.switchedByManager()
+	if !byManager {
 		o.state.unscoped++
 	}
 	r, err := o.scope.Call(fn, objs...)
@@ -132,6 +137,11 @@ func (o *OutputGraph) SwitchState(tx variables.Translator, fn py.Object, name st
 	}
 	if o.state.now, err = o.stateCall("snapshot"); err != nil {
 		return nil, err
+	}
+	if !byManager {
+		if err := o.staysAfterBlocks(name, objs); err != nil {
+			return nil, err
+		}
 	}
 	a, k, err := o.proxies(tx, "", args, nil)
 	if err != nil {
@@ -182,6 +192,10 @@ func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) 
 				if before, err = o.stateCall("with_grad", before, on); err != nil {
 					return err
 				}
+				// set_grad_enabled may have switched already, in the block around this one
+				if err := o.staysAfterBlocks("torch._C._set_grad_enabled", []py.Object{on}); err != nil {
+					return err
+				}
 			}
 		}
 		if len(o.state.after) == 0 && o.state.unscoped > 0 {
@@ -229,6 +243,40 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 	}
 	return ctx
 }
+
+// staysAfterBlocks notes a switch that no manager makes. If an operation raises, it stays after the `with` blocks of
+// torch's managers around it, unless a manager of grad mode undoes it.
+func (o *OutputGraph) staysAfterBlocks(name string, args []py.Object) error {
+	for t := o.current; t != nil; t = t.parent {
+		if t.inst == nil {
+			continue
+		}
+		for h := t.inst.Block(); h != nil; h = outerRegion(h.Target) {
+			ctx := t.exitOf(h)
+			if ctx == nil {
+				continue
+			}
+			with := "with_grad"
+			switch {
+			case setsDefault(name):
+				with = "with_default_dtype"
+			case !gradModes[name]:
+				return exc.Break(exc.CallUnsupported, "%s in a block of another mode", name)
+			case o.world.IsGradContext(ctx.Class):
+				return nil
+			}
+			after, err := o.stateCall(with, o.state.after[ctx], args[0])
+			if err != nil {
+				return err
+			}
+			o.state.after[ctx] = after
+		}
+	}
+	return nil
+}
+
+// setsDefault reports whether a function sets the default dtype.
+func setsDefault(name string) bool { return strings.HasSuffix(name, "_set_default_dtype") }
 
 // startsExit reports whether the handler of a `with` block starts at target.
 func (tx *InstructionTranslator) startsExit(target *bytecode.Instruction) bool {

@@ -1,4 +1,4 @@
-"""torch's thread-local modes that captured code switches itself: grad mode, inference mode, autocast, profiler blocks.
+"""torch's modes that captured code switches: grad mode, inference mode, autocast, profiler blocks, the default dtype.
 
 While a frame is translated, the translator really switches the modes that the frame switches. So queries of torch, also
 by FakeTensor, have the same results as in the user's code. The initial state is restored at the end of the translation.
@@ -25,6 +25,7 @@ SETTERS = (
     "autocast_increment_nesting",
     "autocast_decrement_nesting",
     "clear_autocast_cache",
+    "_C._set_default_dtype",
 )
 
 #: Context managers that only switch modes. The value is True if they switch grad mode and keep the old one in ``prev``.
@@ -40,6 +41,9 @@ CONTEXTS: dict[type, bool] = {
 }
 
 _DEVICES = ("cpu", "cuda")
+
+#: The default dtype of which a snapshot says nothing.
+_USUAL = torch.float32
 
 State = tuple[Any, ...]
 
@@ -185,18 +189,27 @@ def entered_is(keys: tuple[Any, ...]) -> Callable[[Any], bool]:
 
 def autocasts(state: State) -> bool:
     """Return whether autocast is on for a device type."""
-    return any(enabled for enabled, _ in state[4:])
+    return any(enabled for enabled, _ in state[4 : 4 + len(_DEVICES)])
+
+
+def default_dtype(state: State) -> torch.dtype:
+    """Return the default dtype."""
+    found: torch.dtype = (*state[4 + len(_DEVICES) :], _USUAL)[0]
+    return found
 
 
 def snapshot() -> State:
-    """Read entered modes, grad mode, autocast's cache switch and nesting, and (enabled, dtype) per device type."""
+    """Read entered modes, grad mode, autocast's cache switch and nesting, (enabled, dtype) per device type, and the
+    default dtype if it is not torch.float32."""
     torch.autocast_increment_nesting()
+    default = torch.get_default_dtype()
     return (
         entered(),
         torch.is_grad_enabled(),
         torch.is_autocast_cache_enabled(),
         torch.autocast_decrement_nesting(),
         *((torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _DEVICES),
+        *([] if default is _USUAL else [default]),
     )
 
 
@@ -205,11 +218,16 @@ def with_grad(state: State, on: bool) -> State:
     return (state[0], on, *state[2:])
 
 
+def with_default_dtype(state: State, dtype: torch.dtype) -> State:
+    """Return the state with another default dtype."""
+    return (*state[: 4 + len(_DEVICES)], *([] if dtype is _USUAL else [dtype]))
+
+
 def restore(state: State) -> None:
     """Restore a snapshot; leaving the outermost autocast drops its cache, as autocast.__exit__ does."""
     if state == snapshot():
         return
-    wanted, grad, cache, nesting, *devices = state
+    wanted, grad, cache, nesting, *devices = state[: 4 + len(_DEVICES)]
     stack = _entered.stack
     while stack and entered() != wanted[: len(stack)]:
         _leave(stack.pop())
@@ -227,6 +245,8 @@ def restore(state: State) -> None:
     for device, (enabled, dtype) in zip(_DEVICES, devices, strict=True):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
+    if torch.get_default_dtype() is not default_dtype(state):
+        torch.set_default_dtype(default_dtype(state))
 
 
 def restoring(state: State) -> Callable[[], None]:

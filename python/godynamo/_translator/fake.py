@@ -98,7 +98,8 @@ def plain_state(entry: torch_state.State | None) -> tuple[torch.dtype, torch.dev
         or c._functorch.peek_interpreter_stack() is not None
     ):
         return None
-    return torch.get_default_dtype(), torch.device("cpu"), torch.strided
+    default = torch.get_default_dtype() if entry is None else torch_state.default_dtype(entry)
+    return default, torch.device("cpu"), torch.strided
 
 
 class Session:

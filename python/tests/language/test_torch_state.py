@@ -3,6 +3,8 @@ between."""
 
 from __future__ import annotations
 
+import contextlib
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -190,3 +192,175 @@ def test_an_operation_behind_an_effect_raises_after_a_switch() -> None:
             assert len(log) == 1 and log[0].requires_grad
     finally:
         torch.set_grad_enabled(True)
+
+
+# ---- switches without a manager inside another manager's block, and the default dtype ----
+
+
+def grad_off_under_autocast(x, bad):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        torch.set_grad_enabled(False)
+        y = x * 2
+        y.reshape(bad)
+    return y
+
+
+def a_manager_of_grad_mode_between(x, bad):
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad(), torch.autocast("cpu", enabled=False):
+        torch.set_grad_enabled(True)
+        y = x * 2
+        y.reshape(bad)
+    return y, y.requires_grad
+
+
+def set_grad_enabled_as_a_manager_under_autocast(x, bad):
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(False):
+        (x * 2).reshape(bad)
+    torch.set_grad_enabled(False)
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.set_grad_enabled(True):
+        y = x * 3
+    return y, y.requires_grad
+
+
+def default_dtype(x, bad):
+    before = torch.arange(3) / 2
+    torch.set_default_dtype(torch.float64)
+    after = torch.arange(3) / 2, torch.ones(2), torch.tensor(1.5), torch.get_default_dtype(), torch.finfo().dtype
+    y = (x * 2).reshape(bad)
+    torch.set_default_dtype(torch.float16)
+    return before, before.dtype, after, [t.dtype for t in after[:3]], torch.zeros(2), y
+
+
+def default_dtype_put_back(x, bad):
+    old = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        y = torch.ones(3) + x.sum()
+        x.reshape(bad)
+    finally:
+        torch.set_default_dtype(old)
+    return y, torch.ones(1), torch.nn.Linear(3, 2).weight.dtype
+
+
+def default_dtype_in_blocks(x, bad):
+    with torch.autocast("cpu", dtype=torch.bfloat16), torch.no_grad():
+        torch.set_default_dtype(torch.float64)
+        y = torch.ones(3)
+        with torch.enable_grad():
+            z = (x * 2).reshape(bad)
+    return y, z, torch.ones(1)
+
+
+@contextlib.contextmanager
+def local_dtype(dtype):
+    old = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(old)
+
+
+def default_dtype_by_a_generator(x, bad):
+    with local_dtype(torch.float64):
+        y = torch.ones(3) + x.sum()
+        (x * 2).reshape(bad)
+    return y, torch.ones(1)
+
+
+def default_dtype_across_a_break(x, bad):
+    torch.set_default_dtype(torch.float64)
+    y = torch.ones(3)
+    godynamo.graph_break()
+    return y, torch.ones(3), (x * 2).reshape(bad)
+
+
+def a_dtype_that_torch_rejects(x, bad):
+    y = x * 2
+    torch.set_default_dtype(torch.int32)
+    return y.reshape(bad)
+
+
+SWITCHES = [
+    grad_off_under_autocast,
+    a_manager_of_grad_mode_between,
+    set_grad_enabled_as_a_manager_under_autocast,
+    default_dtype,
+    default_dtype_put_back,
+    default_dtype_in_blocks,
+    default_dtype_by_a_generator,
+    default_dtype_across_a_break,
+    a_dtype_that_torch_rejects,
+]
+
+
+def seen(value):
+    if isinstance(value, torch.Tensor):
+        return value.tolist(), value.dtype, value.requires_grad
+    return [seen(item) for item in value] if isinstance(value, (tuple, list)) else value
+
+
+def switched(fn):
+    """Return the outcomes of calls that succeed and fail, and torch's modes after each call."""
+    found: list[object] = []
+    for bad in ((4, 4), (7,), (4, 4), (2, 8), (7,)):
+        try:
+            found.append(seen(fn(weight()[0], bad)))
+        except (RuntimeError, TypeError) as error:
+            found.append(repr(error))
+        found.append((modes(), torch.get_default_dtype()))
+        if bad != (2, 8):
+            torch.set_default_dtype(torch.float32)
+            torch.set_grad_enabled(True)
+    torch.set_default_dtype(torch.float32)
+    torch.set_grad_enabled(True)
+    return found
+
+
+@pytest.mark.parametrize("backend", ["eager", "aot_eager"])
+@pytest.mark.parametrize("fn", SWITCHES, ids=lambda fn: fn.__name__)
+def test_switches_in_blocks(fn, backend):
+    torch.manual_seed(0)
+    assert switched(godynamo.optimize(fn, backend=backend)) == switched(fn)
+
+
+@pytest.mark.parametrize("fn", SWITCHES[:7], ids=lambda fn: fn.__name__)
+def test_switches_in_blocks_are_one_graph(fn):
+    try:
+        explained = godynamo.explain(fn)(weight()[0], (4, 4))
+    finally:
+        torch.set_default_dtype(torch.float32)
+        torch.set_grad_enabled(True)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
+def test_the_default_dtype_at_the_start_is_guarded():
+    def fn(x):
+        old = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        y = torch.ones(3)
+        torch.set_default_dtype(old)
+        return y, torch.ones(3) * x
+
+    optimized = godynamo.optimize(fn)
+    try:
+        for dtype, entries in ((torch.float32, 1), (torch.float32, 1), (torch.float16, 2), (torch.float32, 2)):
+            torch.set_default_dtype(dtype)
+            assert [t.dtype for t in optimized(torch.ones(3, dtype=torch.float16))] == [torch.float64, dtype]
+            assert torch.get_default_dtype() is dtype
+            assert len(godynamo.cache_entries(optimized)) == entries
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_a_hook_that_leaves_another_mode_breaks_the_graph():
+    def fn(x):
+        y = x * 2
+        y.register_hook(lambda g: torch.set_default_dtype(torch.float64))
+        y.sum().backward()
+        return torch.ones(2)
+
+    try:
+        assert godynamo.optimize(fn)(weight()[0]).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
