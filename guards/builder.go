@@ -201,6 +201,16 @@ func (b *GuardBuilder) TupleIteratorLen(g *Guard) error {
 	return b.add(g, 1, text, check{op: OpTupleIterLen, a: number(g.Args.N)})
 }
 
+// IteratorLeft builds an ITERATOR_LEFT guard.
+func (b *GuardBuilder) IteratorLeft(g *Guard) error {
+	relation := "=="
+	if g.Args.Flag {
+		relation = ">="
+	}
+	text := fmt.Sprintf("___iterator_left(%s) %s %d", b.ref(g), relation, g.Args.N)
+	return b.add(g, 1, text, check{op: OpIterLeft, flags: present(g.Args.Flag), a: number(g.Args.N)})
+}
+
 // DictKeys builds a DICT_KEYS guard, with a check of the type.
 func (b *GuardBuilder) DictKeys(g *Guard) error {
 	if err := b.typeID(g); err != nil {

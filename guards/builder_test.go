@@ -108,6 +108,12 @@ var kindCases = []kindCase{
 	{"TUPLE_ITERATOR_LEN", func(w *world, x Source) []Guard { return one(TupleIteratorLen(x, 1)) },
 		[]string{"___tuple_iterator_len(x) == 1"},
 		value(&pySeq{iterType, []Value{two}}), value(&pySeq{iterType, nil})},
+	{"ITERATOR_LEFT", func(w *world, x Source) []Guard { return one(IteratorLeft(x, 1, false)) },
+		[]string{"___iterator_left(x) == 1"},
+		value(&pySeq{iterType, []Value{two}}), value(&pySeq{iterType, []Value{two, two}})},
+	{"ITERATOR_LEFT or more", func(w *world, x Source) []Guard { return one(IteratorLeft(x, 1, true)) },
+		[]string{"___iterator_left(x) >= 1"},
+		value(&pySeq{iterType, []Value{two, two}}), value(&pySeq{iterType, nil})},
 	{"DICT_KEYS", func(w *world, x Source) []Guard {
 		return one(DictKeys(x, w.konst(dictType, ""), w.konst(keysTuple("a", "b"), "('a', 'b')"), 2))
 	}, []string{"___check_type_id(x, 1000)", "___dict_keys(x) == ('a', 'b')"},

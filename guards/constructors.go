@@ -75,6 +75,16 @@ func TupleIteratorLen(src Source, n int) Guard {
 	return on(src, CreateTupleIteratorLen, "", Args{N: n})
 }
 
+// IteratorLeft holds for an iterator of a builtin type with n items left; with more, also for one with more items. n is
+// -1 for one that has ended, and the number of iterators for a zip or map.
+func IteratorLeft(src Source, n int, more bool) Guard {
+	key := strconv.Itoa(n)
+	if more {
+		key += "+"
+	}
+	return on(src, CreateIteratorLeft, key, Args{N: n, Flag: more})
+}
+
 // DictKeys holds for an object of exactly typ, a dict class, with the same keys in the same order. keys is a
 // tuple of n keys. Keys of exact builtin types are compared part by part, all others by identity.
 func DictKeys(src Source, typ, keys Const, n int) Guard {

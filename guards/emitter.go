@@ -345,6 +345,15 @@ func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint32) (uint32, err
 	return e.access(s, OpTupleIterItem, base, number(s.Index), operand{})
 }
 
+func (s *IteratorSource) fetch(e *emitter, base uint32) (uint32, error) {
+	kept := operand{}
+	if s.Read == IteratorNumber {
+		kept = number(e.program.NumKept)
+		e.program.NumKept++
+	}
+	return e.access(s, iteratorReads[s.Read].op, base, number(s.Index), kept)
+}
+
 func (s *ReferentSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpWeakref, base, operand{}, operand{})
 }

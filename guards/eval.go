@@ -113,12 +113,31 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 	case OpTupleIterItem:
 		items, _ := e.h.TupleIter(v)
 		return at(items, int(n.A))
+	case OpIterPart, OpIterItem, OpIterValue, OpIterNumber:
+		return e.ofIterator(n.Op, v, int(n.A))
 	case OpTensorSize:
 		return e.dim(v, TensorSize, int(n.A))
 	case OpTensorStride:
 		return e.dim(v, TensorStride, int(n.A))
 	}
 	return nil, false
+}
+
+// ofIterator returns what is read from an iterator.
+func (e *evaluation) ofIterator(op Op, v Value, i int) (Value, bool) {
+	switch op {
+	case OpIterPart:
+		return e.h.IterPart(v, i)
+	case OpIterItem:
+		return e.h.IterItem(v, i)
+	case OpIterValue:
+		return e.h.IterValue(v, i)
+	}
+	number, ok := e.h.IterNumber(v, i)
+	if !ok {
+		return nil, false
+	}
+	return e.h.NewInt(number), true
 }
 
 func (e *evaluation) dim(v Value, property TensorProperty, dim int) (Value, bool) {
@@ -171,6 +190,9 @@ func (e *evaluation) holds(n *Node) bool {
 	case OpTupleIterLen:
 		items, ok := e.h.TupleIter(v)
 		return ok && len(items) == int(n.A)
+	case OpIterLeft:
+		left, ok := e.h.IterLeft(v)
+		return ok && (left == int(int32(n.A)) || want && left > int(int32(n.A)))
 	case OpDictKeys:
 		keys, ok := e.h.DictKeys(v)
 		return ok && e.same(keys, n.A)

@@ -24,6 +24,13 @@ type Heap interface {
 	Items(v Value) ([]Value, bool)     // the items of a list or tuple
 	Length(v Value) (int, bool)        // the number of items of a builtin container
 	TupleIter(v Value) ([]Value, bool) // the items that a tuple iterator has left
+	// IterPart, IterItem, IterValue, IterNumber and IterLeft read iterators of builtin types, as the functions of
+	// pyhook/core/guards/iterators.h do.
+	IterPart(v Value, i int) (Value, bool)
+	IterItem(v Value, i int) (Value, bool)
+	IterValue(v Value, i int) (Value, bool)
+	IterNumber(v Value, i int) (int64, bool)
+	IterLeft(v Value) (int, bool)
 	FuncField(v Value, field FuncField) (Value, bool)
 	Cell(v Value) (contents Value, empty, isCell bool)
 	Referent(v Value) (Value, bool) // the referent of a weak reference; None once it has died

@@ -296,6 +296,29 @@ func (w *world) TupleIter(v Value) ([]Value, bool) {
 	return seq.items, true
 }
 
+// The heap's only iterators are those of tuples, which have no parts.
+func (w *world) IterPart(Value, int) (Value, bool) { return nil, false }
+
+func (w *world) IterItem(v Value, i int) (Value, bool) {
+	items, _ := w.TupleIter(v)
+	return at(items, i)
+}
+
+func (w *world) IterValue(Value, int) (Value, bool) { return nil, false }
+
+func (w *world) IterNumber(v Value, i int) (int64, bool) {
+	item, ok := w.IterItem(v, i)
+	if !ok {
+		return 0, false
+	}
+	return w.Int(item)
+}
+
+func (w *world) IterLeft(v Value) (int, bool) {
+	items, ok := w.TupleIter(v)
+	return len(items), ok
+}
+
 func (w *world) FuncField(v Value, field FuncField) (Value, bool) {
 	o, ok := v.(*pyObject)
 	if !ok {

@@ -25,6 +25,10 @@ const (
 	OpWeakref
 	OpGrad
 	OpTupleIterItem
+	OpIterPart
+	OpIterItem
+	OpIterValue
+	OpIterNumber
 	OpTypeMatch
 	OpIDMatch
 	OpNotNone
@@ -35,6 +39,7 @@ const (
 	OpFloatCompare
 	OpLength
 	OpTupleIterLen
+	OpIterLeft
 	OpDictKeys
 	OpDictContains
 	OpParamNames
@@ -78,6 +83,10 @@ var opTable = [numOps]opInfo{
 	OpWeakref:        {"WEAKREF", true, operandNone, operandNone, "a %t object is no weak reference"},
 	OpGrad:           {"GRAD", true, operandNone, operandNone, "the gradient of a %t object cannot be read"},
 	OpTupleIterItem:  {"TUPLE_ITER_ITEM", true, operandInt, operandNone, "the iterator has no item number %n left"},
+	OpIterPart:       {"ITER_PART", true, operandInt, operandNone, "a %t object has no part number %n"},
+	OpIterItem:       {"ITER_ITEM", true, operandInt, operandNone, "the iterator has no item number %n left"},
+	OpIterValue:      {"ITER_VALUE", true, operandInt, operandNone, "the iterator has no value number %n left"},
+	OpIterNumber:     {"ITER_NUMBER", true, operandInt, operandKept, "the iterator has no number %n left"},
 	OpTypeMatch:      {"TYPE_MATCH", false, operandObject, operandNone, "type is %f, not %x"},
 	OpIDMatch:        {"ID_MATCH", false, operandObject, operandNone, "found %f, another object than %x"},
 	OpNotNone:        {"NOT_NONE", false, operandNone, operandNone, "found None, was alive"},
@@ -88,6 +97,7 @@ var opTable = [numOps]opInfo{
 	OpFloatCompare:   {"FLOAT_COMPARE", false, operandLiteral, operandInt, "found %f, wanted: %x"},
 	OpLength:         {"LENGTH", false, operandInt, operandNone, "length of a %t object is %f, not %x"},
 	OpTupleIterLen:   {"TUPLE_ITER_LEN", false, operandInt, operandNone, "the iterator has %f items left, not %x"},
+	OpIterLeft:       {"ITER_LEFT", false, operandInt, operandNone, "the iterator has %f items left, not %x"},
 	OpDictKeys:       {"DICT_KEYS", false, operandLiteral, operandCache, "keys are %f, not %x"},
 	OpDictContains:   {"DICT_CONTAINS", false, operandLiteral, operandCache, "key %w is %f, was %x"},
 	OpParamNames:     {"PARAM_NAMES", false, operandLiteral, operandNone, "parameter names are %f, not %x"},
@@ -123,6 +133,7 @@ const (
 	CreateFloatCompare
 	CreateListLength
 	CreateTupleIteratorLen
+	CreateIteratorLeft
 	CreateDictKeys
 	CreateWeakrefAlive
 	CreateNNModuleParamNames
@@ -161,6 +172,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateFloatCompare:       {"FLOAT_COMPARE", 2, (*GuardBuilder).FloatCompare},
 	CreateListLength:         {"LIST_LENGTH", 2, (*GuardBuilder).ListLength},
 	CreateTupleIteratorLen:   {"TUPLE_ITERATOR_LEN", 2, (*GuardBuilder).TupleIteratorLen},
+	CreateIteratorLeft:       {"ITERATOR_LEFT", 2, (*GuardBuilder).IteratorLeft},
 	CreateDictKeys:           {"DICT_KEYS", 5, (*GuardBuilder).DictKeys},
 	CreateWeakrefAlive:       {"WEAKREF_ALIVE", 1, (*GuardBuilder).WeakrefAlive},
 	CreateNNModuleParamNames: {"NN_MODULE_PARAM_NAMES", 7, (*GuardBuilder).NNModuleParamNames},
@@ -186,7 +198,7 @@ var kindTable = [numCreateFns]kindInfo{
 
 // Flags of a node.
 const (
-	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true
+	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left
 	FlagState    uint8 = 2 // TENSORS: torch's global state is compared too
 	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
 )

@@ -84,7 +84,7 @@ type Program struct {
 	Consts    []ConstUse
 	Tensors   []TensorSpec
 	Sizes     []SizeStep // the steps of the SHAPE_ENV nodes
-	NumKept   int        // ints that the entry keeps, one for each TENSOR_SIZE or TENSOR_STRIDE node
+	NumKept   int        // ints that the entry keeps, one for each TENSOR_SIZE, TENSOR_STRIDE or ITER_NUMBER node
 	Parts     []string
 	PartLines []UserLine
 	// Kinds has one line per guard: the number of its part, its kind, and the family and name of its place;
@@ -237,6 +237,9 @@ func (v *verifier) operand(n *Node, class operandClass, x uint32) error {
 			return fmt.Errorf("kept int %d is absent or another node's", x)
 		}
 		v.kept[x] = true
+		if n.Op == OpIterNumber {
+			return nil
+		}
 		return v.dim(n.Src, n.A)
 	case operandStep:
 		if uint64(n.A)+uint64(n.B) > uint64(len(v.p.Sizes)) {

@@ -146,6 +146,8 @@ func onBase(s, base Source) Source {
 		return NewDictKeySource(base, s.Index)
 	case *TupleIteratorGetItemSource:
 		return NewTupleIteratorGetItemSource(base, s.Index)
+	case *IteratorSource:
+		return NewIteratorSource(base, s.Read, s.Index)
 	case *ReferentSource:
 		return NewReferentSource(base)
 	case *TensorPropertySource:

@@ -35,7 +35,8 @@ func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 		NewFunctionFieldSource(from, FuncCode),
 		NewDictGetItemSource(from, Const{Text: "1"}), NewODictGetItemSource(from, Const{Text: "1"}),
 		NewIndexSource(from, 1), NewDictKeySource(from, 1),
-		NewTupleIteratorGetItemSource(from, 1), NewReferentSource(from), NewGradSource(from),
+		NewTupleIteratorGetItemSource(from, 1), NewIteratorSource(from, IteratorItem, 1),
+		NewReferentSource(from), NewGradSource(from),
 		NewTensorPropertySource(from, TensorStride, 1),
 	} {
 		moved := NewRebase(from, to).Source(s)

@@ -145,6 +145,10 @@ func (s *TupleIteratorGetItemSource) reconstruct(r Reconstructor) error {
 	return helper(r, "tuple_iterator_getitem", s.base, func() error { return r.LoadInt(s.Index) })
 }
 
+func (s *IteratorSource) reconstruct(r Reconstructor) error {
+	return helper(r, iteratorReads[s.Read].name, s.base, func() error { return r.LoadInt(s.Index) })
+}
+
 func (s *TensorPropertySource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base,
 		func() error { return r.LoadAttr(s.Property.String()) },

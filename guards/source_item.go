@@ -104,6 +104,41 @@ func (s *TupleIteratorGetItemSource) text(p *printer) string {
 	return "___tuple_iterator_getitem(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
+// IteratorRead is what an IteratorSource reads.
+type IteratorRead uint8
+
+// The values of IteratorRead; pyhook/core/guards/iterators.h describes each.
+const (
+	IteratorPart IteratorRead = iota
+	IteratorItem
+	IteratorValue
+	IteratorNumber
+)
+
+var iteratorReads = [...]struct {
+	name string
+	op   Op
+}{{"iterator_part", OpIterPart}, {"iterator_item", OpIterItem}, {"iterator_value", OpIterValue},
+	{"iterator_number", OpIterNumber}}
+
+// IteratorSource is a part of an iterator of a builtin type, or the item that it yields after Index others.
+type IteratorSource struct {
+	origin
+	Read  IteratorRead
+	Index int
+}
+
+// NewIteratorSource returns the source of what is read from the iterator at base.
+func NewIteratorSource(base Source, read IteratorRead, i int) *IteratorSource {
+	s := &IteratorSource{from(base), read, i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *IteratorSource) text(p *printer) string {
+	return "___" + iteratorReads[s.Read].name + "(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
+}
+
 // GlobalWeakRefSource is the referent of a weak reference kept in a global, or None once the referent has died.
 type GlobalWeakRefSource struct {
 	origin

@@ -79,6 +79,8 @@ var sourceCases = []struct {
 		"helper dict_getitem; slot 0 x; const 5; call 2"},
 	{NewIndexSource(localX, 2), "x[2]", SourceLocal, "slot 0 x; int 2; subscript"},
 	{NewDictKeySource(localX, 0), "list(x)[0]", SourceLocal, "helper dict_key; slot 0 x; int 0; call 2"},
+	{NewIteratorSource(localX, IteratorValue, 2), "___iterator_value(x, 2)", SourceLocal,
+		"helper iterator_value; slot 0 x; int 2; call 2"},
 	{NewTupleIteratorGetItemSource(localX, 1), "___tuple_iterator_getitem(x, 1)", SourceLocal,
 		"helper tuple_iterator_getitem; slot 0 x; int 1; call 2"},
 	{NewTensorPropertySource(localX, TensorSize, 0), "x.size()[0]", SourceLocal, "slot 0 x; attr size; int 0; call 1"},

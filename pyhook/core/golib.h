@@ -143,7 +143,7 @@ typedef struct {
     PyObject *orig_code; /* borrowed: the user's code object that this entry replaces */
     const gd_size_spec *sizes; /* the steps of all SHAPE_ENV nodes */
     uint32_t nsizes;
-    uint32_t nkept; /* ints the entry keeps, one for each TENSOR_SIZE and TENSOR_STRIDE node */
+    uint32_t nkept; /* ints the entry keeps, one for each TENSOR_SIZE, TENSOR_STRIDE and ITER_NUMBER node */
 } gd_entry_spec;
 
 /* ---- code objects ------------------------------------------------------------------------------------------------ */

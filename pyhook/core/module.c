@@ -17,6 +17,7 @@
 #include "golib_load.h"
 #include "guard_env.h"
 #include "guards/access.h"
+#include "guards/iterators.h"
 #include "guards/memo.h"
 #include "interrupt.h"
 #include "kept_codes.h"
@@ -37,6 +38,7 @@ static int (*const parts[])(PyObject *) = {
     gd_random_words_init,  gd_fork_init,          gd_golib_init,       gd_core_api_init,       gd_census_init,
     gd_quiet_call_init,    gd_interrupt_init,     gd_patience_init,    gd_traceback_init,      gd_load_method_init,
     gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init, gd_group_init,
+    gd_iterators_init,
 };
 
 static int

@@ -129,7 +129,7 @@ bad_operand(verifier *v, const gd_node_spec *n, uint8_t class, uint32_t x)
             return "the int is absent or another node's";
         }
         v->kept[x] = 1;
-        return bad_size(v, n->src);
+        return n->op == GD_OP_ITER_NUMBER ? NULL : bad_size(v, n->src);
     case GD_OPERAND_STEP:
         if ((uint64_t)n->a + n->b > spec->nsizes) {
             return "no such steps";

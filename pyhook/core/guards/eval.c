@@ -5,6 +5,7 @@
 
 #include "guards/access.h"
 #include "guards/end.h"
+#include "guards/iterators.h"
 #include "guards/memo.h"
 #include "guards/pure.h"
 #include "guards/sizes.h"
@@ -184,6 +185,16 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return PyWeakref_CheckRef(v) ? PyWeakref_GET_OBJECT(v) : NULL;
     case GD_OP_TUPLE_ITER_ITEM:
         return tuple_iter_item(v, node->a);
+    case GD_OP_ITER_PART:
+        return gd_iterator_part(v, node->a);
+    case GD_OP_ITER_ITEM:
+        return gd_iterator_item(v, node->a);
+    case GD_OP_ITER_VALUE:
+        return gd_iterator_value(v, node->a);
+    case GD_OP_ITER_NUMBER: {
+        int64_t number;
+        return gd_iterator_number(v, node->a, &number) ? gd_kept_int_of(&e->kept[node->b], number) : NULL;
+    }
     default:
         return NULL;
     }
@@ -240,6 +251,10 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         return gd_storage_length(v) == (Py_ssize_t)node->a;
     case GD_OP_TUPLE_ITER_LEN:
         return tuple_iter_left(v, node->a);
+    case GD_OP_ITER_LEFT: {
+        Py_ssize_t left = gd_iterator_left(v), wanted = (int32_t)node->a;
+        return left == wanted || (PRESENT(node) && left > wanted);
+    }
     case GD_OP_DICT_KEYS:
         return PyDict_Check(v) && keys_hold(v, e->consts[node->a], &e->caches[node->b]);
     case GD_OP_DICT_CONTAINS:

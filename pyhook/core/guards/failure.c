@@ -4,6 +4,7 @@
 #include "guards/failure.h"
 
 #include "guards/access.h"
+#include "guards/iterators.h"
 #include "guards/show.h"
 #include "guards/sizes.h"
 #include "guards/tensor.h"
@@ -167,6 +168,9 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
         return (both){PyUnicode_FromFormat("%zd", gd_storage_length(v)), PyUnicode_FromFormat("%d", (int)node->a)};
     case GD_OP_TUPLE_ITER_LEN:
         return (both){left_in(v), PyUnicode_FromFormat("%d", (int)node->a)};
+    case GD_OP_ITER_LEFT:
+        return (both){PyUnicode_FromFormat("%zd", gd_iterator_left(v)),
+                      PyUnicode_FromFormat("%d", (int)(int32_t)node->a)};
     case GD_OP_DICT_KEYS:
         return (both){keys_of(v), show_wanted(e, node->a)};
     case GD_OP_PARAM_NAMES: {

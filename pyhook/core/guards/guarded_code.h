@@ -43,8 +43,8 @@ typedef struct {
     int64_t held;
 } gd_size_input;
 
-/* The int that a TENSOR_SIZE or TENSOR_STRIDE node returned last. A register's reference to it is borrowed and must be
- * used before the entry's program runs again: the frame of the entry's function takes a reference first. */
+/* The int that a TENSOR_SIZE, TENSOR_STRIDE or ITER_NUMBER node returned last. A register's reference to it is borrowed
+ * and must be used before the entry's program runs again: the frame of the entry's function takes a reference first. */
 typedef struct {
     int64_t value;
     PyObject *object; /* strong: an exact int, or NULL */

@@ -25,6 +25,10 @@
     X(WEAKREF, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "a %t object is no weak reference") \
     X(GRAD, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "the gradient of a %t object cannot be read") \
     X(TUPLE_ITER_ITEM, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has no item number %n left") \
+    X(ITER_PART, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "a %t object has no part number %n") \
+    X(ITER_ITEM, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has no item number %n left") \
+    X(ITER_VALUE, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has no value number %n left") \
+    X(ITER_NUMBER, 1, GD_OPERAND_INT, GD_OPERAND_KEPT, "the iterator has no number %n left") \
     X(TYPE_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "type is %f, not %x") \
     X(ID_MATCH, 0, GD_OPERAND_OBJECT, GD_OPERAND_NONE, "found %f, another object than %x") \
     X(NOT_NONE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "found None, was alive") \
@@ -35,6 +39,7 @@
     X(FLOAT_COMPARE, 0, GD_OPERAND_LITERAL, GD_OPERAND_INT, "found %f, wanted: %x") \
     X(LENGTH, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "length of a %t object is %f, not %x") \
     X(TUPLE_ITER_LEN, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has %f items left, not %x") \
+    X(ITER_LEFT, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has %f items left, not %x") \
     X(DICT_KEYS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "keys are %f, not %x") \
     X(DICT_CONTAINS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "key %w is %f, was %x") \
     X(PARAM_NAMES, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "parameter names are %f, not %x") \
@@ -76,35 +81,40 @@ enum {
     GD_OP_WEAKREF = 18,
     GD_OP_GRAD = 19,
     GD_OP_TUPLE_ITER_ITEM = 20,
-    GD_OP_TYPE_MATCH = 21,
-    GD_OP_ID_MATCH = 22,
-    GD_OP_NOT_NONE = 23,
-    GD_OP_EQUALS = 24,
-    GD_OP_NAME_MATCH = 25,
-    GD_OP_HAS_ATTR = 26,
-    GD_OP_TYPE_HAS_ATTR = 27,
-    GD_OP_FLOAT_COMPARE = 28,
-    GD_OP_LENGTH = 29,
-    GD_OP_TUPLE_ITER_LEN = 30,
-    GD_OP_DICT_KEYS = 31,
-    GD_OP_DICT_CONTAINS = 32,
-    GD_OP_PARAM_NAMES = 33,
-    GD_OP_OBJECT_MUTATION = 34,
-    GD_OP_GRAD_MODE = 35,
-    GD_OP_CELL_EMPTY = 36,
-    GD_OP_QUIET = 37,
-    GD_OP_QUIET_NAME = 38,
-    GD_OP_QUIET_KEY = 39,
-    GD_OP_QUIET_SLOT = 40,
-    GD_OP_QUIET_INDEX = 41,
-    GD_OP_SAME = 42,
-    GD_OP_DIFFERENT = 43,
-    GD_OP_PY_CHECK = 44,
-    GD_OP_TENSORS = 45,
-    GD_OP_TENSOR_SIZE = 46,
-    GD_OP_TENSOR_STRIDE = 47,
-    GD_OP_SHAPE_ENV = 48,
-    GD_OP_COUNT = 49
+    GD_OP_ITER_PART = 21,
+    GD_OP_ITER_ITEM = 22,
+    GD_OP_ITER_VALUE = 23,
+    GD_OP_ITER_NUMBER = 24,
+    GD_OP_TYPE_MATCH = 25,
+    GD_OP_ID_MATCH = 26,
+    GD_OP_NOT_NONE = 27,
+    GD_OP_EQUALS = 28,
+    GD_OP_NAME_MATCH = 29,
+    GD_OP_HAS_ATTR = 30,
+    GD_OP_TYPE_HAS_ATTR = 31,
+    GD_OP_FLOAT_COMPARE = 32,
+    GD_OP_LENGTH = 33,
+    GD_OP_TUPLE_ITER_LEN = 34,
+    GD_OP_ITER_LEFT = 35,
+    GD_OP_DICT_KEYS = 36,
+    GD_OP_DICT_CONTAINS = 37,
+    GD_OP_PARAM_NAMES = 38,
+    GD_OP_OBJECT_MUTATION = 39,
+    GD_OP_GRAD_MODE = 40,
+    GD_OP_CELL_EMPTY = 41,
+    GD_OP_QUIET = 42,
+    GD_OP_QUIET_NAME = 43,
+    GD_OP_QUIET_KEY = 44,
+    GD_OP_QUIET_SLOT = 45,
+    GD_OP_QUIET_INDEX = 46,
+    GD_OP_SAME = 47,
+    GD_OP_DIFFERENT = 48,
+    GD_OP_PY_CHECK = 49,
+    GD_OP_TENSORS = 50,
+    GD_OP_TENSOR_SIZE = 51,
+    GD_OP_TENSOR_STRIDE = 52,
+    GD_OP_SHAPE_ENV = 53,
+    GD_OP_COUNT = 54
 };
 
 /* Classes of operands; see guards/kinds.table. */
@@ -127,7 +137,7 @@ enum {
 
 /* Flags of a node. */
 enum {
-    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true */
+    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left */
     GD_FLAG_PRESENT = 1,
     /* TENSORS: torch's global state is compared too */
     GD_FLAG_STATE = 2,

@@ -224,9 +224,8 @@ condition_holds(const gd_size_step *steps, uint32_t n, PyObject **regs)
     return operand(steps, regs, &left) && operand(steps + 1, regs, &right) && related(steps + 2, left, right);
 }
 
-/* Returns a Python int, borrowed from the entry, or NULL if memory is out. */
-static PyObject *
-kept_int(gd_kept_int *kept, int64_t value)
+PyObject *
+gd_kept_int_of(gd_kept_int *kept, int64_t value)
 {
     if (GD_LIKELY(kept->object != NULL && kept->value == value)) {
         return kept->object;
@@ -309,7 +308,7 @@ gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObjec
         }
         size_t first = node->op == GD_OP_TENSOR_SIZE ? gd_tensor_layout.sizes : gd_tensor_layout.strides;
         int64_t value = number_at(regs[node->src], first + node->a * sizeof(int64_t));
-        PyObject *made = kept_int(&e->kept[node->b], value);
+        PyObject *made = gd_kept_int_of(&e->kept[node->b], value);
         if (GD_UNLIKELY(made == NULL)) {
             return i;
         }

@@ -8,6 +8,9 @@
  * first one that failed; n if all did. Runs no Python code and raises nothing. If memory is out, the node fails. */
 int gd_late_nodes_hold(gd_GuardedCode *e, const gd_guard_node *nodes, int n, PyObject **regs);
 
+/* Returns a Python int of this value, borrowed from the entry, or NULL if memory is out. */
+PyObject *gd_kept_int_of(gd_kept_int *kept, int64_t value);
+
 /* Lists what the entry's conditions read, if they compute much more than that. steps: all nsteps of them. Returns 0,
  * or -1 with an exception set. */
 int gd_size_inputs_list(gd_GuardedCode *e, uint32_t nsteps);

@@ -335,6 +335,11 @@ _READS = {
     "___referent": "{0}()",
     "___dict_key": "tuple({0})[{1}]",
     "___dict_getitem": "{0}[{1}]",
+    "___iterator_part": "part {1} of {0}",
+    "___iterator_item": "list({0})[{1}]",
+    "___iterator_value": "list({0})[{1}][1]",
+    "___iterator_number": "list({0})[{1}]",
+    "___iterator_left": "len(list({0}))",
     "___tuple_iterator_len": "len(list({0}))",
     "___tuple_iterator_getitem": "list({0})[{1}]",
 }

@@ -249,7 +249,10 @@ def _compared(tree: ast.Compare, found: str | None) -> tuple[str, str, str]:
         inner = guard_words.place(ast.unparse(left.args[0]))
         if helper in ("___dict_keys", "___param_names"):
             return inner, "keys" if helper == "___dict_keys" else "parameter names", "use the same keys"
-        if (isinstance(left.func, ast.Name) and left.func.id == "len") or helper == "___tuple_iterator_len":
+        if (isinstance(left.func, ast.Name) and left.func.id == "len") or helper in (
+            "___tuple_iterator_len",
+            "___iterator_left",
+        ):
             return inner, "length", "use one length"
     sizes = any(map(guard_words.is_dimension, ast.walk(tree)))
     remedy = _FIELD_REMEDIES["sizes"] if sizes else _value_remedy(found)
