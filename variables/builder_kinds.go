@@ -73,7 +73,8 @@ func init() { // set in init, since the wrappers call wrap, which reads these va
 		py.ClassMethodDescr: wrapNative,
 	}
 	wrapByClass = []wrapper{
-		wrapTensor, wrapArray, wrapDequeOrWeakref, wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapGenerator,
+		wrapTensor, wrapArray, wrapDequeOrWeakref, wrapRealIterator,
+		wrapNumpyFunction, wrapShadowed, wrapTorchConstant, wrapGenerator,
 		wrapEnumMember, wrapOptimizedCallable,
 		wrapPartialCallable, wrapTorchCallable, wrapStandInObject, wrapBuiltinSubclass, wrapPlainObject,
 	}

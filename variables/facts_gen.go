@@ -158,6 +158,12 @@ type factObjects struct {
 	valueIs             py.Object
 	plainValue          py.Object
 	factoryIs           py.Object
+	iteratorKinds       py.Object
+	iteratorPart        py.Object
+	iteratorItem        py.Object
+	iteratorValue       py.Object
+	iteratorNumber      py.Object
+	iteratorLeft        py.Object
 	advanced            py.Object
 	spent               py.Object
 	percentFields       py.Object
@@ -326,6 +332,12 @@ func (f *factObjects) table() map[string]*py.Object {
 		"value_is":              &f.valueIs,
 		"plain_value":           &f.plainValue,
 		"factory_is":            &f.factoryIs,
+		"iterator_kinds":        &f.iteratorKinds,
+		"iterator_part":         &f.iteratorPart,
+		"iterator_item":         &f.iteratorItem,
+		"iterator_value":        &f.iteratorValue,
+		"iterator_number":       &f.iteratorNumber,
+		"iterator_left":         &f.iteratorLeft,
 		"advanced":              &f.advanced,
 		"spent":                 &f.spent,
 		"percent_fields":        &f.percentFields,

@@ -171,6 +171,7 @@ type writes struct {
 	tensorStores map[string][]*TensorVariable // maps an attribute's name to the tensors on which the program stored it
 	unseen       map[py.Object]*unseen        // lists and deques that the program only appends to
 	lookedUp     map[py.Object]*lookedUp      // dicts in which the program only looks up keys
+	iterated     []*RealIterator              // those that have read items of a list or dict
 }
 
 // NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.

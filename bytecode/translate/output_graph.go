@@ -786,7 +786,7 @@ func (o *OutputGraph) aliasGuards() {
 			switch v.(type) {
 			case *variables.ListVariable, *variables.DictVariable, *variables.SetVariable, *variables.ObjectVariable,
 				*variables.CellVariable,
-				*variables.DequeVariable, *variables.ShadowVariable:
+				*variables.DequeVariable, *variables.ShadowVariable, *variables.RealIterator:
 				all = append(all, place{obj, v})
 			}
 		}
@@ -817,6 +817,18 @@ func (o *OutputGraph) aliasGuards() {
 				o.AddGuards(guards.NoAlias(src, other.v.Source()))
 			}
 		}
+	})
+	o.world.Iterated(func(obj py.Object, src guards.Source) {
+		for _, other := range all {
+			if other.obj != obj && other.obj.Type() == obj.Type() {
+				o.AddGuards(guards.NoAlias(src, other.v.Source()))
+			}
+		}
+		o.world.Unseen(func(other py.Object, at guards.Source) {
+			if other != obj && other.Type() == obj.Type() {
+				o.AddGuards(guards.NoAlias(src, at))
+			}
+		})
 	})
 	if o.opts.FullGuards && o.ChangesTensors() || o.changesMetadata(0) {
 		for _, a := range o.inputs {

@@ -52,6 +52,7 @@ from .callables import ASKED_WITHIN, classify, method_kind, polyfill, result_kin
 from .classes import plain_layout
 from .formats import Repr, ascii_text, format_fields, percent_fields
 from .values import (
+    ITERATOR_KINDS,
     advanced,
     default_factory,
     deque_is,
@@ -275,6 +276,12 @@ def facts() -> dict[str, Any]:
         "value_is": value_is,
         "plain_value": plain_value,
         "factory_is": factory_is,
+        "iterator_kinds": ITERATOR_KINDS,
+        "iterator_part": _C.iterator_part,
+        "iterator_item": _C.iterator_item,
+        "iterator_value": _C.iterator_value,
+        "iterator_number": _C.iterator_number,
+        "iterator_left": _C.iterator_left,
         "advanced": advanced,
         "spent": spent,
         "percent_fields": percent_fields,

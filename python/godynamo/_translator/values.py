@@ -107,6 +107,23 @@ def plain_value(base: type, value: Any) -> Any:
     return {int: int.__int__, float: float.__float__}[base](value)
 
 
+#: how the items of an iterator are found (variables/iter_real.go)
+ITERATOR_KINDS = {
+    type(iter([])): "items",
+    type(iter(())): "items",
+    type(reversed([])): "items",
+    reversed: "items",
+    type(iter({})): "items",
+    type(iter({}.values())): "items",
+    type(iter({}.items())): "pairs",
+    type(iter(range(0))): "numbers",
+    enumerate: "enumerate",
+    zip: "zip",
+    map: "map",
+    filter: "filter",
+}
+
+
 def advanced(iterable: Any, n: int) -> Any:
     """Return ``iter(iterable)``, advanced by n items."""
     it = iter(iterable)
