@@ -7,6 +7,7 @@ its contents, since a copy of it would not change.
 
 from __future__ import annotations
 
+import _collections_abc
 import enum
 import functools
 import importlib
@@ -58,7 +59,12 @@ _DESCRIPTORS = (
 )
 _small_ints = range(-5, 257)
 #: the types of CPython that are not in builtins, although __module__ says so
-_TYPES = {id(value): name for name, value in vars(types).items() if isinstance(value, type)}
+_TYPES = {
+    id(value): f"{module.__name__}:{name}"
+    for module in (_collections_abc, types)  # the former names the types of iterators
+    for name, value in vars(module).items()
+    if isinstance(value, type)
+}
 
 
 def _bytes(text: str) -> bytes:
@@ -269,7 +275,7 @@ class Table:
                 return self._own(obj, "attr", _bytes(name), (self.add(cls),))
             return None
         if id(obj) in _TYPES:
-            return self._own(obj, "global", _bytes(f"types:{_TYPES[id(obj)]}"))
+            return self._own(obj, "global", _bytes(_TYPES[id(obj)]))
         for module, path in _names(obj):
             if _look(module, path) is obj:
                 return self._own(obj, "global", _bytes(f"{module}:{path}"))

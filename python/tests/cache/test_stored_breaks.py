@@ -33,6 +33,36 @@ def test_resume_functions_are_loaded(programs: Programs) -> None:
     assert second.translated == 0
 
 
+LOOPS = """
+import torch, godynamo
+
+def f(xs, d):
+    out = []
+    for i, (x, y) in enumerate(zip(xs, tuple(xs))):
+        godynamo.graph_break()
+        out.append(x * i + y)
+    for k, v in d.items():
+        godynamo.graph_break()
+        out.append(v * 2)
+    for v in reversed(xs):
+        godynamo.graph_break()
+        out.append(v + 1)
+    return out
+
+def main():
+    g = godynamo.optimize(f)
+    xs = [torch.ones(2) * k for k in range(4)]
+    return [t.tolist() for n in (3, 4, 3) for t in g(xs[:n], dict(enumerate(xs[:n])))]
+"""
+
+
+def test_resumed_iterators_are_loaded(programs: Programs) -> None:
+    programs.write("loops", LOOPS)
+    first, second = programs.run("loops"), programs.run("loops")
+    assert first.result == second.result and first.translated > 1
+    assert second.translated == 0
+
+
 PLACES = """
 import re, torch, godynamo
 
