@@ -26,8 +26,12 @@ func (o *OutputGraph) changesMetadata(from int) bool {
 
 // GradFlagMayDiffer implements variables.Output.
 func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bool) (bool, error) {
+	off := false // grad mode has been switched off
 	for _, e := range o.events {
 		n := e.node
+		if n != nil && n.State && gradModes[n.Target.Text] {
+			off = isLiteralAt(n, 0, "False")
+		}
 		if n == nil || n.State || n.Foreign || !n.Inplace || n.Target.Text == variables.StoreOfData || o.changesOwn(n) {
 			continue
 		}
@@ -39,6 +43,9 @@ func (o *OutputGraph) GradFlagMayDiffer(t *variables.TensorVariable, requires bo
 			return false, err
 		} else if known && alone {
 			continue // FakeTensor does the same
+		}
+		if off && !switchesGradFlag(n) {
+			continue // autograd does not record it
 		}
 		after, err := o.gradFlagAfter(n, changed, known)
 		if err != nil {
