@@ -646,7 +646,7 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			return Call(tx, key, []VariableTracker{v}, nil)
 		}
 		if key == nil {
-			if r, err := tensorOrInt(tx, name, items); r != nil || err != nil {
+			if r, err := extremeAtRunTime(tx, name, items); r != nil || err != nil {
 				return r, err
 			}
 		}

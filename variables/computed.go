@@ -41,11 +41,20 @@ type ComputedVariable struct {
 	// mixed is set for a power of two floats, which is a float, or a complex if the base is negative. Type is complex
 	// then. Such a value may only be an operand of a tensor's operator.
 	mixed bool
+	// real is set for a float or an int, such as the maximum of both. Type is complex then. Such a value may only be an
+	// operand of arithmetic whose result is a float whatever it is.
+	real bool
 	// Node computes the value, a float, in a compiler's graph. Such a value has no event.
 	Node *fxgraph.Node
 	// input is the tensor that represents the number in a whole graph. It is made when it is first needed.
 	input *TensorVariable
 }
+
+// AsPredicted is the operation that compares the outcome of a branch with the graph's prediction.
+const AsPredicted = "godynamo.as_predicted"
+
+// AsFloat is the operation that checks that a power of floats is a float.
+const AsFloat = "godynamo.as_float"
 
 // All ints whose absolute value is at most exactInt are exactly representable as floats.
 const exactInt = 1 << 53
@@ -58,8 +67,8 @@ func (*ComputedVariable) Kind() string { return "ComputedVariable" }
 
 // PythonType implements Typed.
 func (v *ComputedVariable) PythonType(Translator) (py.Object, error) {
-	if v.mixed {
-		return py.Object{}, unsupported(exc.CallUnsupported, "type of a power of floats")
+	if v.mixed || v.real {
+		return py.Object{}, unsupported(exc.CallUnsupported, "type of a number that depends on values")
 	}
 	return v.Type, nil
 }
@@ -209,9 +218,9 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 		return r, true, err
 	}
 	no := unsupported(exc.OperatorUnsupported, "%s %s %s", Describe(tx, a), n.Function(), Describe(tx, b))
-	ka, ok := numberLetter(tx, a)
-	kb, ok2 := numberLetter(tx, b)
-	if !ok || !ok2 || ka == 'b' || kb == 'b' {
+	ka, ok := arithmeticLetter(tx, a)
+	kb, ok2 := arithmeticLetter(tx, b)
+	if !ok || !ok2 || ka == 'b' || kb == 'b' || (ka == 'r' || kb == 'r') && !yieldsFloat(n, ka, kb) {
 		return nil, true, no
 	}
 	if v, ok, err := operatorInGraph(tx, n, a, b, ka, kb); ok || err != nil {
@@ -250,6 +259,17 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	return v, true, err
 }
 
+// yieldsFloat reports whether the result of arithmetic is a float, although an operand ('r') may be a float or an int.
+func yieldsFloat(n opcode.BinaryOp, ka, kb byte) bool {
+	switch n {
+	case opcode.NB_TRUE_DIVIDE:
+		return true
+	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
+		return ka == 'f' || kb == 'f'
+	}
+	return false
+}
+
 // limited returns limit, the bound of a result, if it is valid. It returns 0 if limit exceeds exactInt or may have
 // overflowed. la and lb are the operands' bounds.
 func limited(limit, la, lb int64) int64 {
@@ -285,8 +305,8 @@ func computedComparison(tx Translator, op opcode.CompareOp, a, b VariableTracker
 	if holds, ok, err := floatComparison(tx, op, a, b); ok || err != nil {
 		return BoolConst(holds), true, err
 	}
-	if _, ok := numberLetter(tx, a); ok {
-		if _, ok := numberLetter(tx, b); ok {
+	if _, ok := arithmeticLetter(tx, a); ok {
+		if _, ok := arithmeticLetter(tx, b); ok {
 			operands := []VariableTracker{a, b}
 			v, err := compute(tx, tx.World().Builtin("bool"), operands, func(e Emitter) error {
 				if err := LoadAll(e, operands); err != nil {
@@ -574,8 +594,12 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 // by operation. It may if its value does not affect the metadata of the result.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 	letter, ok := numberLetter(tx, v)
+	if ok && operation == AsPredicted {
+		return true
+	}
 	if !ok {
-		return v.mixed && (strings.HasPrefix(operation, "operator.") || OnLists(operation) && isInPlace(operation))
+		return v.mixed && (operation == AsFloat || strings.HasPrefix(operation, "operator.") ||
+			OnLists(operation) && isInPlace(operation))
 	}
 	if strings.HasPrefix(operation, "operator.") {
 		return true

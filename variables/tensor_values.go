@@ -179,7 +179,11 @@ func numberFrom(tx Translator, node *fxgraph.Node, kind number) (VariableTracker
 		class = "bool"
 	}
 	result := NewTensor(node) // only to load the node's result
-	return compute(tx, tx.World().Builtin(class), nil, func(e Emitter) error { return e.Load(result) })
+	v, err := compute(tx, tx.World().Builtin(class), nil, func(e Emitter) error { return e.Load(result) })
+	if err == nil {
+		v.passed = nil // it depends on data
+	}
+	return v, err
 }
 
 // listed captures tolist of a vector.

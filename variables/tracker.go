@@ -466,8 +466,8 @@ type Output interface {
 	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool, err error)
 	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
 	IsLeaf(t *TensorVariable) (bool, error)
-	// CallLeaving adds a foreign operation of the current call. If its result is None, the frames go on in CPython
-	// after the call. It returns a graph break if they cannot.
+	// CallLeaving adds a foreign operation of the current call or branch. If its result is None, the frames go on in
+	// CPython, after the call or at the branch. It returns a graph break if they cannot.
 	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, to Leaving) (*fxgraph.Node, error)
 	// Later sets the operands of the node when all operations are known.
 	Later(n *fxgraph.Node, operands func() []fxgraph.Arg)
@@ -486,12 +486,24 @@ type Differentiated struct {
 }
 
 // Leaving is how the frames go on in CPython after a call: with the result of Node, or with None if Node is nil. Result
-// is a new tracker of the call's result, which the call must return. Why names the call in reports.
+// is a new tracker of the call's result, which the call must return. Why names the call in reports. If Place is
+// not OfCall, the first frame is at another instruction, and Result is the value that is on the stack when it goes on.
 type Leaving struct {
 	Result VariableTracker
 	Node   *fxgraph.Node
 	Why    string
+	Place  LeavingPlace
 }
+
+// LeavingPlace is where the first frame goes on.
+type LeavingPlace byte
+
+// The places: after the call, at the instruction (a branch on the result), after the instruction (an operator).
+const (
+	OfCall LeavingPlace = iota
+	AtBranch
+	AfterOperator
+)
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
 // Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)

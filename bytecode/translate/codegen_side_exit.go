@@ -35,13 +35,19 @@ func (c *Codegen) writeSideExits() error {
 	return nil
 }
 
-// writeSideExit writes the call of go_on (core/calls/outer_frames.h). Its last argument is the exception, or the
-// result of the call after which the first frame goes on.
+// writeSideExit writes the call of go_on (core/calls/outer_frames.h). Its last argument is the exception, the result of
+// the call after which the first frame goes on, or the value on which it branches.
 func (c *Codegen) writeSideExit(e *sideExit) error {
 	raised := c.newTemp()
-	if e.value != nil {
+	switch {
+	case e.value != nil:
 		c.PopTop()
 		c.loadNode(e.value)
+	case e.outcome != nil:
+		c.PopTop()
+		if err := c.Load(e.outcome); err != nil {
+			return err
+		}
 	}
 	c.emit(opcode.STORE_FAST, spaceTemp|raised)
 	at := e.at // has all frames, see gd_fix_caught
@@ -54,7 +60,7 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 	}
 	c.PushNull()
 	c.LoadConst(c.core("go_on"))
-	c.LoadConst(py.Bool(c.out.opts.NoPython))
+	c.LoadConst(py.Bool(c.out.opts.NoPython || e.outcome != nil)) // a wrong prediction is not worth translations
 	args := 1
 	for _, f := range e.frames {
 		if f.passes {
@@ -63,7 +69,7 @@ func (c *Codegen) writeSideExit(e *sideExit) error {
 		args += 2
 		if f.goesOn {
 			stack := append(f.tx.stackItems(), item{result: raised})
-			if err := f.rest(c, f.tx.next(), stack); err != nil {
+			if err := f.rest(c, f.after(), stack); err != nil {
 				return err
 			}
 			if f.child == nil {

@@ -98,6 +98,9 @@ func (tx *InstructionTranslator) deleteSubscr(*bytecode.Instruction) error {
 func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 	rhs, lhs := tx.pop(), tx.pop()
 	v, err := variables.Binary(tx, opcode.BinaryOp(inst.Arg), lhs, rhs)
+	if err == nil {
+		v, err = tx.settled(v)
+	}
 	if err != nil {
 		return err
 	}
@@ -594,7 +597,11 @@ func (tx *InstructionTranslator) jumpTo(inst *bytecode.Instruction) error {
 //	stack: value --
 //	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
-	t, err := variables.Truth(tx, tx.pop())
+	v := tx.pop()
+	t, err := variables.Truth(tx, v)
+	if err != nil {
+		t, err = tx.predicted(inst, v, err)
+	}
 	if err != nil {
 		return err
 	}

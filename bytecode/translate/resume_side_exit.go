@@ -19,7 +19,8 @@ import (
 // materialized before the operation.
 //
 // A second kind of exit is for an operation after which the translation cannot predict what holds: backward() may run
-// hooks. If its result is None, the frames go on in resume functions after the operation's call (leaveAfter).
+// hooks. If its result is None, the frames go on in resume functions after the operation's call (leaveAfter), or at the
+// branch whose outcome it has checked (graph_predicted.go).
 //
 // Once a piece has run an operation that must not run twice, all its operations with a handler have side exits, since
 // the piece cannot run again from its start.
@@ -27,11 +28,12 @@ import (
 // sideExit describes the user's frames at an operation. Operations share it if none of these frames has gone on between
 // them.
 type sideExit struct {
-	frames  []*exitFrame            // the frame that runs first, then its callers up to the outermost frame
-	covered []*bytecode.Instruction // what is written for the operations
-	jump    *bytecode.Instruction   // if the frames go on after the operation: the jump to the exit
-	at      *chain                  // and the place of the operation
-	value   *fxgraph.Node           // and what the call returns; nil for None
+	frames  []*exitFrame              // the frame that runs first, then its callers up to the outermost frame
+	covered []*bytecode.Instruction   // what is written for the operations
+	jump    *bytecode.Instruction     // if the frames go on after the operation: the jump to the exit
+	at      *chain                    // and the place of the operation
+	value   *fxgraph.Node             // and what the call returns; nil for None
+	outcome variables.VariableTracker // and what it returns if that is not nil
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
 	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
@@ -48,6 +50,9 @@ type exitFrame struct {
 	child *InstructionTranslator
 	// goesOn is set if the frame goes on after its call.
 	goesOn bool
+	// at is where the frame goes on if it is not at a call. An operator's result, or the value on which it branches, is
+	// on the stack then.
+	at *bytecode.Instruction
 	// result is what the operation returns, in the first frame of an exit whose frames go on.
 	result variables.VariableTracker
 	// live has the live variables at each instruction at which the frame may go on.
@@ -163,6 +168,9 @@ func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
 		return nil, impossible(because)
 	}
 	exit := &sideExit{value: to.Node}
+	if to.Place != variables.OfCall {
+		exit.outcome = to.Result
+	}
 	for tx := o.current; tx != nil; tx = tx.parent {
 		switch {
 		case tx.inst == nil:
@@ -171,6 +179,12 @@ func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
 			return nil, impossible("an exception is being handled")
 		}
 		f := &exitFrame{of: tx, step: tx.began, goesOn: true, result: to.Result}
+		if to.Place != variables.OfCall && tx == o.current {
+			f.at, f.returns = tx.inst, true
+			if to.Place == variables.AfterOperator {
+				f.at = tx.next()
+			}
+		}
 		if n := len(exit.frames); n > 0 {
 			f.child = exit.frames[n-1].of
 			if tx.inst.Block() != nil {
@@ -178,7 +192,7 @@ func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
 			}
 		}
 		f.passes = tx.hidden && f.child != nil && f.region == nil && tx.next().Op == opcode.RETURN_VALUE
-		if !f.passes && !tx.mayExit(true) {
+		if !f.passes && !tx.mayExit(f.at == nil) {
 			return nil, impossible(tx.d.code.Name + "() cannot go on there")
 		}
 		exit.frames = append(exit.frames, f)
@@ -223,13 +237,15 @@ func (tx *InstructionTranslator) mayExit(calls bool) bool {
 
 // sameState reports whether the frames of both exits are at the same steps.
 func (e *sideExit) sameState(other *sideExit) bool {
-	same := func(a, b *exitFrame) bool { return a.of == b.of && a.step == b.step && a.goesOn == b.goesOn }
+	same := func(a, b *exitFrame) bool {
+		return a.of == b.of && a.step == b.step && a.goesOn == b.goesOn && a.at == b.at
+	}
 	return slices.EqualFunc(e.frames, other.frames, same)
 }
 
 // keep copies the frame, and materializes what the rest of the frame reads.
 func (f *exitFrame) keep() error {
-	if f.goesOn {
+	if f.goesOn && f.at == nil {
 		f.of.awaiting = append(f.of.awaiting, f)
 	}
 	if f.passes {
@@ -272,7 +288,7 @@ func (f *exitFrame) keep() error {
 		targets = append(targets, f.region.Target)
 	}
 	if f.goesOn {
-		targets = append(targets, tx.next())
+		targets = append(targets, f.after())
 	}
 	f.live = map[*bytecode.Instruction]map[int]bool{}
 	for _, target := range targets {
@@ -282,6 +298,14 @@ func (f *exitFrame) keep() error {
 		}
 	}
 	return nil
+}
+
+// after returns the instruction at which the frame goes on.
+func (f *exitFrame) after() *bytecode.Instruction {
+	if f.at != nil {
+		return f.at
+	}
+	return f.tx.next()
 }
 
 // next returns the instruction after the running one.

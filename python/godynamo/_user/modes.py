@@ -163,9 +163,10 @@ def reset() -> None:
     utils = sys.modules.get("godynamo.utils")
     if utils is not None:
         utils.clear()
-    foreseen = sys.modules.get("godynamo._translator.foreseen")
-    if foreseen is not None:
-        foreseen.forget()
+    for name in ("godynamo._translator.foreseen", "godynamo._called.predictions"):
+        answers = sys.modules.get(name)
+        if answers is not None:
+            answers.forget()
 
 
 def graph_break(msg: str = "") -> None:

@@ -1,0 +1,54 @@
+"""Branches of torch's optimizers on tensors' values: which way a graph expects them to go.
+
+A graph cannot branch. It predicts which way a branch goes and checks this in each call. If it is wrong, the frames go
+on in CPython, and a guard on ``refuted`` has the next call translated again, with the other prediction.
+"""
+
+from __future__ import annotations
+
+import torch
+
+#: how often the answer to one question may turn out to be wrong; then the graph breaks at the branch
+_MAX_CHANGES = 8
+
+#: answers that were wrong the last time. Guards look up the answers on which their graphs rely.
+refuted: dict[str, None] = {}
+
+#: question (the place of a branch) -> how often its answer was wrong
+_changes: dict[str, int] = {}
+
+
+def forget() -> None:
+    """Drop all answers. Called when all entries have been dropped."""
+    refuted.clear()
+    _changes.clear()
+
+
+def answer(question: str, truth: bool) -> str:
+    """Return the key of an answer in ``refuted``."""
+    return f"{question} is {truth}"
+
+
+def expected(question: str) -> bool | None:
+    """Return the answer that a graph may rely on, or None if the answers change too often."""
+    if _changes.get(question, 0) >= _MAX_CHANGES:
+        return None
+    return answer(question, False) in refuted
+
+
+def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> bool | None:
+    """Return True if the value is as true as the graph expects, else None."""
+    if bool(value) is truth:
+        return True
+    _changes[question] = _changes.get(question, 0) + 1
+    refuted[answer(question, truth)] = None
+    if _changes[question] < _MAX_CHANGES:
+        refuted.pop(answer(question, not truth), None)
+    else:
+        refuted[answer(question, not truth)] = None
+    return None
+
+
+def as_float(value: complex) -> bool | None:
+    """Return True if a power of floats is a float, as the graph expects, else None."""
+    return True if type(value) is float else None

@@ -1,0 +1,70 @@
+package variables
+
+// extremeAtRunTime computes min or max of values that are known at run time only, or returns nil.
+func extremeAtRunTime(tx Translator, name string, items []VariableTracker) (VariableTracker, error) {
+	if r, err := tensorOrInt(tx, name, items); r != nil || err != nil {
+		return r, err
+	}
+	r, _, err := extremeOfNumbers(tx, name, items)
+	return r, err
+}
+
+// extremeOfNumbers computes min or max of numbers at run time, at least one of them computed. It returns false for
+// other values, and for numbers that follow from floats passed to the frame: guards check their order.
+func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (VariableTracker, bool, error) {
+	if len(items) < 2 || tx.World().FixesSizes > 0 {
+		return nil, false, nil
+	}
+	numbers := make([]VariableTracker, len(items))
+	letters := map[byte]bool{}
+	found, limit := false, int64(1)
+	for i, it := range items {
+		v, err := Realize(tx, it)
+		if err != nil {
+			return nil, true, err
+		}
+		switch x := v.(type) {
+		case *ConstantVariable:
+		case *ComputedVariable:
+			if x.Node != nil || x.size != nil {
+				return nil, false, nil
+			}
+			found = found || x.passed == nil
+		default:
+			return nil, false, nil
+		}
+		letter, ok := arithmeticLetter(tx, v)
+		if !ok || letter == 'b' || letter == 'i' && limitOf(v) == 0 {
+			return nil, false, nil
+		}
+		numbers[i], letters[letter], limit = v, true, max(limit, limitOf(v))
+	}
+	if !found {
+		return nil, false, nil
+	}
+	fn := tx.World().Builtin(name)
+	tx.Output().Const(fn)
+	class := map[bool]string{true: "int", false: "float"}[letters['i']]
+	r, err := compute(tx, tx.World().Builtin(class), numbers, func(e Emitter) error { return EmitCall(e, fn, numbers) })
+	switch {
+	case err != nil:
+	case len(letters) > 1 || letters['r']:
+		r.Type, r.real = tx.World().Builtin("complex"), true
+	case letters['i']:
+		r.limit = limit
+	}
+	return r, true, err
+}
+
+// arithmeticLetter returns what numberLetter does, or 'r' for an int or a float.
+func arithmeticLetter(tx Translator, v VariableTracker) (byte, bool) {
+	if x, ok := v.(*ComputedVariable); ok && x.real {
+		return 'r', true
+	}
+	return numberLetter(tx, v)
+}
+
+// BecomeFloat makes v, a power of floats, a float. The transformed function has checked that it is one.
+func (v *ComputedVariable) BecomeFloat(tx Translator) {
+	v.Type, v.mixed = tx.World().Builtin("float"), false
+}
