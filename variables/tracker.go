@@ -466,8 +466,8 @@ type Output interface {
 	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool, err error)
 	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
 	IsLeaf(t *TensorVariable) (bool, error)
-	// CallLeaving adds a foreign operation of the current call or branch. If its result is None, the frames go on in
-	// CPython, after the call or at the branch. It returns a graph break if they cannot.
+	// CallLeaving adds a foreign operation. If its result is None, the frames go on in CPython, after the current call
+	// or at the current instruction. It returns a graph break if they cannot.
 	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, to Leaving) (*fxgraph.Node, error)
 	// Later sets the operands of the node when all operations are known.
 	Later(n *fxgraph.Node, operands func() []fxgraph.Arg)
@@ -487,7 +487,7 @@ type Differentiated struct {
 
 // Leaving is how the frames go on in CPython after a call: with the result of Node, or with None if Node is nil. Result
 // is a new tracker of the call's result, which the call must return. Why names the call in reports. If Place is
-// not OfCall, the first frame is at another instruction, and Result is the value that is on the stack when it goes on.
+// AtInstruction, the first frame goes on at its instruction, and Result is the value on top of the stack there.
 type Leaving struct {
 	Result VariableTracker
 	Node   *fxgraph.Node
@@ -498,11 +498,10 @@ type Leaving struct {
 // LeavingPlace is where the first frame goes on.
 type LeavingPlace byte
 
-// The places: after the call, at the instruction (a branch on the result), after the instruction (an operator).
+// The places: after the call, and at the instruction.
 const (
-	OfCall LeavingPlace = iota
-	AtBranch
-	AfterOperator
+	AfterCall LeavingPlace = iota
+	AtInstruction
 )
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if

@@ -43,7 +43,7 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	}
 	args := []variables.VariableTracker{v, variables.BoolConst(truth), variables.NewConstant(s.Str(question), nil)}
 	_, err = o.CallLeaving(tx, check, variables.AsPredicted, args,
-		variables.Leaving{Result: variables.BoolConst(!truth), Place: variables.AtBranch, Why: "branch"})
+		variables.Leaving{Result: variables.BoolConst(!truth), Place: variables.AtInstruction, Why: "branch"})
 	if err != nil {
 		if _, breaks := err.(*exc.Unsupported); breaks {
 			err = why
@@ -59,28 +59,43 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	return truth, nil
 }
 
-// settled returns v, the result of an operator. If it is a power of floats, which is a complex if the base is negative,
-// an operation checks that it is a float. If it is not, the frames go on in CPython after the operator.
-func (tx *InstructionTranslator) settled(v variables.VariableTracker) (variables.VariableTracker, error) {
-	x, ok := v.(*variables.ComputedVariable)
-	if !ok || !x.Mixed() || !tx.leavesForValues() || tx.out.WholeGraph() {
-		return v, nil
+// settle makes floats of those operands of the instruction, the n topmost values of the stack, that are powers of
+// floats. A power is a complex if its base is negative. An operation checks that it is a float; if it is not, the
+// frames go on in CPython at the instruction. A tensor's operator takes a complex as well.
+func (tx *InstructionTranslator) settle(n int, operator bool) error {
+	var mixed []*variables.ComputedVariable
+	for _, v := range tx.stack[len(tx.stack)-n:] {
+		if operator && variables.IsTensor(v) {
+			return nil
+		}
+		if x, ok := v.(*variables.ComputedVariable); ok && x.Mixed() {
+			mixed = append(mixed, x)
+		}
+	}
+	if mixed == nil || !tx.leavesForValues() {
+		return nil
 	}
 	m, err := tx.out.scope.Import("godynamo._called.predictions")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	check, err := tx.out.scope.GetAttr(m, "as_float")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = tx.out.CallLeaving(tx, check, variables.AsFloat, []variables.VariableTracker{x},
-		variables.Leaving{Result: x, Place: variables.AfterOperator, Why: "power"})
-	if err != nil {
-		return nil, err
+	top := tx.pop()
+	for _, x := range mixed {
+		_, err = tx.out.CallLeaving(tx, check, variables.AsFloat, []variables.VariableTracker{x},
+			variables.Leaving{Result: top, Place: variables.AtInstruction, Why: "power"})
+		if err != nil {
+			return err
+		}
 	}
-	x.BecomeFloat(tx)
-	return x, nil
+	for _, x := range mixed {
+		x.BecomeFloat(tx)
+	}
+	tx.push(top)
+	return nil
 }
 
 // mayPredict reports whether a branch on v is in an optimizer's code and may be an operation of the graph: v is a

@@ -63,6 +63,11 @@ func (tx *InstructionTranslator) pushCallee(fn variables.VariableTracker) {
 //	stack: function object args -- result
 //	breaks: GD0201, and the callee's codes
 func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
+	if tx.kwargs == nil {
+		if err := tx.settle(inst.Arg, false); err != nil {
+			return err
+		}
+	}
 	fn, args, kwargs := tx.popCall(inst.Arg)
 	r, err := variables.Call(tx, fn, args, kwargs)
 	if err != nil {

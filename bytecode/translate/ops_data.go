@@ -96,11 +96,11 @@ func (tx *InstructionTranslator) deleteSubscr(*bytecode.Instruction) error {
 //	stack: lhs rhs -- result      arg: index of the operator
 //	breaks: GD0207, GD0502
 func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
+	if err := tx.settle(2, true); err != nil {
+		return err
+	}
 	rhs, lhs := tx.pop(), tx.pop()
 	v, err := variables.Binary(tx, opcode.BinaryOp(inst.Arg), lhs, rhs)
-	if err == nil {
-		v, err = tx.settled(v)
-	}
 	if err != nil {
 		return err
 	}
@@ -113,6 +113,9 @@ func (tx *InstructionTranslator) binaryOp(inst *bytecode.Instruction) error {
 //	stack: lhs rhs -- result      arg: index of the operator
 //	breaks: GD0207
 func (tx *InstructionTranslator) compareOp(inst *bytecode.Instruction) error {
+	if err := tx.settle(2, true); err != nil {
+		return err
+	}
 	rhs, lhs := tx.pop(), tx.pop()
 	v, err := variables.Compare(tx, opcode.CompareOp(inst.Arg), lhs, rhs)
 	if err != nil {

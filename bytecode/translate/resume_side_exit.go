@@ -33,7 +33,7 @@ type sideExit struct {
 	jump    *bytecode.Instruction     // if the frames go on after the operation: the jump to the exit
 	at      *chain                    // and the place of the operation
 	value   *fxgraph.Node             // and what the call returns; nil for None
-	outcome variables.VariableTracker // and what it returns if that is not nil
+	outcome variables.VariableTracker // if the frames go on at an instruction: the top of the stack
 	// lead and end are the first and the last instruction of the handler in the transformed code.
 	lead, end *bytecode.Instruction
 	shared    []variables.VariableTracker // the modes that objects of the frames take over, see OutputGraph.Shares
@@ -50,8 +50,7 @@ type exitFrame struct {
 	child *InstructionTranslator
 	// goesOn is set if the frame goes on after its call.
 	goesOn bool
-	// at is where the frame goes on if it is not at a call. An operator's result, or the value on which it branches, is
-	// on the stack then.
+	// at is the instruction at which the frame goes on, or nil if it goes on after a call.
 	at *bytecode.Instruction
 	// result is what the operation returns, in the first frame of an exit whose frames go on.
 	result variables.VariableTracker
@@ -168,7 +167,7 @@ func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
 		return nil, impossible(because)
 	}
 	exit := &sideExit{value: to.Node}
-	if to.Place != variables.OfCall {
+	if to.Place != variables.AfterCall {
 		exit.outcome = to.Result
 	}
 	for tx := o.current; tx != nil; tx = tx.parent {
@@ -179,11 +178,8 @@ func (o *OutputGraph) leaveAfter(to variables.Leaving) (*sideExit, error) {
 			return nil, impossible("an exception is being handled")
 		}
 		f := &exitFrame{of: tx, step: tx.began, goesOn: true, result: to.Result}
-		if to.Place != variables.OfCall && tx == o.current {
+		if to.Place != variables.AfterCall && tx == o.current {
 			f.at, f.returns = tx.inst, true
-			if to.Place == variables.AfterOperator {
-				f.at = tx.next()
-			}
 		}
 		if n := len(exit.frames); n > 0 {
 			f.child = exit.frames[n-1].of
