@@ -12,7 +12,10 @@ import (
 // An optimizer runs the same operations for each parameter. Where the written code repeats a sequence of operations on
 // other tensors, its units, one call of a Group takes their place, which runs each operation for all small tensors at
 // once (pyhook/core/calls/group.h). It decides at each call whether anything could tell; if so, the units run in their
-// order. Here the translator only finds the units, and proves that no unit reads what another one computes.
+// order. Here the translator only finds the units, and proves that no unit reads what another one computes. The
+// operations that may be in a unit are rows of groups.table.
+
+//go:generate go run ./gen
 
 const (
 	minUnits     = 3  // fewer units are not worth a call
@@ -20,19 +23,6 @@ const (
 	maxExternals = 64 // GD_GROUP_EXTERNALS
 	maxOperands  = 6  // GD_GROUP_OPERANDS
 )
-
-// groupMethods are the methods of tensors that may be in a unit: those of the table in group.c, and item. None returns
-// a view.
-var groupMethods = map[string]bool{
-	"add": true, "add_": true, "sub": true, "sub_": true, "mul": true, "mul_": true, "div": true, "div_": true,
-	"maximum": true, "minimum": true, "addcmul": true, "addcmul_": true, "addcdiv": true, "addcdiv_": true,
-	"lerp": true, "lerp_": true, "copy_": true, "zero_": true, "sqrt": true, "sqrt_": true, "neg": true, "neg_": true,
-	"abs": true, "abs_": true, "sign": true, "sign_": true, "reciprocal": true, "reciprocal_": true, "item": true,
-}
-
-var groupOperators = map[string]bool{
-	"+": true, "-": true, "*": true, "/": true, "**": true, "+=": true, "-=": true, "*=": true, "/=": true, "**=": true,
-}
 
 // eventCode is the range [start, end) of the instructions written for an event.
 type eventCode struct {

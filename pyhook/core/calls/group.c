@@ -3,27 +3,12 @@
 
 #include <string.h>
 
+#include "calls/group_ops_gen.h"
 #include "calls/group_run.h"
 #include "structmember.h"
 #include "torch/torch_symbols.h"
 
-/* ---- the operations that torch._foreach_* has ---- */
-
-static const struct {
-    const char *name;
-    gd_foreach_form form;
-} foreach_forms[] = {
-    {"add", GD_FOREACH_OTHER},       {"add_", GD_FOREACH_OTHER},     {"sub", GD_FOREACH_OTHER},
-    {"sub_", GD_FOREACH_OTHER},      {"mul", GD_FOREACH_OTHER},      {"mul_", GD_FOREACH_OTHER},
-    {"div", GD_FOREACH_OTHER},       {"div_", GD_FOREACH_OTHER},     {"maximum", GD_FOREACH_OTHER},
-    {"minimum", GD_FOREACH_OTHER},   {"addcmul", GD_FOREACH_THREE},  {"addcmul_", GD_FOREACH_THREE},
-    {"addcdiv", GD_FOREACH_THREE},   {"addcdiv_", GD_FOREACH_THREE}, {"lerp", GD_FOREACH_LERP},
-    {"lerp_", GD_FOREACH_LERP},      {"copy_", GD_FOREACH_COPY},     {"zero_", GD_FOREACH_ONE},
-    {"sqrt", GD_FOREACH_ONE},        {"sqrt_", GD_FOREACH_ONE},      {"neg", GD_FOREACH_ONE},
-    {"neg_", GD_FOREACH_ONE},        {"abs", GD_FOREACH_ONE},        {"abs_", GD_FOREACH_ONE},
-    {"sign", GD_FOREACH_ONE},        {"sign_", GD_FOREACH_ONE},      {"reciprocal", GD_FOREACH_ONE},
-    {"reciprocal_", GD_FOREACH_ONE},
-};
+/* ---- the operations, which are rows of bytecode/translate/groups.table ---- */
 
 /* Returns a new reference. */
 static PyObject *
@@ -46,36 +31,33 @@ negative(PyObject *a, PyObject *Py_UNUSED(b))
     return PyNumber_Negative(a);
 }
 
-/* Python's operators, with the method that does the same for a tensor on the left. */
+#define METHOD(name, form) {name, form},
+#define OPERATOR(symbol, method, function) {symbol, method, function},
+
+static const struct {
+    const char *name;
+    gd_foreach_form form;
+} methods[] = {GD_GROUP_METHODS(METHOD)};
+
 static const struct {
     const char *symbol, *method;
     binaryfunc function;
-} operators[] = {
-    {"+", "add", PyNumber_Add},
-    {"-", "sub", PyNumber_Subtract},
-    {"*", "mul", PyNumber_Multiply},
-    {"/", "div", PyNumber_TrueDivide},
-    {"**", "", power},
-    {"+=", "add_", PyNumber_InPlaceAdd},
-    {"-=", "sub_", PyNumber_InPlaceSubtract},
-    {"*=", "mul_", PyNumber_InPlaceMultiply},
-    {"/=", "div_", PyNumber_InPlaceTrueDivide},
-    {"**=", "", in_place_power},
-    {"neg", "neg", negative},
-};
+} operators[] = {GD_GROUP_OPERATORS(OPERATOR)};
 
 /* Finds torch's function for a method of tensors, and reports whether the method is in the table. If this torch lacks
  * the function, the units call the method. */
 static int
 find_foreach(gd_group_step *s, const char *method)
 {
-    for (size_t i = 0; i < sizeof(foreach_forms) / sizeof(foreach_forms[0]); i++) {
-        if (strcmp(foreach_forms[i].name, method) == 0) {
-            char path[64];
-            PyOS_snprintf(path, sizeof(path), "_foreach_%s", method);
-            s->foreach = gd_torch_attribute(path);
-            s->form = foreach_forms[i].form;
-            PyErr_Clear();
+    for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+        if (strcmp(methods[i].name, method) == 0) {
+            s->form = methods[i].form;
+            if (s->form != GD_FOREACH_NONE) {
+                char path[64];
+                PyOS_snprintf(path, sizeof(path), "_foreach_%s", method);
+                s->foreach = gd_torch_attribute(path);
+                PyErr_Clear();
+            }
             return 1;
         }
     }
@@ -135,7 +117,7 @@ read_name(gd_group_step *s, PyObject *kind, PyObject *name)
         return malformed("no such kind of step");
     }
     s->name = Py_NewRef(name);
-    if (find_foreach(s, method) || s->operator != NULL || strcmp(method, "item") == 0) {
+    if (find_foreach(s, method) || s->operator != NULL) {
         s->writes = *method != '\0' && method[strlen(method) - 1] == '_';
         return 0;
     }
