@@ -186,8 +186,8 @@ func (b *BuiltinVariable) Call(tx Translator, args []VariableTracker, kwargs []K
 		}
 		if t, ok := a.(*TensorVariable); ok {
 			if len(args) == 1 && len(kwargs) == 0 && (b.name == "int" || b.name == "float") {
-				if v, ok, err := tx.Output().Foresee(tx, t, b.name); ok || err != nil {
-					return NewConstant(v, nil), err
+				if v, ok, err := t.foresee(tx, b.name); ok || err != nil {
+					return v, err
 				}
 				if v, ok, err := t.runTimeValue(tx, "__"+b.name+"__"); ok || err != nil {
 					return v, err

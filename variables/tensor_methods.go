@@ -117,13 +117,24 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 	return t.recordMethod(tx, name, kind, all, kwargs)
 }
 
+// foresee returns a Python value of the tensor that follows from sizes, or that a guard computes again in each call.
+func (t *TensorVariable) foresee(tx Translator, ask string) (VariableTracker, bool, error) {
+	if ask == "item" || ask == "int" || ask == "index" {
+		if size, ok := tx.Output().ValueBySizes(t); ok {
+			return NewSize(tx, size), true, nil
+		}
+	}
+	v, ok, err := tx.Output().Foresee(tx, t, ask)
+	return NewConstant(v, nil), ok, err
+}
+
 // toPython handles methods that return a Python value computed from data. It breaks the graph, unless the value can be
 // precomputed.
 func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
 	if ask, ok := foreseen[name]; ok && len(args)+len(kwargs) == 0 {
-		if v, ok, err := tx.Output().Foresee(tx, t, ask); ok || err != nil {
-			return NewConstant(v, nil), err
+		if v, ok, err := t.foresee(tx, ask); ok || err != nil {
+			return v, err
 		}
 	}
 	if len(args)+len(kwargs) == 0 {

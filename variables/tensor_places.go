@@ -64,12 +64,12 @@ func (t *TorchVariable) knownSizes(tx Translator, name string, args []VariableTr
 		}
 		switch x := v.(type) {
 		case *TensorVariable:
-			c, ok, err := tx.Output().Foresee(tx, x, "index")
+			known, ok, err := x.foresee(tx, "index")
 			if err != nil {
 				return nil, err
 			}
 			if ok {
-				v = NewConstant(c, nil)
+				v = known
 			}
 		case *TupleVariable:
 			if x.Src == nil && x.class.IsNull() {

@@ -340,6 +340,8 @@ type Output interface {
 	// The value must follow from a tensor passed to the frame: a guard computes it again. Otherwise Foresee returns
 	// false, and the graph must break.
 	Foresee(tx Translator, t *TensorVariable, ask string) (py.Object, bool, error)
+	// ValueBySizes returns the value of a tensor that holds one int, if it follows from the sizes of other tensors.
+	ValueBySizes(t *TensorVariable) (sym.Size, bool)
 	// SameTensor reports whether the results of two nodes are one tensor object, according to FakeTensor. For example,
 	// x.contiguous() may return x. The metadata of all inputs are guarded.
 	SameTensor(a, b *fxgraph.Node) (bool, error)

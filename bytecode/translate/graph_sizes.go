@@ -158,6 +158,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		rule = shapes.Method
 	}
 	s.context.Why = o.userLine()
+	s.context.Untraced = o.backend.Inline() && o.bodies == 0
 	s.context.Fresh = !n.Foreign && (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
 	s.follows = n
 	v, known := rule(s.context, n.Target.Text, args, kwargs)

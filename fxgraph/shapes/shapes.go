@@ -69,6 +69,7 @@ type Context struct {
 	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
 	Env          *sym.Env // owner of the symbols in operands; records the conditions on which results depend
 	Fresh        bool     // sizes that depend on data may be new symbols
+	Untraced     bool     // operations run as they are: torch need not know their sizes
 	Why          any      // the place of the operation, which is recorded with each condition
 }
 

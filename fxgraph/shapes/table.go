@@ -170,6 +170,8 @@ func init() {
 	both(nonzero, "nonzero")
 	both(maskedSelect, "masked_select")
 	function(unique2, "torch._unique2")
+	function(packed, "torch._pack_padded_sequence")
+	function(padded, "torch._pad_packed_sequence")
 
 	// Reductions.
 	both(reduction(sumDtype), "sum")

@@ -122,3 +122,40 @@ func kept(c *call) Value {
 	}
 	return &Tensor{[]Size{c.fresh(boxes.Shape[0])}, torchInt64, boxes.Device}
 }
+
+// packed is the rule of torch._pack_padded_sequence(input, lengths, batch_first): the elements of all sequences, and
+// the number of sequences that reach each step.
+func packed(c *call) Value {
+	c.only(3)
+	t, lengths := c.tensor(0, "input"), c.tensor(1, "lengths")
+	batchFirst := c.boolean(2, "batch_first", false)
+	if c.bad || !c.Untraced || len(t.Shape) < 2 || len(lengths.Shape) != 1 {
+		return c.fail()
+	}
+	steps := t.Shape[0]
+	if batchFirst {
+		steps = t.Shape[1]
+	}
+	most := c.Env.Mul(t.Shape[0], t.Shape[1])
+	data := append([]Size{c.fresh(most)}, t.Shape[2:]...)
+	return List{t.with(data), &Tensor{[]Size{c.fresh(steps)}, torchInt64, lengths.Device}}
+}
+
+// padded is the rule of torch._pad_packed_sequence(data, batch_sizes, batch_first, padding_value, total_length): the
+// sequences, and their lengths. The number of sequences depends on data.
+func padded(c *call) Value {
+	c.only(5)
+	t, counts := c.tensor(0, "data"), c.tensor(1, "batch_sizes")
+	batchFirst := c.boolean(2, "batch_first", false)
+	c.at(3, "padding_value")
+	total, ok := c.at(4, "total_length").(Int)
+	if c.bad || !ok || !c.Untraced || len(t.Shape) == 0 || len(counts.Shape) != 1 {
+		return c.fail()
+	}
+	sequences := c.fresh(t.Shape[0])
+	first := []Size{total.Size, sequences}
+	if batchFirst {
+		first = []Size{sequences, total.Size}
+	}
+	return List{t.with(append(first, t.Shape[1:]...)), &Tensor{[]Size{sequences}, torchInt64, counts.Device}}
+}

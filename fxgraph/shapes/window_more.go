@@ -59,17 +59,23 @@ func gridSample(c *call) Value {
 	return x.with(append(append([]Size{}, x.Shape[:2]...), grid.Shape[1:n-1]...))
 }
 
-// recurrent is the rule of torch.lstm, gru, rnn_tanh and rnn_relu on tensors that are not packed:
-// (input, hidden states, weights, has_biases, num_layers, dropout, train, bidirectional, batch_first). states is the
-// number of hidden states.
+// recurrent is the rule of torch.lstm, gru, rnn_tanh and rnn_relu: (input, hidden states, weights, has_biases,
+// num_layers, dropout, train, bidirectional, batch_first). If the input is packed, batch_sizes follows it, and there is
+// no batch_first. states is the number of hidden states.
 func recurrent(states int) rule {
 	return func(c *call) Value {
 		c.only(9)
-		x := c.tensor(0, "input")
+		x, at := c.tensor(0, "input"), 1
+		if len(c.args) == 9 {
+			if _, packed := c.args[3].(List); packed {
+				c.tensor(1, "batch_sizes")
+				at = 2
+			}
+		}
 		var hidden []*Tensor
 		if states == 1 {
-			hidden = append(hidden, c.tensor(1, "hx"))
-		} else if list, ok := c.at(1, "hx").(List); ok && len(list) == states {
+			hidden = append(hidden, c.tensor(at, "hx"))
+		} else if list, ok := c.at(at, "hx").(List); ok && len(list) == states {
 			for _, v := range list {
 				t, ok := v.(*Tensor)
 				if !ok {
@@ -78,16 +84,16 @@ func recurrent(states int) rule {
 				hidden = append(hidden, t)
 			}
 		}
-		if _, ok := c.at(2, "params").(List); !ok || len(hidden) != states || len(c.args) != 9 {
+		if _, ok := c.at(at+1, "params").(List); !ok || len(hidden) != states || len(c.args) != 9 {
 			return c.fail()
 		}
 		c.oneDtype(append(hidden, x)...)
-		both := c.boolean(7, "bidirectional", false)
-		n := len(x.Shape)
-		if c.bad || n < 2 || n > 3 || len(hidden[0].Shape) != n {
+		both := c.boolean(at+6, "bidirectional", false)
+		n, dims := len(x.Shape), len(hidden[0].Shape)
+		if c.bad || n < 2 || n > 3 || at == 1 && dims != n || at == 2 && (n != 2 || dims != 3) {
 			return c.fail()
 		}
-		width := hidden[0].Shape[n-1]
+		width := hidden[0].Shape[dims-1]
 		if both {
 			width = c.Env.Mul(width, sym.Const(2))
 		}
