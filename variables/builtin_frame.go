@@ -3,6 +3,7 @@ package variables
 import (
 	"sort"
 
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -118,6 +119,9 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 		}
 		return builtinSorted(tx, []VariableTracker{r}, nil)
 	}
+	if c, ok := v.(*ClassVariable); ok {
+		return dirOfClass(tx, c)
+	}
 	if !ofBuiltinType(v) {
 		return nil, nil
 	}
@@ -129,6 +133,23 @@ func builtinDir(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, observed(err)
 	}
+	return immutableResult(tx, names)
+}
+
+// dirOfClass implements dir(cls) of a class whose metaclass does not define __dir__. It guards that the class lists the
+// same names. It returns nil for other classes, and if the program has set attributes of a class in this frame.
+func dirOfClass(tx Translator, c *ClassVariable) (VariableTracker, error) {
+	s, w := tx.Scope(), tx.World()
+	own, _ := s.TypeLookup(w.TypeType, "__dir__")
+	if d, _ := s.TypeLookup(c.Class.Type(), "__dir__"); d != own || w.Calls > 0 || w.Effects > 0 {
+		return nil, nil
+	}
+	r, err := s.Call(w.listed, c.Class)
+	if err != nil || r == pyNone {
+		return nil, observed(err)
+	}
+	names, holds := s.Items(r)[0], s.Items(r)[1]
+	tx.Output().AddGuards(guards.PyCheck(classSource(tx, c.Class), tx.Output().Const(holds), "lists the same names"))
 	return immutableResult(tx, names)
 }
 

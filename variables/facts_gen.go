@@ -70,6 +70,7 @@ type factObjects struct {
 	staysOutside        py.Object
 	factIs              py.Object
 	flagIs              py.Object
+	listed              py.Object
 	tensorTypeIs        py.Object
 	tensorLikeIs        py.Object
 	tensorTypeName      py.Object
@@ -244,6 +245,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"stays_outside":         &f.staysOutside,
 		"fact_is":               &f.factIs,
 		"flag_is":               &f.flagIs,
+		"listed":                &f.listed,
 		"tensor_type_is":        &f.tensorTypeIs,
 		"tensor_like_is":        &f.tensorLikeIs,
 		"tensor_type_name":      &f.tensorTypeName,

@@ -109,6 +109,15 @@ def flag_is(answer: bool, flag: int) -> Callable[[type], bool]:
     return lambda cls: bool(read(cls) & flag) is answer
 
 
+def listed(cls: type) -> tuple[list[str], Callable[[type], bool]] | None:
+    """Return (``dir(cls)``, a guard predicate that it is the same). Returns None if a name is no plain str."""
+    names: list[str] = list(type.__dir__(cls))
+    if any(type(name) is not str for name in names):
+        return None
+    text = sorted(names)
+    return text, lambda cls: set(type.__dir__(cls)) == set(text)
+
+
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
     """Return (an attribute that a module's ``__getattr__`` computes, a guard predicate that it is unchanged).
 

@@ -356,7 +356,7 @@ def the_exception_is_kept(x, log):
     return y
 
 
-@cases(graphs=4, breaks=4)  # the second value of i makes it a symbol
+@cases(graphs=4, breaks=3)  # the second value of i makes it a symbol
 def splits_in_a_loop_with_try(x):
     for i in range(3):
         try:

@@ -18,7 +18,7 @@ def _split(*values):
     return values
 
 
-@cases(breaks=15 if COMPREHENSIONS_ARE_INLINED else 6, graphs=1)
+@cases(breaks=7 if COMPREHENSIONS_ARE_INLINED else 6, graphs=1)
 def kinds_of_spent_iterators(x):
     y = x + 1
     made = [
@@ -38,7 +38,7 @@ def kinds_of_spent_iterators(x):
     return [type(it).__name__ for it in made], [list(it) for it in made], y
 
 
-@cases(breaks=14 if COMPREHENSIONS_ARE_INLINED else 6, graphs=1)
+@cases(breaks=7 if COMPREHENSIONS_ARE_INLINED else 6, graphs=1)
 def kinds_of_iterators_on_their_way(x):
     y = x + 1
     made = [
