@@ -133,6 +133,7 @@ type factObjects struct {
 	systemRandom        py.Object
 	typeHints           py.Object
 	signature           py.Object
+	guardedSignature    py.Object
 	makesNew            py.Object
 	AutogradFunction    py.Object
 	autogradParts       py.Object
@@ -308,6 +309,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"system_random":         &f.systemRandom,
 		"type_hints":            &f.typeHints,
 		"signature":             &f.signature,
+		"guarded_signature":     &f.guardedSignature,
 		"makes_new":             &f.makesNew,
 		"AutogradFunction":      &f.AutogradFunction,
 		"autograd_parts":        &f.autogradParts,

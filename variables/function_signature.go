@@ -10,12 +10,17 @@ import (
 // CPython reads from the function is guarded: the code, the defaults, the annotations, and the absence of attributes
 // that override them. A Signature is a constant, and its attribute `parameters` is a mappingproxy.
 
-// signatureOf returns inspect.signature(v). v is a function or a method. The signature of a method lacks the first
-// parameter.
+// A class, and a function that functools.singledispatch has made, has a signature that a guard computes again.
+
+// signatureOf returns inspect.signature(v). v is a function, a method or a class. The signature of a method lacks the
+// first parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, v)
 	if err != nil {
 		return nil, err
+	}
+	if sig, err := guardedSignature(tx, v); sig != nil || err != nil {
+		return sig, err
 	}
 	fn, bound := v, py.False()
 	if m, ok := v.(*MethodVariable); ok {
@@ -36,6 +41,32 @@ func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 		return nil, observed(err)
 	}
 	return NewConstant(r, nil), nil
+}
+
+// guardedSignature returns the signature of a class or a singledispatch function. It returns nil for other callables,
+// and if the program has changed an object in this frame.
+func guardedSignature(tx Translator, v VariableTracker) (VariableTracker, error) {
+	var obj py.Object
+	var src guards.Source
+	switch x := v.(type) {
+	case *ClassVariable:
+		obj, src = x.Class, classSource(tx, x.Class)
+	case *TorchVariable:
+		if x.kind == kindDispatch && x.Src != nil {
+			obj, src = x.Fn, x.Src
+		}
+	}
+	w := tx.World()
+	if obj.IsNull() || w.Calls > 0 || w.Effects > 0 {
+		return nil, nil
+	}
+	r, err := tx.Scope().Call(w.guardedSignature, obj)
+	if err != nil || r == pyNone {
+		return nil, observed(err)
+	}
+	found, holds := tx.Scope().Items(r)[0], tx.Scope().Items(r)[1]
+	tx.Output().AddGuards(guards.PyCheck(src, tx.Output().Const(holds), "has the same signature"))
+	return NewConstant(found, nil), nil
 }
 
 // guardSignature guards everything that inspect.signature reads from a function.

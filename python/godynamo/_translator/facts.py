@@ -251,6 +251,7 @@ def facts() -> dict[str, Any]:
         "system_random": random.SystemRandom,
         "type_hints": hints.hints,
         "signature": hints.signature,
+        "guarded_signature": hints.guarded_signature,
         "makes_new": kinds.makes_new,
         "AutogradFunction": torch.autograd.Function,
         "autograd_parts": _autograd_parts,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import inspect
 
@@ -93,3 +94,63 @@ def test_what_it_rests_on_is_guarded():
         assert compiled(x, f)[1] == told(x, f)[1], name
     f.__annotations__["a"] = bytes
     assert compiled(x, f)[1] == told(x, f)[1]
+
+
+@functools.singledispatch
+def dispatching(a, b=1):
+    return a
+
+
+class Made:
+    def __init__(self, x, y: int = 1):
+        pass
+
+
+class MadeFurther(Made):
+    def __new__(cls, x, **options):
+        return super().__new__(cls)
+
+
+class Signed:
+    __signature__ = inspect.Signature()
+
+
+def parameters_of(x, obj):
+    found = inspect.signature(obj)
+    return x + len(found.parameters), str(found), list(found.parameters)
+
+
+@pytest.mark.parametrize("obj", [dispatching, Made, MadeFurther, torch.nn.Linear], ids=lambda obj: obj.__name__)
+def test_signatures_of_classes_and_dispatching_functions(obj):
+    x = torch.ones(2)
+    expected = parameters_of(x, obj)
+    w = godynamo.optimize(parameters_of)
+    for _ in range(2):
+        y, *rest = w(x, obj)
+        assert torch.equal(y, expected[0]) and tuple(rest) == expected[1:]
+    assert godynamo.explain(parameters_of)(x, obj).graph_break_count == 0
+
+
+@pytest.mark.parametrize("obj", [Signed, int, type, enum.Enum], ids=lambda obj: obj.__name__)
+def test_signatures_that_may_run_code_are_cpythons(obj):
+    def run(fn):
+        try:
+            return fn(torch.ones(2), obj)[1:]
+        except Exception as error:
+            return type(error), str(error)
+
+    assert run(godynamo.optimize(parameters_of)) == run(parameters_of)
+
+
+def test_a_constructor_that_is_replaced():
+    class Changes:
+        def __init__(self, a):
+            pass
+
+    w = godynamo.optimize(parameters_of)
+    x = torch.ones(2)
+    assert w(x, Changes)[1:] == ("(a)", ["a"])
+    Changes.__init__.__defaults__ = (1,)
+    assert w(x, Changes)[1:] == ("(a=1)", ["a"])
+    Changes.__init__ = lambda self, b, c: None
+    assert w(x, Changes)[1:] == ("(b, c)", ["b", "c"])
