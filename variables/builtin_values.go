@@ -86,8 +86,9 @@ func builtinFrozenSet(tx Translator, a []VariableTracker) (VariableTracker, erro
 }
 
 // builtinID handles id(). The identity of a tensor or an object that was passed to the frame is guarded, so its id is a
-// constant of this process. Other ids break the graph: an object that the program made does not exist yet. So do, before
-// a whole graph, ids of objects other than modules: they often differ from call to call, and each would have an entry.
+// constant of this process. Other ids break the graph: an object that the program made does not exist yet. So do,
+// before a whole graph, ids of objects other than modules: they often differ from call to call, and each would have an
+// entry.
 func builtinID(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	v, err := Realize(tx, a[0])
 	if err != nil {

@@ -164,8 +164,8 @@ func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {
 // tensor_autograd.go. Those that register hooks are among the customs.
 var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
 	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true,
-	"godynamo.as_expected": true, variables.AsPredicted: true, "godynamo.found_infinite": true, "godynamo.has_hooks": true,
-	"remove": true, "retain_grad": true}
+	"godynamo.as_expected": true, variables.AsPredicted: true, "godynamo.found_infinite": true,
+	"godynamo.has_hooks": true, "remove": true, "retain_grad": true}
 
 const gradCall = "torch.autograd.grad"
 
