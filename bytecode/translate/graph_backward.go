@@ -53,7 +53,7 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 			if ok, err := o.withoutEffects(n); err != nil || !ok {
 				return d, false, err
 			}
-		case !differentiatesPlainly(n) && !o.makesParameter(n):
+		case !differentiatesPlainly(n) && !o.makesParameter(n) && !o.withoutHistory(n, &f):
 			return d, false, nil
 		}
 		f.off[n] = !on
@@ -69,6 +69,67 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 	}
 	d.Reached = f.reached
 	return d, true, nil
+}
+
+// withoutHistory reports whether the backward pass does not reach n, a call of a custom operator, since none of the
+// tensors from which its operands are computed requires gradients. f has the operations before n.
+func (o *OutputGraph) withoutHistory(n *fxgraph.Node, f *flow) bool {
+	if n.Op != fxgraph.CallFunction || n.Foreign || n.Opaque || !o.isCustomOperator(n) {
+		return false
+	}
+	for _, before := range o.graph.Nodes()[:n.Index] {
+		// The operation may give a history to a tensor that shares memory with an operand.
+		if before.Inplace && !before.State && !before.Foreign && !f.off[before] || leafChanges[shortName(before)] {
+			return false
+		}
+	}
+	seen := map[*fxgraph.Node]bool{}
+	var plain func(n *fxgraph.Node) bool
+	plain = func(n *fxgraph.Node) bool {
+		if seen[n] || o.isNumber(n) {
+			return true
+		}
+		seen[n] = true
+		if n.Op == fxgraph.Placeholder {
+			t := o.inputOf[n]
+			if t == nil || t.Changed || t.Example.IsNull() || !t.Class.IsNull() && t.Class != o.world.ParameterType {
+				return false
+			}
+			flag, ok := py.Answered(o.scope.GetAttr(t.Example, "requires_grad"))
+			o.NeedField(t, fieldGrad)
+			return ok && flag == py.False()
+		}
+		for _, kw := range n.Kwargs {
+			if kw.Name == "requires_grad" {
+				return false
+			}
+		}
+		ok := (differentiatesPlainly(n) || o.isCustomOperator(n)) && !n.Foreign && !o.makesParameter(n)
+		n.EachInput(func(in *fxgraph.Node) { ok = ok && plain(in) })
+		return ok
+	}
+	return plain(n)
+}
+
+// isCustomOperator reports whether n calls an operator of torch.library.custom_op. Its result has a history only if a
+// tensor among the operands has one: the program's kernel runs where autograd records nothing.
+func (o *OutputGraph) isCustomOperator(n *fxgraph.Node) bool {
+	text, ok := strings.CutPrefix(n.Target.Text, operators)
+	space, rest, _ := strings.Cut(text, ".")
+	name, _, _ := strings.Cut(rest, ".")
+	if !ok {
+		return false
+	}
+	m, ok := py.Answered(o.scope.Import("torch._library.custom_ops"))
+	if !ok {
+		return false
+	}
+	made, ok := py.Answered(o.scope.GetAttr(m, "OPDEFS"))
+	if !ok {
+		return false
+	}
+	found, ok := py.Answered(o.scope.CallMethod(made, "__contains__", o.scope.Str(space+"::"+name)))
+	return ok && found == py.True()
 }
 
 // followSwitch records an operation that may change whether a tensor is a leaf or requires gradients. It returns false
@@ -164,8 +225,8 @@ func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {
 // tensor_autograd.go. Those that register hooks are among the customs.
 var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
 	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true,
-	"godynamo.as_expected": true, variables.AsPredicted: true, "godynamo.found_infinite": true,
-	"godynamo.has_hooks": true, "remove": true, "retain_grad": true}
+	"godynamo.as_expected": true, "godynamo.found_infinite": true, "godynamo.has_hooks": true, "remove": true,
+	"retain_grad": true, variables.AsPredicted: true, variables.AsFloat: true}
 
 const gradCall = "torch.autograd.grad"
 

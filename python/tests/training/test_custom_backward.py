@@ -331,3 +331,101 @@ def test_side_effects_break_the_graph_at_backward():
 
     explained = godynamo.explain(f)(parameter())
     assert [b.code for b in explained.break_reasons] == ["GD0104"]
+
+
+# ---- custom operators ------------------------------------------------------------------------------------------------
+
+
+def operator(name: str):
+    """Return a custom operator that squares, with a backward pass that counts its calls."""
+    calls = []
+
+    @torch.library.custom_op(f"godynamo_training::{name}", mutates_args=())
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return torch.from_numpy(x.detach().numpy() ** 2)
+
+    @square.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def backward(ctx, gradient):
+        calls.append(len(calls))
+        (x,) = ctx.saved_tensors
+        return gradient * 2 * x
+
+    square.register_autograd(backward, setup_context=lambda ctx, inputs, output: ctx.save_for_backward(inputs[0]))
+    return square, calls
+
+
+def steps(prepare, between, wrap, x, calls):
+    """Return what six training steps leave: losses, parameters, the number of calls of the backward pass."""
+    torch.manual_seed(0)
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = between(model(prepare(x))).mean()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    fn, before = wrap(step), len(calls)
+    losses = [fn(x).item() for _ in range(6)]
+    return (losses, [p.tolist() for p in model.parameters()], len(calls) - before), fn
+
+
+def test_a_custom_operator_on_data_is_part_of_the_step():
+    square, calls = operator("data")
+    x = torch.randn(6, 4)
+    for prepare in (square, lambda x: square(x * 2) + square(square(x))):
+        want, _ = steps(prepare, lambda y: y, lambda f: f, x, calls)
+        got, fn = steps(prepare, lambda y: y, godynamo.optimize, x, calls)
+        assert got == want
+        explained = godynamo.explain(fn)(x)
+        assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+
+
+def test_a_custom_operator_whose_backward_pass_runs():
+    square, calls = operator("hidden")
+    x = torch.randn(6, 4)
+    want, _ = steps(lambda x: x, square, lambda f: f, x, calls)
+    got, _ = steps(lambda x: x, square, godynamo.optimize, x, calls)
+    assert got == want
+    assert got[2] == 6
+
+
+def test_a_custom_operator_on_data_that_comes_to_require_gradients():
+    square, calls = operator("later")
+
+    def f(x, w):
+        y = (square(x) * w).sum()
+        y.backward()
+        return y
+
+    g = godynamo.optimize(f)
+    for flag in (False, True, False, True):
+        results = []
+        for fn in (f, g):
+            x = torch.ones(3, requires_grad=flag)
+            w = torch.ones(3, requires_grad=True)
+            before = len(calls)
+            results.append((fn(x, w).item(), w.grad.tolist(), x.grad is not None, len(calls) - before))
+        assert results[0] == results[1]
+
+
+def test_a_custom_operator_on_memory_that_gets_a_history():
+    square, _ = operator("memory")
+
+    def f(x, w):
+        y = torch.zeros(3)
+        y[:2].copy_(w[:2])
+        z = (square(y) * w).sum()
+        z.backward()
+        return z
+
+    g = godynamo.optimize(f)
+    for fn in (f, g, g):
+        w = torch.full((3,), 2.0, requires_grad=True)
+        assert fn(torch.ones(3), w).item() == 16.0
+        assert w.grad.tolist() == [12.0, 12.0, 0.0]
