@@ -23,6 +23,10 @@ type RealIterator struct {
 	subs     []VariableTracker // the iterators from which a zip, enumerate, map or filter takes its items
 }
 
+// maxTaken is the number of items after which the graph breaks. A long loop that breaks only in its first turn would
+// otherwise be unrolled to its end, into a piece that is too large to translate.
+const maxTaken = 64
+
 // iteratorKind says how an iterator's items are found (_translator/facts.py).
 type iteratorKind string
 
@@ -106,6 +110,8 @@ func (r *RealIterator) Next(tx Translator) (VariableTracker, bool, error) {
 	switch {
 	case tx.World().Calls > 0:
 		return nil, false, unsupported(exc.IterUnsupported, "an iterator that a Python call may have advanced")
+	case r.taken == maxTaken:
+		return nil, false, unsupported(exc.IterUnsupported, "more than %d items in a row of an iterator", maxTaken)
 	case r.whole():
 		v, ok, err := r.peek(tx)
 		if err != nil {

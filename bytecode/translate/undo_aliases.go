@@ -17,7 +17,9 @@ import (
 // changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
 	for _, e := range o.events[from:] {
-		if n := e.node; n != nil && n.Inplace && !n.State && !n.Foreign && !shapes.KeepsSizes(n.Target.Text) {
+		n := e.node
+		if n != nil && n.Inplace && !n.State && !n.Foreign &&
+			(switchesGradFlag(n) || !shapes.KeepsSizes(n.Target.Text)) {
 			return true
 		}
 	}

@@ -368,3 +368,19 @@ def test_a_container_that_is_another_one_later():
     next(spent, None)
     assert w(x, xs, spent).item() == 0
     assert w(x, xs, iter(xs)).item() == 5
+
+
+def test_a_long_loop_is_not_unrolled_to_its_end():
+    def fn(x, xs):
+        for i, v in enumerate(xs):
+            if i == 0:
+                godynamo.graph_break()
+            x = x + v
+        return x
+
+    w = godynamo.optimize(fn)
+    for n in (1, 64, 65, 1000):
+        assert w(torch.zeros(1), list(range(n))).item() == sum(range(n))
+    before = godynamo.utils.counters["stats"]["unique_graphs"]
+    assert w(torch.zeros(1), list(range(1000))).item() == sum(range(1000))
+    assert godynamo.utils.counters["stats"]["unique_graphs"] == before
