@@ -587,11 +587,21 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 }
 
 // moduleOfHandle returns the module of a handle, the result of optimize(module). A call of the handle in captured code
-// is a call of the module. It returns nil for other objects.
+// is a call of the module. It returns nil for other objects, and for the handles that disable() and run() return.
 func (o *ObjectVariable) moduleOfHandle(tx Translator) (VariableTracker, error) {
 	w := tx.World()
 	call, ok := tx.Scope().TypeLookup(o.Class, "__call__")
 	if !ok || call != w.HandleCall && call != w.ProxyCall {
+		return nil, nil
+	}
+	own, err := o.GetAttr(tx, "_godynamo_call")
+	if err != nil {
+		return nil, err
+	}
+	if own, err = Realize(tx, own); err != nil {
+		return nil, err
+	}
+	if _, optimized := own.(*OptimizedVariable); !optimized {
 		return nil, nil
 	}
 	return o.GetAttr(tx, "_godynamo_module")

@@ -48,7 +48,7 @@ func examples(t *testing.T) []example {
 func value(n Int) int64 { v, _ := n.Const(); return v }
 
 func (e example) result() (Value, bool) {
-	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: sym.NewEnv(), Fresh: true}
+	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: sym.NewEnv(), Fresh: true, Untraced: true}
 	if e.method {
 		return Method(x, e.name, e.args, e.kwargs)
 	}

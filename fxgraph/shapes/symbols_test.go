@@ -103,7 +103,7 @@ func (x *symbolic) vary(random *rand.Rand) []int64 {
 }
 
 func (e example) with(env *sym.Env, args []Value, kwargs []Kwarg) (Value, bool) {
-	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: env, Fresh: true}
+	x := Context{DefaultDtype: torchFloat32, CPU: "cpu", Env: env, Fresh: true, Untraced: true}
 	if e.method {
 		return Method(x, e.name, args, kwargs)
 	}

@@ -350,7 +350,8 @@ def test_the_cache_limit_is_named_and_recompiles_tell_both_values(x):
 
     @godynamo.skip
     def middle(x):
-        return [repeated(x, [None] * n) for n in range(6)]
+        first = repeated(x, []), repeated(x, [None])
+        return first, repeated(x, [None] * 2), repeated(x, [None] * 3), repeated(x, [None] * 4), repeated(x, [None] * 5)
 
     with config.patch(cache_size_limit=2):
         e = godynamo.explain(lambda x: middle(x))(x)
