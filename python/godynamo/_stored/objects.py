@@ -7,7 +7,7 @@ its contents, since a copy of it would not change.
 
 from __future__ import annotations
 
-import _collections_abc
+import _collections_abc  # noqa: F401 named below
 import enum
 import functools
 import importlib
@@ -60,9 +60,9 @@ _DESCRIPTORS = (
 _small_ints = range(-5, 257)
 #: the types of CPython that are not in builtins, although __module__ says so
 _TYPES = {
-    id(value): f"{module.__name__}:{name}"
-    for module in (_collections_abc, types)  # the former names the types of iterators
-    for name, value in vars(module).items()
+    id(value): f"{module}:{name}"
+    for module in ("_collections_abc", "types")  # the former names the types of iterators, and itself collections.abc
+    for name, value in vars(sys.modules[module]).items()
     if isinstance(value, type)
 }
 
