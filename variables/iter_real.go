@@ -44,7 +44,7 @@ const (
 func wrapRealIterator(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	tx, s := w.tx, w.tx.Scope()
 	word, ok := s.DictGet(tx.World().iteratorKinds, w.obj.Type())
-	if !ok || w.src.GuardSource() == guards.SourcePolyfill {
+	if !ok || w.src.GuardSource() == guards.SourcePolyfill || ofServedComprehension(tx, w.src) {
 		return nil, nil, nil
 	}
 	it := &RealIterator{Base: Base{Src: w.src}, obj: w.obj, kind: iteratorKind(py.GoString(word))}
@@ -85,6 +85,14 @@ func wrapRealIterator(w *wrapping) (VariableTracker, []guards.Guard, error) {
 		return nil, nil, nil
 	}
 	return it, w.ofType(), nil
+}
+
+// ofServedComprehension reports whether src is the iterator of a comprehension that has a frame of its own, where a whole
+// program is served. Each length of its list would be another translation, and most run once.
+func ofServedComprehension(tx Translator, src guards.Source) bool {
+	w := tx.World()
+	local, ok := src.(*guards.LocalSource)
+	return ok && local.Local == ".0" && w.Transparent && w.optimized == 0
 }
 
 // part returns the tracker of a part of the iterator, or nil if it has no such part.

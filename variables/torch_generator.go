@@ -21,7 +21,12 @@ func (c *ClassVariable) newGenerator(tx Translator, args []VariableTracker, kwar
 		return nil, nil
 	}
 	refused := unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(c.Class))
-	if tx.Output().WholeGraph() || tx.World().Calls > 0 {
+	w := tx.World()
+	if tx.Output().WholeGraph() || w.Calls > 0 {
+		return nil, refused
+	}
+	if w.Transparent && w.optimized == 0 {
+		// Where a whole program is served, most generators are made to draw its data. Graphs of that would run once.
 		return nil, refused
 	}
 	for _, v := range append(KwValues(kwargs), args...) {
