@@ -19,7 +19,7 @@ func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (Vari
 	letters := map[byte]bool{}
 	found, limit := false, int64(1)
 	for i, it := range items {
-		v, err := Realize(tx, it)
+		v, err := Argument(tx, it)
 		if err != nil {
 			return nil, true, err
 		}

@@ -87,8 +87,8 @@ func wrapRealIterator(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return it, w.ofType(), nil
 }
 
-// ofServedComprehension reports whether src is the iterator of a comprehension that has a frame of its own, where a whole
-// program is served. Each length of its list would be another translation, and most run once.
+// ofServedComprehension reports whether src is the iterator of a comprehension that has a frame of its own, where a
+// whole program is served. Each length of its list would be another translation, and most run once.
 func ofServedComprehension(tx Translator, src guards.Source) bool {
 	w := tx.World()
 	local, ok := src.(*guards.LocalSource)
