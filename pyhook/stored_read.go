@@ -274,6 +274,19 @@ func (r *restorer) constant(i uint32) py.Object {
 	return r.object(uint32(c.Object))
 }
 
+// iteratorReads names the functions of _C that read iterators (pyhook/core/guards/iterators.c).
+var iteratorReads = map[guards.Op]string{guards.OpIterPart: "iterator_part", guards.OpIterItem: "iterator_item",
+	guards.OpIterValue: "iterator_value"}
+
+// ofIterator reads a part or an item of an iterator of a builtin type, and does not advance it.
+func (r *restorer) ofIterator(op guards.Op, v py.Object, i int64) (py.Object, bool) {
+	m, ok := py.Answered(r.s.Import("godynamo._C"))
+	if !ok {
+		return py.Object{}, false
+	}
+	return py.Answered(r.s.CallMethod(m, iteratorReads[op], v, r.s.Int(i)))
+}
+
 // access does what a node of the guard program does with v (pyhook/core/guards/eval.c).
 func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 	s := r.s
@@ -325,6 +338,8 @@ func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 		}
 		keys, _ := s.DictItems(v)
 		return at(keys, int(int32(n.A)))
+	case guards.OpIterPart, guards.OpIterItem, guards.OpIterValue:
+		return r.ofIterator(guards.Op(n.Op), v, int64(n.A))
 	case guards.OpFuncField:
 		return r.field(v, n.A)
 	case guards.OpGrad:

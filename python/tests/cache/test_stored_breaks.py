@@ -47,7 +47,9 @@ def f(xs, d):
     for v in reversed(xs):
         godynamo.graph_break()
         out.append(v + 1)
-    return out
+    negated = map(torch.neg, reversed(xs))
+    godynamo.graph_break()
+    return out + list(negated)
 
 def main():
     g = godynamo.optimize(f)
