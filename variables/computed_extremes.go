@@ -5,15 +5,14 @@ func extremeAtRunTime(tx Translator, name string, items []VariableTracker) (Vari
 	if r, err := tensorOrInt(tx, name, items); r != nil || err != nil {
 		return r, err
 	}
-	r, _, err := extremeOfNumbers(tx, name, items)
-	return r, err
+	return extremeOfNumbers(tx, name, items)
 }
 
-// extremeOfNumbers computes min or max of numbers at run time, at least one of them computed. It returns false for
+// extremeOfNumbers computes min or max of numbers at run time, at least one of them computed. It returns nil for
 // other values, and for numbers that follow from floats passed to the frame: guards check their order.
-func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (VariableTracker, bool, error) {
+func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (VariableTracker, error) {
 	if len(items) < 2 || tx.World().FixesSizes > 0 {
-		return nil, false, nil
+		return nil, nil
 	}
 	numbers := make([]VariableTracker, len(items))
 	letters := map[byte]bool{}
@@ -21,39 +20,41 @@ func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (Vari
 	for i, it := range items {
 		v, err := Argument(tx, it)
 		if err != nil {
-			return nil, true, err
+			return nil, err
 		}
 		switch x := v.(type) {
 		case *ConstantVariable:
 		case *ComputedVariable:
 			if x.Node != nil || x.size != nil {
-				return nil, false, nil
+				return nil, nil
 			}
 			found = found || x.passed == nil
 		default:
-			return nil, false, nil
+			return nil, nil
 		}
 		letter, ok := arithmeticLetter(tx, v)
 		if !ok || letter == 'b' || letter == 'i' && limitOf(v) == 0 {
-			return nil, false, nil
+			return nil, nil
 		}
 		numbers[i], letters[letter], limit = v, true, max(limit, limitOf(v))
 	}
 	if !found {
-		return nil, false, nil
+		return nil, nil
 	}
 	fn := tx.World().Builtin(name)
 	tx.Output().Const(fn)
 	class := map[bool]string{true: "int", false: "float"}[letters['i']]
 	r, err := compute(tx, tx.World().Builtin(class), numbers, func(e Emitter) error { return EmitCall(e, fn, numbers) })
+	if err != nil {
+		return nil, err
+	}
 	switch {
-	case err != nil:
 	case len(letters) > 1 || letters['r']:
 		r.Type, r.real = tx.World().Builtin("complex"), true
 	case letters['i']:
 		r.limit = limit
 	}
-	return r, true, err
+	return r, nil
 }
 
 // arithmeticLetter returns what numberLetter does, or 'r' for an int or a float.

@@ -10,8 +10,6 @@ import (
 // CPython reads from the function is guarded: the code, the defaults, the annotations, and the absence of attributes
 // that override them. A Signature is a constant, and its attribute `parameters` is a mappingproxy.
 
-// A class, and a function that functools.singledispatch has made, has a signature that a guard computes again.
-
 // signatureOf returns inspect.signature(v). v is a function, a method or a class. The signature of a method lacks the
 // first parameter.
 func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
@@ -43,8 +41,8 @@ func signatureOf(tx Translator, v VariableTracker) (VariableTracker, error) {
 	return NewConstant(r, nil), nil
 }
 
-// guardedSignature returns the signature of a class or a singledispatch function. It returns nil for other callables,
-// and if the program has changed an object in this frame.
+// guardedSignature returns the signature of a class or a singledispatch function. A guard computes it again. It returns
+// nil for other callables, and if the program has changed an object in this frame.
 func guardedSignature(tx Translator, v VariableTracker) (VariableTracker, error) {
 	var obj py.Object
 	var src guards.Source

@@ -63,7 +63,8 @@ func (o *OutputGraph) Tentative(run func() (variables.VariableTracker, error)) (
 	return sizes, seen, drawn, nil
 }
 
-// switchedSince reports whether torch's modes differ from a snapshot, or from those of the frame's start if it is null.
+// switchedSince reports whether torch's modes have changed since a snapshot was taken. A null snapshot stands for the
+// one of the frame's start.
 func (o *OutputGraph) switchedSince(before py.Object) (bool, error) {
 	if before.IsNull() {
 		before = o.state.entry

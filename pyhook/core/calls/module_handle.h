@@ -16,7 +16,7 @@ typedef struct {
     PyObject *call; /* strong or NULL: called by a call of the handle, usually a Callable */
     PyObject *module; /* strong or NULL: the original module */
     PyObject *again; /* strong or NULL: a callable that optimizes a copy of the module */
-    PyObject *forward; /* strong or NULL: the module's optimized `forward`, made when it is first read */
+    PyObject *forward; /* strong or NULL: the module's optimized `forward`, or None */
 } gd_ModuleHandle;
 
 extern PyTypeObject gd_ModuleHandle_Type;

@@ -256,28 +256,32 @@ place_of(PyObject *args, PyObject **v, unsigned int *i)
     return PyArg_ParseTuple(args, "OI", v, i);
 }
 
+/* Calls `read`, one of the functions above, with the arguments. Returns a new reference, or NULL with an exception set.
+ */
 static PyObject *
-iterator_part(PyObject *Py_UNUSED(module), PyObject *args)
+read_at(PyObject *args, PyObject *(*read)(PyObject *, uint32_t))
 {
     PyObject *v;
     unsigned int i;
-    return place_of(args, &v, &i) ? found(gd_iterator_part(v, i)) : NULL;
+    return place_of(args, &v, &i) ? found(read(v, i)) : NULL;
+}
+
+static PyObject *
+iterator_part(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return read_at(args, gd_iterator_part);
 }
 
 static PyObject *
 iterator_item(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *v;
-    unsigned int i;
-    return place_of(args, &v, &i) ? found(gd_iterator_item(v, i)) : NULL;
+    return read_at(args, gd_iterator_item);
 }
 
 static PyObject *
 iterator_value(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    PyObject *v;
-    unsigned int i;
-    return place_of(args, &v, &i) ? found(gd_iterator_value(v, i)) : NULL;
+    return read_at(args, gd_iterator_value);
 }
 
 static PyObject *

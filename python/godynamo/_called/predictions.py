@@ -1,4 +1,4 @@
-"""Branches of torch's optimizers on tensors' values: which way a graph expects them to go.
+"""Predicts branches of torch's optimizers that depend on values of tensors.
 
 A graph cannot branch. It predicts which way a branch goes and checks this in each call. If it is wrong, the frames go
 on in CPython, and a guard on ``refuted`` has the next call translated again, with the other prediction.

@@ -297,7 +297,7 @@ def tells_values(key: tuple[Any, ...]) -> bool:
 
 
 def at_line(fn: Any, code: types.CodeType, scope: dict[str, Any], line: int) -> Callable[..., Any]:
-    """Return a function that calls ``fn`` at a line of the user's code, so that warnings name that line."""
+    """Return a function that calls ``fn``. Warnings from this call name the given line of the user's code."""
     return placed(fn, code, scope, line - code.co_firstlineno)
 
 

@@ -164,9 +164,9 @@ def reset() -> None:
     if utils is not None:
         utils.clear()
     for name in ("godynamo._translator.foreseen", "godynamo._called.predictions"):
-        answers = sys.modules.get(name)
-        if answers is not None:
-            answers.forget()
+        module = sys.modules.get(name)
+        if module is not None:
+            module.forget()
 
 
 def graph_break(msg: str = "") -> None:

@@ -19,7 +19,7 @@ import torch
 from .._core import available, core
 
 #: slots of every handle: the callable, the original module, the function that optimizes a copy of the module, and the
-#: module's optimized ``forward`` (None if it is not a Python function)
+#: module's optimized ``forward`` or None
 _SLOTS = ("_godynamo_call", "_godynamo_module", "_godynamo_again", "_godynamo_forward")
 
 Again = Callable[[Any], Any]
@@ -66,20 +66,24 @@ def handle(module: Any, call: Callable[..., Any], again: Again) -> Any:
     object.__setattr__(out, "__dict__", module.__dict__)
     if available:
         core.set_module_handle(out, call, module, again)
-        object.__setattr__(out, "_godynamo_forward", _forward(module, again))
+        object.__setattr__(out, "_godynamo_forward", _forward(call, module, again))
     else:
         _fill(out, call, module, again)
     return out
 
 
 def _fill(out: Any, call: Callable[..., Any], module: Any, again: Again) -> None:
-    for name, value in zip(_SLOTS, (call, module, again, _forward(module, again)), strict=True):
+    for name, value in zip(_SLOTS, (call, module, again, _forward(call, module, again)), strict=True):
         object.__setattr__(out, name, value)
 
 
-def _forward(module: Any, again: Again) -> Any:
-    """Return the optimized ``forward`` of the module's class, bound to the module; None if no Python code defines it.
-    Runs no code of the module."""
+def _forward(call: Any, module: Any, again: Again) -> Any:
+    """Return the optimized ``forward`` of the module's class, bound to the module. Runs no code of the module.
+
+    Returns None if no Python code defines ``forward``, and for a handle whose calls are not optimized (of disable()).
+    """
+    if not available or not isinstance(call, core.Callable):
+        return None
     function = next((vars(c)["forward"] for c in type(module).__mro__ if "forward" in vars(c)), None)
     return again(types.MethodType(function, module)) if type(function) is types.FunctionType else None
 
@@ -115,7 +119,7 @@ class _OriginalModule:
 
 
 class _Forward:
-    """``forward`` of a handle: the module's, optimized, as of torch.compile's modules. It runs no hooks of the module.
+    """``handle.forward``: the optimized ``forward`` of the module. Calling it runs no hooks of the module.
 
     A ``forward`` in the module's ``__dict__`` takes precedence, as in the module itself.
     """

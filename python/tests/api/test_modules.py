@@ -370,3 +370,10 @@ def test_a_replaced_forward_is_that_of_the_handle(monkeypatch):
     assert torch.equal(compiled(torch.ones(3)), torch.full((3,), 7.0))
     with pytest.raises(NotImplementedError, match="missing the required"):
         godynamo.optimize(torch.nn.Module()).forward(1)
+
+
+@pytest.mark.parametrize("mode", [godynamo.disable, godynamo.run], ids=lambda m: m.__name__)
+def test_forward_of_a_handle_that_is_not_optimized(mode):
+    handle = mode(torch.nn.ReLU())
+    assert torch.equal(handle.forward(-torch.ones(3)), torch.zeros(3))
+    assert torch.equal(handle(-torch.ones(3)), torch.zeros(3))

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 import godynamo
 from godynamo import utils
 from godynamo.testing import CompileCounter
+from harness.capture import counted
 
 VOCABULARY, LENGTH, STEPS = 17, 8, 20
 
@@ -141,3 +142,29 @@ def breaks() -> dict[str, int]:
 def quiet() -> None:
     """Silence warnings about functions with many argument shapes."""
     logging.getLogger("godynamo").setLevel(logging.ERROR)
+
+
+def _step_of(program: Callable[[list[Any]], Callable[..., Any]]) -> tuple[Callable[..., Any], Callable[[int], Any]]:
+    """Return a program's step, and the function that gives the arguments of its i-th call after i."""
+    torch.manual_seed(0)
+    step = program([])
+    return step, getattr(step, "arguments", lambda i: ())
+
+
+def assert_one_graph(program: Callable[[list[Any]], Callable[..., Any]]) -> None:
+    """Check that the third step of a program is one graph. Optimizers and gradients have their state by then."""
+    step, more = _step_of(program)
+    for i in range(2):
+        step(i, *more(i))
+    explained = godynamo.explain(step)(2, *more(2))
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
+def assert_predictions_hold(program: Callable[[list[Any]], Callable[..., Any]]) -> None:
+    """Check that no prediction of a program is wrong: then resume functions would run the rest of the frames."""
+    plain, more = _step_of(program)
+    step = godynamo.optimize(plain)
+    before = counted("translations")
+    for i in range(6):
+        step(i, *more(i))
+    assert counted("translations") - before == len(godynamo.cache_entries(step))

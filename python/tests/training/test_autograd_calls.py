@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import godynamo
-from harness.capture import counted
+from harness.training import assert_one_graph, assert_predictions_hold
 from training.test_optimizer_steps import same
 from training.test_whole_steps import Program, network, play
 
@@ -642,25 +642,12 @@ ONE_GRAPH: list[Program] = [
 
 @pytest.mark.parametrize("program", ONE_GRAPH, ids=lambda p: p.__name__)
 def test_programs_are_one_graph(program):
-    torch.manual_seed(0)
-    step = program([])
-    more = getattr(step, "arguments", lambda i: ())
-    for i in range(2):
-        step(i, *more(i))
-    explained = godynamo.explain(step)(2, *more(2))
-    assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+    assert_one_graph(program)
 
 
 @pytest.mark.parametrize("program", ONE_GRAPH, ids=lambda p: p.__name__)
 def test_predictions_hold(program):
-    """After a wrong prediction, resume functions run the rest of the frames. None is translated here."""
-    torch.manual_seed(0)
-    plain = program([])
-    step, more = godynamo.optimize(plain), getattr(plain, "arguments", lambda i: ())
-    before = counted("translations")
-    for i in range(6):
-        step(i, *more(i))
-    assert counted("translations") - before == len(godynamo.cache_entries(step))
+    assert_predictions_hold(program)
 
 
 @pytest.mark.parametrize("call", ["grad", "backward"])

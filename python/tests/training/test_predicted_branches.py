@@ -1,4 +1,4 @@
-"""Branches of optimizers on values of their state: predicted, checked in each step, and predicted anew if wrong."""
+"""Optimizers branch on values of their state. The graph predicts each branch, and each step checks the prediction."""
 
 from __future__ import annotations
 
