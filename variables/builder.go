@@ -340,7 +340,7 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		return NewBuiltin(obj, "", src), []guards.Guard{guards.PyCheck(src, out.Const(w.EqualTo(s, obj)),
 			"== "+s.Repr(obj))}, nil
 	} else if ok { // a C method bound to an existing object, for example items.append stored in a variable
-		if v, gs := wrapDrawing(tx, obj, self, src); v != nil {
+		if v, gs := wrapBoundMethod(tx, obj, self, src); v != nil {
 			return v, gs, nil
 		}
 		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))

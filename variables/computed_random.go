@@ -424,21 +424,26 @@ func (v *ComputedVariable) CallMethod(tx Translator, name string, args []Variabl
 	return nil, unsupported(exc.CallUnsupported, "%s.%s of %s", py.TypeName(v.Type), name, Describe(tx, v))
 }
 
-// wrapDrawing wraps a C method that is bound to a generator, such as random.random. It returns nil for other objects.
-func wrapDrawing(tx Translator, obj, self py.Object, src guards.Source) (VariableTracker, []guards.Guard) {
-	if !tx.World().isRandom(self.Type()) {
+// wrapBoundMethod wraps a C method that is bound to a generator, such as random.random, or to a constant, such as
+// keyword.iskeyword. It returns nil for other objects.
+func wrapBoundMethod(tx Translator, obj, self py.Object, src guards.Source) (VariableTracker, []guards.Guard) {
+	random := tx.World().isRandom(self.Type())
+	if !random && !isImmutable(tx, self) {
 		return nil, nil
 	}
 	name, ok := py.Answered(tx.Scope().GetAttr(obj, "__name__"))
 	if !ok {
 		return nil, nil
 	}
-	// The bound method equals the method of the generator's class, unless the class has changed.
+	// The bound method equals the method of the object's class, unless the class has changed.
 	method, _ := tx.Scope().TypeLookup(self.Type(), py.GoString(name))
 	if method.Kind() != py.MethodDescr {
 		return nil, nil
 	}
-	generator := tx.Build(self, guards.NewConstSource(tx.Output().Const(self), "___generator"))
-	return &BoundBuiltin{Base: Base{Src: src}, obj: generator, name: py.GoString(name)},
+	var to VariableTracker = NewConstant(self, nil)
+	if random {
+		to = tx.Build(self, guards.NewConstSource(tx.Output().Const(self), "___generator"))
+	}
+	return &BoundBuiltin{Base: Base{Src: src}, obj: to, name: py.GoString(name)},
 		[]guards.Guard{guards.IDMatch(src, tx.Output().Const(obj), guards.KeepStrong)}
 }

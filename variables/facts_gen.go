@@ -125,6 +125,7 @@ type factObjects struct {
 	referentOf          py.Object
 	cacheWrapper        py.Object
 	cachePeek           py.Object
+	cacheRunAhead       py.Object
 	moduleKinds         py.Object
 	drawingFunctions    py.Object
 	clocks              py.Object
@@ -301,6 +302,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"referent_of":           &f.referentOf,
 		"cache_wrapper":         &f.cacheWrapper,
 		"cache_peek":            &f.cachePeek,
+		"cache_run_ahead":       &f.cacheRunAhead,
 		"module_kinds":          &f.moduleKinds,
 		"drawing_functions":     &f.drawingFunctions,
 		"clocks":                &f.clocks,

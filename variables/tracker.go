@@ -393,6 +393,9 @@ type Output interface {
 	// new tensor whose sizes follow from those of the frame's tensors, sizes has them; otherwise it is nil.
 	// draws is set if its operations draw random numbers, and nothing else prevents that it is undone.
 	Tentative(run func() (VariableTracker, error)) (sizes ResultSizes, seen, draws bool, err error)
+	// Pure reports whether run, which calls a function of the program, captures no operation and has no effect, and
+	// whether the program has changed nothing before that other code can see. What run has done is undone.
+	Pure(run func() error) (bool, error)
 	// Custom records that a node calls a function with a backward pass of its own. If the program calls backward() in
 	// this frame, run calls this pass, to find out whether it has side effects (Tentative).
 	Custom(n *fxgraph.Node, run func() error) error

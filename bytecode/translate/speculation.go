@@ -41,7 +41,8 @@ type SpeculationLog struct {
 	floats     floatLog
 	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
 	hooked  bool
-	customs customLog // see graph_custom_backward.go
+	customs customLog    // see graph_custom_backward.go
+	impure  map[int]bool // steps of calls that cannot be made while translating (graph_pure.go)
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
@@ -51,7 +52,8 @@ func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[i
 // again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
 func (l *SpeculationLog) again() *SpeculationLog {
 	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
-		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits, customs: l.customs}
+		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits, customs: l.customs,
+		impure: l.impure}
 }
 
 func (l *SpeculationLog) failedAt(step int) (error, bool) {

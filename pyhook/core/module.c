@@ -4,6 +4,7 @@
 #include "cache/extra_state.h"
 #include "cache/frame_cache.h"
 #include "callbacks.h"
+#include "calls/ahead_call.h"
 #include "calls/callable.h"
 #include "calls/census.h"
 #include "calls/eval_frame.h"
@@ -38,7 +39,7 @@ static int (*const parts[])(PyObject *) = {
     gd_random_words_init,  gd_fork_init,          gd_golib_init,       gd_core_api_init,       gd_census_init,
     gd_quiet_call_init,    gd_interrupt_init,     gd_patience_init,    gd_traceback_init,      gd_load_method_init,
     gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init, gd_group_init,
-    gd_iterators_init,
+    gd_iterators_init,     gd_ahead_call_init,
 };
 
 static int

@@ -339,6 +339,8 @@ class Table:
             return self._python("keywords", b"", (self.add(obj.names),))
         if kind is _C.Group:
             return self._python("group", b"", (self.add(obj.plan),))
+        if kind is _C.AheadCall:
+            return self._python("ahead", b"", (self.add(obj.function),))
         if kind is caches.Finds:
             return self._cached(obj)
         if kind is fsdp.AsDescribed or kind is ddp.AsDescribed:
@@ -363,7 +365,8 @@ class Table:
         wrapper = finds.wrapper()
         if wrapper is None or (finds.hit and (plain_text(finds.value) is None or _has_identity(finds.value))):
             raise NotStored("the result of a cached call that is no constant")
-        return self._python("cached", b"", (self.add(wrapper), *map(self.add, (finds.args, finds.hit, finds.value))))
+        parts = (wrapper, finds.args, finds.names, finds.hit, finds.value)
+        return self._python("cached", b"", tuple(map(self.add, parts)))
 
     def _closure(self, fn: types.FunctionType) -> Row:
         cells = [cell.cell_contents for cell in fn.__closure__ or ()]
@@ -772,9 +775,9 @@ def _described(data: bytes, items: list[Any], function: types.FunctionType) -> A
 
 
 def _found_cached(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
-    wrapper, args, hit, value = items
-    plain = tuple(type(arg) is not weakref.ref for arg in args)
-    found = caches.peek(wrapper, caches.arguments(args), plain)
+    wrapper, args, names, hit, value = items
+    kept = tuple(type(arg) is not weakref.ref for arg in args)
+    found = caches.peek(wrapper, caches.arguments(args), kept, names)
     if found is None or found[0] != hit or plain_text(found[1]) != plain_text(value):
         raise Missing("another result of a cached call")
     return found[2]
@@ -828,6 +831,7 @@ _FIND: dict[str, _Way] = {
     "remade": _remade,
     "described": _described,
     "cached": _found_cached,
+    "ahead": lambda data, items, function: items[0],
     "weakref": lambda data, items, function: weakref.ref(items[0]),
     "made": _made_again,
     "item": lambda data, items, function: items[0][int(data)],

@@ -238,6 +238,7 @@ def facts() -> dict[str, Any]:
         "referent_of": weakref.ref.__call__,
         "cache_wrapper": caches.Wrapper,
         "cache_peek": caches.peek,
+        "cache_run_ahead": caches.run_ahead,
         "module_kinds": alike.Kinds,
         "drawing_functions": {
             fn: name
