@@ -199,11 +199,7 @@ func identityKey(tx Translator, o *ObjectVariable) bool {
 
 // plainKey reports whether o is a constant whose hash and equality run no user code.
 func plainKey(tx Translator, o py.Object) bool {
-	kind := o.Kind()
-	if o.Type() == tx.World().SizeType { // it hashes and compares like a tuple
-		kind = py.Tuple
-	}
-	switch kind {
+	switch o.Kind() {
 	case py.NoneKind, py.BoolKind, py.Int, py.Float, py.Str, py.Bytes:
 		return true
 	case py.Tuple:
@@ -214,5 +210,5 @@ func plainKey(tx Translator, o py.Object) bool {
 		}
 		return true
 	}
-	return false
+	return dictHasType(tx.World().torchConstants, o.Type())
 }

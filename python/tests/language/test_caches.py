@@ -401,7 +401,7 @@ def pairs(*args: Any, **kwargs: Any) -> list[Any]:
 def test_a_miss_without_side_effects_is_captured(maxsize: int | None) -> None:
     def use(g: Any, x: torch.Tensor, k: int) -> Any:
         found = g("a", (2, 3))
-        return x + found[1][0], found is g("a", (2, 3)), len(g(x.shape)), found
+        return x + found[1][0], found is g("a", (2, 3)), len(g(x.shape, x.device, x.dtype)), found
 
     compare_pure(pairs, use, maxsize, graphs=1, translations=[1, 0, 0, 0, 0])
 
