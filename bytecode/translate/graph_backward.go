@@ -221,9 +221,12 @@ func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {
 	return ok && class.Pool >= 0 && o.pool[class.Pool] == o.world.ParameterType
 }
 
+// storesGradient is the operation `t.grad = value` (variables/tensor_grad.go).
+const storesGradient = "builtins.setattr"
+
 // ofGradients lists the foreign operations of variables/tensor_grad.go, tensor_hooks.go, tensor_backward.go and
 // tensor_autograd.go. Those that register hooks are among the customs.
-var ofGradients = map[string]bool{"builtins.setattr": true, "backward": true, "torch.autograd.backward": true,
+var ofGradients = map[string]bool{storesGradient: true, "backward": true, "torch.autograd.backward": true,
 	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true,
 	"godynamo.as_expected": true, "godynamo.found_infinite": true, "godynamo.has_hooks": true, "remove": true,
 	"retain_grad": true, variables.AsPredicted: true, variables.AsFloat: true}

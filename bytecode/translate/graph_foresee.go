@@ -163,9 +163,11 @@ func (o *OutputGraph) sliceOf(n, at *fxgraph.Node) (in *variables.TensorVariable
 		}
 		switch {
 		case e.node.State:
-			if !gradModes[e.node.Target.Text] { // a switch of grad mode does not affect values
+			// Switches of grad mode and profiler blocks do not affect values.
+			if name := e.node.Target.Text; !gradModes[name] && name != "enter_record" && name != "leave_entered" {
 				return nil, nil
 			}
+		case e.node.Target.Text == storesGradient: // changes the data of no tensor
 		case o.traceOf(e.node) >= copied:
 			return nil, nil
 		case e.node.Inplace && o.changesOwn(e.node):

@@ -30,6 +30,9 @@ _CERTAIN = frozenset(
 #: Parts of the names of operators with results of a layout or dtype that FakeTensor does not support.
 _MADE_OTHERWISE = ("quantize", "mkldnn", "nested")
 
+#: Parts of the names of operators whose results are dense all the same.
+_MADE_DENSE = ("fake_quant", "mkldnn_rnn_layer")
+
 
 class VagueMetadata(RuntimeError):
     """The metadata of FakeTensor's result are a guess, since they do not follow from the operands' metadata."""
@@ -79,7 +82,7 @@ def _is_vague(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: 
     if name.endswith("_") and result is args[0] and layout(result) is torch.strided:  # an in-place operation
         return False
     if layouts <= {torch.strided}:
-        return any(word in name for word in _MADE_OTHERWISE) and "fake_quant" not in name
+        return any(w in name for w in _MADE_OTHERWISE) and not any(w in name for w in _MADE_DENSE)
     if layouts <= {torch.strided, _MKLDNN}:
         return name not in ("to_dense", "_to_dense", "device")
     if name in (
