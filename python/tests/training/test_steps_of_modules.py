@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 import godynamo
 from godynamo import _C
@@ -44,7 +45,19 @@ def words() -> Made:
     return model, lambda i: model((torch.arange(10).reshape(5, 2) + i) % 20)
 
 
-PROGRAMS = [transformer, words]
+def chosen_kernel() -> Made:
+    """The optimizer asks for dtypes of parameters after the choice of a kernel."""
+    model = nn.MultiheadAttention(8, 2, dropout=0.1, batch_first=True)
+    x = torch.randn(2, 5, 8)
+
+    def loss_of(i: int) -> torch.Tensor:
+        with sdpa_kernel(SDPBackend.MATH):
+            return model(x + i, x, x, need_weights=False)[0].square().mean()
+
+    return model, loss_of
+
+
+PROGRAMS = [transformer, words, chosen_kernel]
 
 
 def step_of(make: Callable[[], Made]) -> tuple[nn.Module, torch.optim.Optimizer, Callable[[int], torch.Tensor]]:
