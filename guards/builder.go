@@ -23,7 +23,7 @@ func (b *GuardBuilder) create(g *Guard) error {
 	if g.Origin == nil && !processWide {
 		return fmt.Errorf("guards: %v has no source", g.CreateFn)
 	}
-	if g.Args.Other == nil && (g.CreateFn == CreateDuplicateInput || g.CreateFn == CreateNoAlias) {
+	if g.Args.Other == nil && g.CreateFn.two() {
 		return fmt.Errorf("guards: %v on %q has no other source", g.CreateFn, g.Name)
 	}
 	return kindTable[g.CreateFn].create(b, g)
@@ -228,6 +228,13 @@ func (b *GuardBuilder) DictContains(g *Guard) error {
 	text := "___dict_contains(" + constText(g.Args.Obj) + ", " + b.ref(g) + ")"
 	return b.add(g, 1, negated(g.Args.Flag, text),
 		check{op: OpDictContains, flags: present(g.Args.Flag), a: literal(g.Args.Obj), b: cached()})
+}
+
+// HoldsObject builds a HOLDS_OBJECT guard.
+func (b *GuardBuilder) HoldsObject(g *Guard) error {
+	text := "___holds(" + b.ref(g) + ", " + g.Args.Other.text(b.manager.printer) + ")"
+	return b.add(g, 1, negated(g.Args.Flag, text),
+		check{op: OpHolds, flags: present(g.Args.Flag), a: register(g.Args.Other)})
 }
 
 // WeakrefAlive builds a WEAKREF_ALIVE guard.

@@ -196,7 +196,9 @@ func newPrinter(all []*Guard, values []Source, slotNames []string) *printer {
 			p.quoted[s.Local] = true
 		}
 	}
-	visit := func(src Source) {
+	var visit func(src Source)
+	visit = func(src Source) {
+		keys(src, visit)
 		for s := src; s != nil; s = s.Base() {
 			switch s := s.(type) {
 			case *LocalSource:

@@ -101,6 +101,12 @@ func DictContains(src Source, key Const, present bool) Guard {
 	return on(src, CreateDictContains, "#"+strconv.Itoa(key.Index), Args{Obj: key, Flag: present})
 }
 
+// HoldsObject holds when the dict or set at src has the object at key as a key or member (or lacks it, if present is
+// false). The object equals only itself.
+func HoldsObject(src, key Source, present bool) Guard {
+	return on(src, CreateHoldsObject, key.Name(), Args{Other: key, Flag: present})
+}
+
 // DictLength holds for a dict with n items.
 func DictLength(src Source, n int) Guard {
 	return on(src, CreateDictLength, "", Args{N: n})

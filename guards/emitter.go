@@ -325,7 +325,7 @@ func (s *GetItemSource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictGet, base, literal(s.Key), cached())
 }
 
-func (s *TensorKeySource) fetch(e *emitter, base uint32) (uint32, error) {
+func (s *ObjectKeySource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictItem, base, register(s.Key), operand{})
 }
 
@@ -339,6 +339,10 @@ func (s *IndexSource) fetch(e *emitter, base uint32) (uint32, error) {
 
 func (s *DictKeySource) fetch(e *emitter, base uint32) (uint32, error) {
 	return e.access(s, OpDictKey, base, number(s.Index), operand{})
+}
+
+func (s *DictValueSource) fetch(e *emitter, base uint32) (uint32, error) {
+	return e.access(s, OpDictValue, base, number(s.Index), operand{})
 }
 
 func (s *TupleIteratorGetItemSource) fetch(e *emitter, base uint32) (uint32, error) {

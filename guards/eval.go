@@ -101,6 +101,14 @@ func (e *evaluation) fetch(n *Node) (Value, bool) {
 	case OpDictKey:
 		keys, _ := e.h.DictKeys(v)
 		return at(keys, int(int32(n.A)))
+	case OpDictValue:
+		keys, _ := e.h.DictKeys(v)
+		key, ok := at(keys, int(int32(n.A)))
+		if !ok {
+			return nil, false
+		}
+		found, ok, _ := e.h.DictGet(v, key)
+		return found, ok
 	case OpFuncField:
 		return e.h.FuncField(v, FuncField(n.A))
 	case OpCell:
@@ -198,6 +206,9 @@ func (e *evaluation) holds(n *Node) bool {
 		return ok && e.same(keys, n.A)
 	case OpDictContains:
 		_, found, isDict := e.h.DictGet(v, e.konst(n.A))
+		return isDict && found == want
+	case OpHolds:
+		_, found, isDict := e.h.DictGet(v, e.regs[n.A])
 		return isDict && found == want
 	case OpParamNames:
 		names, ok := e.h.ParamNames(v)

@@ -93,6 +93,11 @@ type kindInfo struct {
 	create func(*GuardBuilder, *Guard) error
 }
 
+// two reports whether guards of this kind are about two places.
+func (c CreateFn) two() bool {
+	return c == CreateDuplicateInput || c == CreateNoAlias || c == CreateHoldsObject
+}
+
 // String returns Dynamo's name of the kind, such as TYPE_MATCH.
 func (c CreateFn) String() string {
 	if c <= 0 || c >= numCreateFns {

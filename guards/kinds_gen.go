@@ -20,6 +20,7 @@ const (
 	OpMroClass
 	OpIndex
 	OpDictKey
+	OpDictValue
 	OpFuncField
 	OpCell
 	OpWeakref
@@ -42,6 +43,7 @@ const (
 	OpIterLeft
 	OpDictKeys
 	OpDictContains
+	OpHolds
 	OpParamNames
 	OpObjectMutation
 	OpGradMode
@@ -77,7 +79,8 @@ var opTable = [numOps]opInfo{
 	OpMroAttr:        {"MRO_ATTR", true, operandName, operandInt, "class attribute %w is missing"},
 	OpMroClass:       {"MRO_CLASS", true, operandInt, operandNone, "class number %n of the MRO is missing"},
 	OpIndex:          {"INDEX", true, operandInt, operandNone, "index %n is out of range in a %t object, found %f"},
-	OpDictKey:        {"DICT_KEY", true, operandInt, operandNone, "there is no key number %n"},
+	OpDictKey:        {"DICT_KEY", true, operandInt, operandNone, "a %t object has no key number %n"},
+	OpDictValue:      {"DICT_VALUE", true, operandInt, operandNone, "a %t object has no value number %n"},
 	OpFuncField:      {"FUNC_FIELD", true, operandField, operandNone, "a %t object is no function or method"},
 	OpCell:           {"CELL", true, operandNone, operandNone, "the cell is empty"},
 	OpWeakref:        {"WEAKREF", true, operandNone, operandNone, "a %t object is no weak reference"},
@@ -100,6 +103,7 @@ var opTable = [numOps]opInfo{
 	OpIterLeft:       {"ITER_LEFT", false, operandInt, operandNone, "the iterator has %f items left, not %x"},
 	OpDictKeys:       {"DICT_KEYS", false, operandLiteral, operandCache, "keys are %f, not %x"},
 	OpDictContains:   {"DICT_CONTAINS", false, operandLiteral, operandCache, "key %w is %f, was %x"},
+	OpHolds:          {"HOLDS", false, operandReg, operandNone, "an object is %f in a %t object, was %x"},
 	OpParamNames:     {"PARAM_NAMES", false, operandLiteral, operandNone, "parameter names are %f, not %x"},
 	OpObjectMutation: {"OBJECT_MUTATION", false, operandObject, operandCache, "a %t object is %f, was %x"},
 	OpGradMode:       {"GRAD_MODE", false, operandNone, operandNone, "grad mode is %f, was %x"},
@@ -144,6 +148,7 @@ const (
 	CreateTypeHasAttr
 	CreateDictContains
 	CreateDictLength
+	CreateHoldsObject
 	CreateCellEmpty
 	CreateQuiet
 	CreateQuietName
@@ -183,6 +188,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateTypeHasAttr:        {"TYPE_HASATTR", 4, (*GuardBuilder).TypeHasAttr},
 	CreateDictContains:       {"DICT_CONTAINS", 4, (*GuardBuilder).DictContains},
 	CreateDictLength:         {"DICT_LENGTH", 2, (*GuardBuilder).DictLength},
+	CreateHoldsObject:        {"HOLDS_OBJECT", 4, (*GuardBuilder).HoldsObject},
 	CreateCellEmpty:          {"CELL_EMPTY", 2, (*GuardBuilder).CellEmpty},
 	CreateQuiet:              {"QUIET", 8, (*GuardBuilder).Quiet},
 	CreateQuietName:          {"QUIET_NAME", 8, (*GuardBuilder).QuietName},
@@ -198,7 +204,7 @@ var kindTable = [numCreateFns]kindInfo{
 
 // Flags of a node.
 const (
-	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left
+	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS, HOLDS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left
 	FlagState    uint8 = 2 // TENSORS: torch's global state is compared too
 	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
 )

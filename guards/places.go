@@ -38,6 +38,10 @@ func (p *Places) Below(src Source, gs []*Guard, reads []Source) (guards []*Guard
 	for ; p.reads < len(reads); p.reads++ {
 		at := p.place(reads[p.reads])
 		p.all[at].reads = p.say(p.reads, p.all[at].reads)
+		keys(reads[p.reads], func(key Source) {
+			at := p.place(key)
+			p.all[at].reads = p.say(p.reads, p.all[at].reads)
+		})
 	}
 	var of, seen []int
 	for stack := []int32{p.place(src)}; len(stack) > 0; {
@@ -64,6 +68,16 @@ func (p *Places) about(s Source) {
 	if s != nil {
 		at := p.place(s)
 		p.all[at].guards = p.say(p.guards, p.all[at].guards)
+		keys(s, p.about)
+	}
+}
+
+// keys calls f for the places of the keys with which s is read: self, for state[self].x.
+func keys(s Source, f func(key Source)) {
+	for ; s != nil; s = s.Base() {
+		if item, ok := s.(*ObjectKeySource); ok {
+			f(item.Key)
+		}
 	}
 }
 

@@ -23,6 +23,8 @@ func (r *Rebase) Source(s Source) Source {
 	}
 	out := s
 	switch base := s.Base(); {
+	case isObjectKey(s):
+		out = r.objectKey(s.(*ObjectKeySource))
 	case isFamily(s): // such a source has the name of its base
 		if b := r.Source(base); b != base {
 			out = onBase(s, b)
@@ -70,6 +72,23 @@ func (r *Rebase) Guard(g Guard) (Guard, bool) {
 	return g, true
 }
 
+func isObjectKey(s Source) bool {
+	_, ok := s.(*ObjectKeySource)
+	return ok
+}
+
+// objectKey returns s with both places rewritten.
+func (r *Rebase) objectKey(s *ObjectKeySource) Source {
+	base, key := r.Source(s.base), r.Source(s.Key)
+	switch {
+	case base == s.base && key == s.Key:
+		return s
+	case base == nil || key == nil:
+		return nil
+	}
+	return NewObjectKeySource(base, key)
+}
+
 // Renewed returns s with each constant replaced by what f returns for it. Constants have a place in one translation
 // only, so a source that another one takes over needs its constants.
 func Renewed(s Source, f func(Const) Const) Source {
@@ -82,8 +101,8 @@ func Renewed(s Source, f func(Const) Const) Source {
 		return NewDictGetItemSource(Renewed(s.base, f), f(s.Key))
 	case *ODictGetItemSource:
 		return NewODictGetItemSource(Renewed(s.base, f), f(s.Key))
-	case *TensorKeySource:
-		return NewTensorKeySource(Renewed(s.base, f), Renewed(s.Key, f))
+	case *ObjectKeySource:
+		return NewObjectKeySource(Renewed(s.base, f), Renewed(s.Key, f))
 	}
 	base := s.Base()
 	if base == nil {
@@ -144,6 +163,8 @@ func onBase(s, base Source) Source {
 		return NewIndexSource(base, s.Index)
 	case *DictKeySource:
 		return NewDictKeySource(base, s.Index)
+	case *DictValueSource:
+		return NewDictValueSource(base, s.Index)
 	case *TupleIteratorGetItemSource:
 		return NewTupleIteratorGetItemSource(base, s.Index)
 	case *IteratorSource:

@@ -34,7 +34,7 @@ func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 		NewTypeAttrSource(from, "x"), NewMroSource(from, 1, "x"), NewMroClassSource(from, 1),
 		NewFunctionFieldSource(from, FuncCode),
 		NewDictGetItemSource(from, Const{Text: "1"}), NewODictGetItemSource(from, Const{Text: "1"}),
-		NewIndexSource(from, 1), NewDictKeySource(from, 1),
+		NewIndexSource(from, 1), NewDictKeySource(from, 1), NewDictValueSource(from, 1),
 		NewTupleIteratorGetItemSource(from, 1), NewIteratorSource(from, IteratorItem, 1),
 		NewReferentSource(from), NewGradSource(from),
 		NewTensorPropertySource(from, TensorStride, 1),
@@ -45,6 +45,8 @@ func TestRebaseKnowsEveryKindOfSource(t *testing.T) {
 		back := NewRebase(to, from).Source(moved)
 		require.Equal(t, s, back)
 	}
+	byKey := NewRebase(from, to).Source(NewObjectKeySource(NewGlobalSource("d"), NewAttrSource(from, "x")))
+	require.Equal(t, NewObjectKeySource(NewGlobalSource("d"), NewAttrSource(to, "x")), byKey)
 	require.Nil(t, NewRebase(NewGlobalSource("w"), to).Source(NewGlobalWeakRefSource("w")),
 		"its base is not free to choose")
 }

@@ -125,7 +125,7 @@ func (s *GetItemSource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, func() error { return r.LoadConst(s.Key) }, r.Subscript)
 }
 
-func (s *TensorKeySource) reconstruct(r Reconstructor) error {
+func (s *ObjectKeySource) reconstruct(r Reconstructor) error {
 	return baseThen(r, s.base, func() error { return s.Key.reconstruct(r) }, r.Subscript)
 }
 
@@ -139,6 +139,10 @@ func (s *IndexSource) reconstruct(r Reconstructor) error {
 
 func (s *DictKeySource) reconstruct(r Reconstructor) error {
 	return helper(r, "dict_key", s.base, func() error { return r.LoadInt(s.Index) })
+}
+
+func (s *DictValueSource) reconstruct(r Reconstructor) error {
+	return helper(r, "dict_value", s.base, func() error { return r.LoadInt(s.Index) })
 }
 
 func (s *TupleIteratorGetItemSource) reconstruct(r Reconstructor) error {

@@ -36,20 +36,20 @@ func (s *ODictGetItemSource) text(p *printer) string {
 	return "___dict_getitem(" + printed(s.base, p) + ", " + constText(s.Key) + ")"
 }
 
-// TensorKeySource is a dict's value for a tensor as the key. Tensors as keys are compared by identity.
-type TensorKeySource struct {
+// ObjectKeySource is a dict's value for a key that equals only itself, such as a tensor or a module.
+type ObjectKeySource struct {
 	origin
-	Key Source // the place of the tensor
+	Key Source // the place of the key
 }
 
-// NewTensorKeySource returns the source of base[key].
-func NewTensorKeySource(base, key Source) *TensorKeySource {
-	s := &TensorKeySource{from(base), key}
+// NewObjectKeySource returns the source of base[key].
+func NewObjectKeySource(base, key Source) *ObjectKeySource {
+	s := &ObjectKeySource{from(base), key}
 	s.name = s.text(nil)
 	return s
 }
 
-func (s *TensorKeySource) text(p *printer) string {
+func (s *ObjectKeySource) text(p *printer) string {
 	return printed(s.base, p) + "[" + printed(s.Key, p) + "]"
 }
 
@@ -70,7 +70,7 @@ func (s *IndexSource) text(p *printer) string {
 	return printed(s.base, p) + "[" + strconv.Itoa(s.Index) + "]"
 }
 
-// DictKeySource is the i-th key of a dict, in the dict's order.
+// DictKeySource is the i-th key of a dict or the i-th member of a set, in the order of iteration.
 type DictKeySource struct {
 	origin
 	Index int
@@ -85,6 +85,24 @@ func NewDictKeySource(base Source, i int) *DictKeySource {
 
 func (s *DictKeySource) text(p *printer) string {
 	return "list(" + printed(s.base, p) + ")[" + strconv.Itoa(s.Index) + "]"
+}
+
+// DictValueSource is the value of the i-th key of a dict, in the dict's order. It is for keys that guards cannot look
+// up without keeping them alive.
+type DictValueSource struct {
+	origin
+	Index int
+}
+
+// NewDictValueSource returns the source of list(base.values())[i].
+func NewDictValueSource(base Source, i int) *DictValueSource {
+	s := &DictValueSource{from(base), i}
+	s.name = s.text(nil)
+	return s
+}
+
+func (s *DictValueSource) text(p *printer) string {
+	return "___dict_value(" + printed(s.base, p) + ", " + strconv.Itoa(s.Index) + ")"
 }
 
 // TupleIteratorGetItemSource is the i-th item that a tuple iterator has not yet returned.

@@ -305,7 +305,8 @@ func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 		if key.IsNull() || v.Kind() != py.Dict && v.Kind() != py.DictSub {
 			return py.Object{}, false
 		}
-		return s.ItemOfTensor(v, key)
+		value, found := s.FindObject(v, key)
+		return value, found == py.Found
 	case guards.OpAttr:
 		return s.InstanceAttr(v, name())
 	case guards.OpModuleAttr:
@@ -333,11 +334,9 @@ func (r *restorer) access(n *record.Node, v py.Object) (py.Object, bool) {
 	case guards.OpIndex:
 		return r.item(v, int(int32(n.A)))
 	case guards.OpDictKey:
-		if v.Kind() != py.Dict && v.Kind() != py.DictSub {
-			return py.Object{}, false
-		}
-		keys, _ := s.DictItems(v)
-		return at(keys, int(int32(n.A)))
+		return s.KeyAt(v, int(int32(n.A)))
+	case guards.OpDictValue:
+		return s.ValueAt(v, int(int32(n.A)))
 	case guards.OpIterPart, guards.OpIterItem, guards.OpIterValue:
 		return r.ofIterator(guards.Op(n.Op), v, int64(n.A))
 	case guards.OpFuncField:

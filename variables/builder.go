@@ -172,33 +172,62 @@ func wrapDict(tx Translator, obj py.Object, src guards.Source) (VariableTracker,
 			}
 		}
 	}
-	for i, k := range keys {
-		key, err := keyConstant(tx, k)
-		if err != nil {
-			return nil, nil, err
-		}
-		if err := d.put(tx, key, tx.Build(values[i], guards.NewDictGetItemSource(src, out.Const(k)))); err != nil {
-			return nil, nil, err
-		}
-	}
 	g := guards.TypeMatch(src, typ)
-	d.version = 0
-	if len(keys) == 0 {
-		return d, append([]guards.Guard{g, guards.DictLength(src, 0)}, gs...), nil
+	if len(keys) == 0 || slices.ContainsFunc(keys, func(k py.Object) bool { return !isKeyConstant(tx, k) }) {
+		return d, append([]guards.Guard{g, guards.DictLength(src, len(keys))}, gs...), d.readKeys(tx, keys, values)
 	}
+	for i, k := range keys {
+		v := tx.Build(values[i], guards.NewDictGetItemSource(src, out.Const(k)))
+		if err := d.put(tx, keyConstant(tx, k), v); err != nil {
+			return nil, nil, err
+		}
+	}
+	d.version = 0
 	return d, append([]guards.Guard{g, guards.DictKeys(src, typ, out.Const(s.Tuple(keys...)), len(keys))}, gs...), nil
 }
 
-// keyConstant returns the tracker of a key of a dict that existed before the frame ran. The guard on that dict's keys
-// compares plain values by value and all other keys by identity.
-func keyConstant(tx Translator, k py.Object) (VariableTracker, error) {
+// isKeyConstant reports whether a guard compares the key with a constant: plain values by value, functions, classes and
+// the like by identity. A constant keeps its object alive, so other keys are read by position.
+func isKeyConstant(tx Translator, k py.Object) bool {
+	return isImmutable(tx, k) || isFunctionKey(tx, k) || isTupleOfKeys(tx, k)
+}
+
+// keyConstant returns the tracker of such a key.
+func keyConstant(tx Translator, k py.Object) VariableTracker {
 	if isImmutable(tx, k) {
-		return NewConstant(k, nil), nil
+		return NewConstant(k, nil)
 	}
-	if isFunctionKey(tx, k) || isTupleOfKeys(tx, k) {
-		return wrapKnown(tx, k), nil
+	return wrapKnown(tx, k)
+}
+
+// keyAt returns the tracker of the i-th key or member of the container at src, and guards the key.
+func keyAt(tx Translator, src guards.Source, i int, k py.Object) (VariableTracker, error) {
+	at, out := guards.NewDictKeySource(src, i), tx.Output()
+	if isKeyConstant(tx, k) {
+		out.AddGuards(guards.EqualsMatch(at, out.Const(k.Type()), out.Const(k))...)
+		return keyConstant(tx, k), nil
 	}
-	return nil, unsupported(exc.UntrackedObject, "dict with a key of type %s", py.TypeName(k.Type()))
+	return wrap(tx, k, at)
+}
+
+// readKeys fills the tracker of a dict that existed before the frame ran. It guards each key on its own.
+func (d *DictVariable) readKeys(tx Translator, keys, values []py.Object) error {
+	d.reading = d
+	defer func() { d.reading, d.version = nil, 0 }()
+	for i, k := range keys {
+		key, err := keyAt(tx, d.Src, i, k)
+		if err != nil {
+			return err
+		}
+		n := len(d.keys)
+		if err := d.put(tx, key, tx.Build(values[i], guards.NewDictValueSource(d.Src, i))); err != nil {
+			return err
+		}
+		if len(d.keys) == n { // a key has changed since it was stored
+			return unsupported(exc.UntrackedObject, "dict with equal keys")
+		}
+	}
+	return nil
 }
 
 // wrapFrozenSet wraps a frozenset of constants. It also guards the order of iteration, since results that CPython
@@ -287,7 +316,7 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 		return nil, nil, err
 	}
 	if !v.holdsFunctions(tx) {
-		return nil, nil, unsupported(exc.UntrackedObject, "set with an item that is neither a constant nor a function")
+		return readMembers(tx, obj, src, v.history)
 	}
 	// the guard hashes and compares the members
 	if err := tx.World().computable(tx, v.history, "__hash__", "__eq__"); err != nil {
@@ -303,6 +332,32 @@ func wrapSet(tx Translator, obj py.Object, src guards.Source) (VariableTracker, 
 	}
 	typ := guards.TypeMatch(src, out.Const(obj.Type()))
 	return v, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(frozen))}, nil
+}
+
+// readMembers returns the tracker of a set with members that guards cannot compare with constants. It guards each
+// member on its own, in the order of iteration.
+func readMembers(tx Translator, obj py.Object, src guards.Source, items []py.Object) (VariableTracker, []guards.Guard,
+	error) {
+	v, err := NewSet(tx, nil, obj.Kind() == py.FrozenSet, src)
+	if err != nil {
+		return nil, nil, err
+	}
+	v.origin, v.reading = obj, v
+	typ := tx.Output().Const(obj.Type())
+	for i, o := range items {
+		m, err := keyAt(tx, src, i, o)
+		if err == nil {
+			err = v.add(tx, m)
+		}
+		if err != nil {
+			return nil, nil, err
+		}
+	}
+	if len(v.history) != len(items) { // a member has changed since it was added
+		return nil, nil, unsupported(exc.UntrackedObject, "set with equal members")
+	}
+	v.reading, v.version, v.ordered = nil, 0, true
+	return v, []guards.Guard{guards.TypeMatch(src, typ), guards.ListLength(src, typ, len(items))}, nil
 }
 
 // wrapFunction returns the tracker of a function that the user wrote. The guard compares the function's code object,

@@ -97,8 +97,15 @@ func wrapFrozen(w *wrapping) (VariableTracker, []guards.Guard, error) {
 		return wrapFrozenSet(w.tx, w.obj, w.src, w.equals())
 	}
 	v, err := frozenFunctions(w.tx, w.obj, w.src)
-	if v == nil {
+	if err != nil {
 		return nil, nil, err
+	}
+	if v == nil {
+		items, err := listOf(w.tx, w.obj)
+		if err != nil {
+			return nil, nil, err
+		}
+		return readMembers(w.tx, w.obj, w.src, items)
 	}
 	return v, w.same(guards.KeepStrong), err
 }

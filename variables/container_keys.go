@@ -13,6 +13,8 @@ import (
 type keyring struct {
 	members map[py.Object]VariableTracker // maps stand-ins to their members; constants are left out
 	users   []userKey
+	objects bool            // whether a member compares by identity
+	reading VariableTracker // the container that existed before the frame ran, while its keys are read
 }
 
 // userKey is a member whose class defines __eq__ and __hash__ in Python.
@@ -170,28 +172,93 @@ func (r *keyring) functionKey(tx Translator, f *FunctionVariable) (py.Object, er
 	return f.Fn, nil
 }
 
-// identity returns the stand-in of a value that compares by identity. It adds guards that the value and each other
-// member of the same kind are distinct objects.
+// identified is a value that compares by identity and is, or was looked up as, a key or member.
+type identified struct {
+	value   VariableTracker
+	standIn py.Object
+	among   VariableTracker // the container whose keys were read with this one, or nil: they are distinct objects
+	pinned  bool            // whether a guard requires this very object
+}
+
+// maxPairs is the number of such values up to which guards compare each pair of them. Beyond it, guards require the
+// very objects of the first call, one guard each.
+const maxPairs = 16
+
+// identity returns the stand-in of a value that compares by identity. Guards check that it is another object than each
+// other value of its kind that has a stand-in.
 func (r *keyring) identity(tx Translator, v VariableTracker) (py.Object, error) {
-	if o, ok := tx.World().identities[v]; ok {
-		return o, nil
+	if len(r.users) > 0 {
+		return py.Object{}, errMixed()
 	}
-	o, err := tx.Scope().Call(tx.World().ObjectType)
+	w := tx.World()
+	for _, id := range w.identities {
+		if id.value == v {
+			return id.standIn, nil
+		}
+	}
+	o, err := tx.Scope().Call(w.ObjectType)
 	if err != nil {
 		return py.Object{}, err
 	}
-	for _, other := range r.members {
-		if other.Kind() == v.Kind() {
-			if same, err := Is(tx, v, other); err != nil || same {
-				if err == nil {
-					err = unsupported(exc.SubscriptUnsupported, "two views of one object as keys")
-				}
-				return py.Object{}, err
-			}
+	id := &identified{value: v, standIn: o, among: r.reading}
+	for _, other := range w.identities {
+		if err := id.apart(tx, other); err != nil {
+			return py.Object{}, err
 		}
 	}
-	tx.World().identities[v] = o
+	w.identities = append(w.identities, id)
 	return o, nil
+}
+
+// errMixed is the error for a key that compares by identity beside one whose class defines __eq__: their hashes may be
+// equal in another call, and CPython would then compare the two.
+func errMixed() error {
+	return unsupported(exc.SubscriptUnsupported, "objects as keys beside keys with their own comparison")
+}
+
+// apart guards that two values are distinct objects. It breaks the graph if they are one object.
+func (id *identified) apart(tx Translator, other *identified) error {
+	if id.value.Kind() != other.value.Kind() || id.among != nil && id.among == other.among {
+		return nil
+	}
+	if len(tx.World().identities) >= maxPairs && id.pin(tx) && other.pin(tx) {
+		return nil
+	}
+	same, err := Is(tx, id.value, other.value)
+	if err == nil && same {
+		err = unsupported(exc.SubscriptUnsupported, "two views of one object as keys")
+	}
+	return err
+}
+
+// pin guards the identity of a value that was passed to the frame. It returns false for other values.
+func (id *identified) pin(tx Translator) bool {
+	if id.pinned {
+		return true
+	}
+	obj, src := existing(id.value)
+	if src == nil {
+		return false
+	}
+	tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(obj), guards.KeepWeak))
+	id.pinned = true
+	return true
+}
+
+// existing returns the object of a tensor or an instance that existed before the frame ran, and its place. The place is
+// nil for other values.
+func existing(v VariableTracker) (py.Object, guards.Source) {
+	switch x := v.(type) {
+	case *TensorVariable:
+		if o := x.real(); !o.IsNull() {
+			return o, x.Src
+		}
+	case *ObjectVariable:
+		if !x.Obj.IsNull() {
+			return x.Obj, x.Src
+		}
+	}
+	return py.Object{}, nil
 }
 
 // object returns the stand-in of an instance. If its class compares by identity, the instance has a stand-in of its
@@ -204,8 +271,11 @@ func (r *keyring) object(tx Translator, o *ObjectVariable) (py.Object, error) {
 		return onHeld(o, func() (py.Object, error) { return r.keyObject(tx, o.value) })
 	}
 	looksFor(tx, o.Class, "__hash__", "__eq__")
-	if py.Is(o.Class, py.IdentityHash) && py.Is(o.Class, py.IdentityCompare) {
+	if equalsOnlyItself(o.Class) {
 		return r.identity(tx, o)
+	}
+	if r.objects {
+		return py.Object{}, errMixed()
 	}
 	m, err := o.lookupSpecial(tx, "__hash__")
 	if err != nil {
@@ -303,7 +373,8 @@ func (r *keyring) added(tx Translator, standIn py.Object, v VariableTracker, all
 		r.members = map[py.Object]VariableTracker{}
 	}
 	r.members[standIn] = v
-	r.users = append(r.users, usersIn(tx, standIn)...)
+	users := usersIn(tx, standIn)
+	r.users, r.objects = append(r.users, users...), r.objects || len(users) == 0
 	return nil
 }
 
@@ -373,7 +444,7 @@ func (r *keyring) member(standIn py.Object) VariableTracker {
 
 // clone returns a copy of the keyring with the same members.
 func (r *keyring) clone() keyring {
-	c := keyring{users: append([]userKey(nil), r.users...)}
+	c := keyring{users: append([]userKey(nil), r.users...), objects: r.objects}
 	if r.members != nil {
 		c.members = make(map[py.Object]VariableTracker, len(r.members))
 		for k, v := range r.members {

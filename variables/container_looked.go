@@ -19,8 +19,8 @@ type lookedUp struct {
 // lookUp returns the value of a key of a dict that the program has only looked keys up in. The value is nil if the dict
 // has no such key. decided is false if the dict has been read otherwise, or if code of the program compares its keys.
 func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decided bool, err error) {
-	if v, err := lookUpTensor(tx, d, key); v != nil || err != nil {
-		return v, true, err
+	if v, decided, err := lookUpObject(tx, d, key); decided || err != nil {
+		return v, decided, err
 	}
 	if _, ok := isLookedUp(tx, d); !ok {
 		return nil, false, nil
@@ -46,37 +46,75 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	return l.item(tx, name, v), true, nil
 }
 
-// lookUpTensor returns the value of a key that is a tensor passed to the frame, such as the state of a parameter in an
-// optimizer. It returns nil if the dict has no such key, or if it has been read otherwise.
-func lookUpTensor(tx Translator, d, key VariableTracker) (VariableTracker, error) {
+// lookUpObject looks up a key that equals only itself and was passed to the frame, such as a module, or a parameter in
+// an optimizer's state. decided is false for other keys, and if the dict has been read otherwise. The value is nil if
+// the dict has no such key.
+func lookUpObject(tx Translator, d, key VariableTracker) (value VariableTracker, decided bool, err error) {
 	l, ok := d.(*LazyVariable)
-	k, lazy := key.(*LazyVariable)
-	if !ok || lazy && !tx.World().IsTensor(k.obj) || !isUnread(tx, l) {
-		return nil, nil
+	if !ok || l.obj.Kind() != py.Dict && l.obj.Type() != tx.World().DefaultDictType {
+		return nil, false, nil
 	}
-	if l.obj.Kind() != py.Dict && l.obj.Type() != tx.World().DefaultDictType {
-		return nil, nil
+	item, src, found, err := findObject(tx, l, key)
+	if err != nil || found == py.Undecided {
+		return nil, false, err
+	}
+	if found == py.Absent {
+		if inOptimizer(tx) {
+			return nil, false, withoutState(tx, l)
+		}
+		if l.obj.Kind() != py.Dict { // a defaultdict adds the key
+			return nil, false, nil
+		}
+		tx.Output().AddGuards(guards.HoldsObject(l.Src, src, false))
+		return nil, true, nil
+	}
+	at := guards.NewObjectKeySource(l.Src, src)
+	tx.Output().Reads(at)
+	return tx.Build(item, at), true, nil
+}
+
+// isMember reports whether a set that the program has only looked members up in has this one, which equals only itself
+// and was passed to the frame. decided is false for other sets and values.
+func isMember(tx Translator, set, v VariableTracker) (in, decided bool, err error) {
+	l, ok := set.(*LazyVariable)
+	if !ok || l.obj.Kind() != py.SetKind && l.obj.Kind() != py.FrozenSet {
+		return false, false, nil
+	}
+	_, src, found, err := findObject(tx, l, v)
+	if err != nil || found == py.Undecided {
+		return false, false, err
+	}
+	tx.Output().AddGuards(guards.HoldsObject(l.Src, src, found == py.Found))
+	return found == py.Found, true, nil
+}
+
+// findObject looks up an object in a dict or set that the program has not read otherwise, and guards the container's
+// type. It returns the dict's value and the object's place.
+func findObject(tx Translator, l *LazyVariable, key VariableTracker) (py.Object, guards.Source, py.Lookup, error) {
+	k, lazy := key.(*LazyVariable)
+	if lazy && !tx.World().IsTensor(k.obj) && !equalsOnlyItself(k.obj.Type()) || !isUnread(tx, l) {
+		return py.Object{}, nil, py.Undecided, nil
 	}
 	v, err := Realize(tx, key)
 	if err != nil {
-		return nil, err
+		return py.Object{}, nil, py.Undecided, err
 	}
-	t, ok := v.(*TensorVariable)
-	if !ok || t.real().IsNull() {
-		return nil, nil
+	obj, src := existing(v)
+	if src == nil || !isUnread(tx, l) {
+		return py.Object{}, nil, py.Undecided, nil
 	}
-	item, ok := tx.Scope().ItemOfTensor(l.obj, t.real())
-	if !ok && inOptimizer(tx) {
-		return nil, withoutState(tx, l)
-	}
-	if !ok || !isUnread(tx, l) {
-		return nil, nil
+	item, found := tx.Scope().FindObject(l.obj, obj)
+	if found == py.Undecided {
+		return py.Object{}, nil, found, nil
 	}
 	tx.World().lookedUpAt(l)
 	tx.Output().AddGuards(guards.TypeMatch(l.Src, tx.Output().Const(l.obj.Type())))
-	src := guards.NewTensorKeySource(l.Src, t.Src)
-	tx.Output().Reads(src)
-	return tx.Build(item, src), nil
+	return item, src, found, nil
+}
+
+// equalsOnlyItself reports whether instances of the class are hashed and compared by identity.
+func equalsOnlyItself(class py.Object) bool {
+	return py.Is(class, py.IdentityHash) && py.Is(class, py.IdentityCompare)
 }
 
 // withoutState leaves an optimizer's step to CPython, which makes the state that is missing. The next step is captured:

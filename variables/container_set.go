@@ -21,7 +21,7 @@ type SetVariable struct {
 	frozen  bool
 	// origin is the existing set that was wrapped, or zero for a set that the translated code made.
 	origin  py.Object
-	ordered bool // whether origin's iteration order is guarded
+	ordered bool // whether origin's iteration order is guarded; until the set changes, it is that of history
 	// laidOut reports whether origin's hash table is guarded. The table determines the order after changes.
 	laidOut bool
 }
@@ -144,6 +144,9 @@ func (s *SetVariable) Items(tx Translator) ([]VariableTracker, error) {
 		return nil, err
 	}
 	if len(order) > 1 {
+		if s.ordered && s.version == 0 && !s.mutated && len(s.members) > 0 {
+			return s.inHistory(), nil
+		}
 		if len(s.members) > 0 {
 			return nil, unsupported(exc.IterUnsupported, "order of a set")
 		}

@@ -417,6 +417,9 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	if found, decided, err := lookUp(tx, c, v); decided || err != nil {
 		return found != nil, err
 	}
+	if in, decided, err := isMember(tx, c, v); decided || err != nil {
+		return in, err
+	}
 	c, err := Realize(tx, c)
 	if err != nil {
 		return false, err

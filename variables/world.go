@@ -112,8 +112,8 @@ type Settings struct {
 // identity maps objects to their trackers.
 type identity struct {
 	objects map[py.Object]VariableTracker
-	// identities maps a value that is hashed by identity to its stand-in, the object used as the dict key.
-	identities map[VariableTracker]py.Object
+	// identities has the values that are hashed by identity, with their stand-ins, the objects used as keys.
+	identities []*identified
 	userHash   map[py.Object]userKey // maps a key object to the instance whose class defines the hash
 	nodeClass  map[*fxgraph.Node]py.Object
 }
@@ -187,8 +187,7 @@ func NewWorld(s *py.Scope) (*World, error) {
 		facts: known, scope: s, told: map[question]string{}, standIns: map[py.Object]replacement{},
 		printing: map[VariableTracker]bool{},
 		identity: identity{
-			objects: map[py.Object]VariableTracker{}, identities: map[VariableTracker]py.Object{},
-			userHash: map[py.Object]userKey{},
+			objects: map[py.Object]VariableTracker{}, userHash: map[py.Object]userKey{},
 		},
 		classQuestions: classQuestions{
 			classAttrs: map[py.Object]map[string]VariableTracker{}, looked: map[classLookup]bool{},

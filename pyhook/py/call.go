@@ -245,15 +245,51 @@ func (s *Scope) TensorGrad(tensor Object) (Object, bool) {
 	return grad, ok && grad.Kind() != NotImplemented
 }
 
-// ItemOfTensor returns a dict's value for a tensor as the key, which is compared by identity. It returns false if the
-// dict has no such key, or if the tensor's class may hash it otherwise.
-func (s *Scope) ItemOfTensor(dict, tensor Object) (Object, bool) {
+// Lookup is the result of FindObject.
+type Lookup int
+
+// The results: the container has the object; it lacks it; this is unknown without running code of the program.
+const (
+	Found Lookup = iota
+	Absent
+	Undecided
+)
+
+// FindObject looks up a key of a dict or a member of a set that equals only itself: an instance of a class without
+// __eq__ and __hash__, or a tensor. If a dict has the key, FindObject returns its value. It runs no code.
+func (s *Scope) FindObject(container, object Object) (Object, Lookup) {
+	core, ok := Answered(s.Import("godynamo._C"))
+	if !ok {
+		return Object{}, Undecided
+	}
+	found, ok := Answered(s.CallMethod(core, "find_object", container, object))
+	if !ok {
+		return Object{}, Undecided
+	}
+	parts := s.Items(found)
+	switch n, _ := AsInt(parts[0]); {
+	case n < 0:
+		return Object{}, Undecided
+	case n == 0:
+		return Object{}, Absent
+	}
+	return parts[len(parts)-1], Found
+}
+
+// KeyAt returns the i-th key of a dict or member of a set, in the order of iteration. It runs no code.
+func (s *Scope) KeyAt(container Object, i int) (Object, bool) {
+	return s.readAt("key_at", container, i)
+}
+
+// ValueAt returns the value of the i-th key of a dict. It runs no code.
+func (s *Scope) ValueAt(dict Object, i int) (Object, bool) { return s.readAt("value_at", dict, i) }
+
+func (s *Scope) readAt(reader string, container Object, i int) (Object, bool) {
 	core, ok := Answered(s.Import("godynamo._C"))
 	if !ok {
 		return Object{}, false
 	}
-	item, ok := Answered(s.CallMethod(core, "item_of_tensor", dict, tensor))
-	return item, ok && item.Kind() != NotImplemented
+	return Answered(s.CallMethod(core, reader, container, s.Int(int64(i))))
 }
 
 // DictGet looks up a key in the dict's storage; the key's hash and equality must run no user code.

@@ -52,9 +52,12 @@ odict_iterator(PyObject *dict)
 }
 
 PyObject *
-gd_dict_key(PyObject *dict, Py_ssize_t i)
+gd_key_at(PyObject *dict, Py_ssize_t i)
 {
     PyObject *key = NULL, *value;
+    if (!PyDict_Check(dict)) {
+        return PyAnySet_Check(dict) ? gd_set_item(dict, i) : NULL;
+    }
     if (!PyODict_Check(dict)) {
         for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value); i--) {
             if (i == 0) {
@@ -76,6 +79,18 @@ gd_dict_key(PyObject *dict, Py_ssize_t i)
     Py_XDECREF(iterator);
     Py_XDECREF(key); /* the dict still holds the key */
     return key;
+}
+
+PyObject *
+gd_value_at(PyObject *dict, Py_ssize_t i)
+{
+    PyObject *wanted = PyDict_Check(dict) ? gd_key_at(dict, i) : NULL, *key, *value;
+    for (Py_ssize_t at = 0; wanted != NULL && PyDict_Next(dict, &at, &key, &value);) {
+        if (key == wanted) {
+            return value;
+        }
+    }
+    return NULL;
 }
 
 int
@@ -176,30 +191,81 @@ gd_mro_class(PyObject *type, uint32_t i)
     return mro != NULL && PyTuple_Check(mro) && (Py_ssize_t)i < PyTuple_GET_SIZE(mro) ? PyTuple_GET_ITEM(mro, i) : NULL;
 }
 
-PyObject *
-gd_item_of_tensor(PyObject *dict, PyObject *tensor)
+/* Sets *hash to the hash of an object that equals only itself. Returns 0 for other objects. */
+static int
+identity_hash(PyObject *object, Py_hash_t *hash)
 {
-    /* hash(tensor) is hash(id(tensor)), and an address is less than the modulus of hashes of ints, 2**61 - 1. */
-    return gd_tensor_is_plain(tensor) ? gd_dict_item(dict, tensor, (Py_hash_t)(uintptr_t)tensor) : NULL;
+    const PyTypeObject *type = Py_TYPE(object);
+    if (type->tp_hash == PyBaseObject_Type.tp_hash && type->tp_richcompare == PyBaseObject_Type.tp_richcompare) {
+        *hash = type->tp_hash(object);
+        return 1;
+    }
+    /* hash(tensor) is hash(id(tensor)), and an address is less than the modulus of hashes of ints, 2**61 - 1. Tensors
+     * of subclasses may hash otherwise. */
+    *hash = (Py_hash_t)(uintptr_t)object;
+    return gd_tensor_is_plain(object);
+}
+
+int
+gd_find_object(PyObject *container, PyObject *object, PyObject **value)
+{
+    Py_hash_t hash;
+    *value = NULL;
+    if (!identity_hash(object, &hash)) {
+        return -1;
+    }
+    if (PyDict_Check(container)) {
+        return gd_dict_find(container, object, hash, value);
+    }
+    return PyAnySet_Check(container) ? gd_set_find(container, object, hash) : -1;
 }
 
 /* Returns a new reference, or NULL with an exception set. */
 static PyObject *
-item_of_tensor(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+find_object(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
 {
-    if (n != 2 || !PyDict_Check(args[0])) {
-        PyErr_SetString(PyExc_TypeError, "item_of_tensor() takes a dict and a tensor");
+    if (n != 2) {
+        PyErr_SetString(PyExc_TypeError, "find_object() takes a container and an object");
         return NULL;
     }
-    PyObject *item = gd_item_of_tensor(args[0], args[1]);
-    return Py_NewRef(item != NULL ? item : Py_NotImplemented);
+    PyObject *value;
+    int found = gd_find_object(args[0], args[1], &value);
+    return found > 0 && value != NULL ? Py_BuildValue("(iO)", found, value) : Py_BuildValue("(i)", found);
+}
+
+/* Returns a new reference, or NULL with an exception set. */
+static PyObject *
+key_at(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t i = n == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    PyObject *key = i >= 0 ? gd_key_at(args[0], i) : NULL;
+    if (key == NULL && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_LookupError, "there is no such key");
+    }
+    return Py_XNewRef(key);
+}
+
+/* Returns a new reference, or NULL with an exception set. */
+static PyObject *
+value_at(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t n)
+{
+    Py_ssize_t i = n == 2 ? PyLong_AsSsize_t(args[1]) : -1;
+    PyObject *value = i >= 0 ? gd_value_at(args[0], i) : NULL;
+    if (value == NULL && !PyErr_Occurred()) {
+        PyErr_SetString(PyExc_LookupError, "there is no such value");
+    }
+    return Py_XNewRef(value);
 }
 
 static PyMethodDef functions[] = {
-    {"item_of_tensor", (PyCFunction)(void (*)(void))item_of_tensor, METH_FASTCALL,
-     "item_of_tensor(dict, tensor) -> Any | NotImplemented\n\n"
-     "The dict's value for a tensor as the key, as guards read it. NotImplemented if the dict has no such key, or if "
-     "the tensor is of a subclass, which may hash it otherwise."},
+    {"value_at", (PyCFunction)(void (*)(void))value_at, METH_FASTCALL,
+     "value_at(dict, i) -> Any\n\nThe value of the i-th key of a dict, as guards read it."},
+    {"find_object", (PyCFunction)(void (*)(void))find_object, METH_FASTCALL,
+     "find_object(container, object) -> tuple\n\n"
+     "Looks up an object that equals only itself in a dict or set, as guards do: (1, the dict's value), (1,) if a set "
+     "has it, (0,) if not, (-1,) if a comparison of the program would decide."},
+    {"key_at", (PyCFunction)(void (*)(void))key_at, METH_FASTCALL,
+     "key_at(container, i) -> Any\n\nThe i-th key of a dict or member of a set, as guards read it."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -14,17 +14,21 @@
  * is missing. */
 PyObject *gd_instance_attr(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache);
 
-/* Returns the i-th key in the dict's order (for an OrderedDict, in its own order), borrowed, or NULL if
- * there is none. */
-PyObject *gd_dict_key(PyObject *dict, Py_ssize_t i);
+/* Returns the i-th key in the dict's order (for an OrderedDict, in its own order), or the i-th member of a set,
+ * borrowed. Returns NULL if there is none. */
+PyObject *gd_key_at(PyObject *container, Py_ssize_t i);
+
+/* Returns the value of that key of a dict, borrowed, or NULL. */
+PyObject *gd_value_at(PyObject *dict, Py_ssize_t i);
 
 /* Reports whether the dict has exactly these keys in this order. Types matter: 1 is not True. */
 int gd_dict_keys_are(PyObject *dict, PyObject *keys);
 
-/* Returns the dict's value for this tensor as the key, borrowed, or NULL without an exception. Keys are compared by
- * identity, as Python does with two tensors of different hashes. Returns NULL as well for a tensor of a subclass, which
- * may hash it otherwise. */
-PyObject *gd_item_of_tensor(PyObject *dict, PyObject *tensor);
+/* Looks up a key of a dict or a member of a set that equals only itself: an instance of a class without __eq__ and
+ * __hash__, or a tensor. Returns 1, and sets *value (borrowed) to the dict's value; 0 if the container lacks the
+ * object; -1 if this is unknown without running code: the object, or another one of its hash, has a comparison of its
+ * own. */
+int gd_find_object(PyObject *container, PyObject *object, PyObject **value);
 
 /* Returns a dict's keys in order as a new tuple, or NULL with an exception set. */
 PyObject *gd_dict_keys_tuple(PyObject *dict);
@@ -69,7 +73,7 @@ PyObject *gd_mro_class(PyObject *type, uint32_t i);
  * function to call (PyFunction_SetVectorcall). */
 int gd_runs_its_code(PyObject *function);
 
-/* Prepares gd_runs_its_code, and adds item_of_tensor() to the module. Returns -1 with an exception set. */
+/* Prepares gd_runs_its_code, and adds find_object() and key_at() to the module. Returns -1 with an exception set. */
 int gd_access_init(PyObject *module);
 
 /* Returns a field of a function, method or exception, borrowed, or NULL for any other object. Returns NULL also

@@ -136,6 +136,14 @@ attribute(PyObject *v, PyObject *name, Py_hash_t hash, gd_inline_cache *cache)
     return gd_instance_attr(v, name, hash, cache);
 }
 
+/* Returns the dict's value for an object that equals only itself, borrowed, or NULL if there is none. */
+static inline PyObject *
+found_item(PyObject *dict, PyObject *object)
+{
+    PyObject *value = NULL;
+    return object != NULL && PyDict_Check(dict) && gd_find_object(dict, object, &value) > 0 ? value : NULL;
+}
+
 /* Marks the next two functions. Each of them has a case for every operation and is inlined once for each
  * operation, with `op` constant. */
 #define ONCE_PER_OPERATION static inline __attribute__((always_inline))
@@ -152,7 +160,7 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_DICT_GET:
         return PyDict_Check(v) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) : NULL;
     case GD_OP_DICT_ITEM:
-        return PyDict_Check(v) && regs[node->a] != NULL ? gd_item_of_tensor(v, regs[node->a]) : NULL;
+        return found_item(v, regs[node->a]);
     case GD_OP_ATTR:
         return attribute(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
     case GD_OP_MODULE_ATTR:
@@ -174,7 +182,9 @@ fetch(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
     case GD_OP_INDEX:
         return item_at(v, (int32_t)node->a);
     case GD_OP_DICT_KEY:
-        return PyDict_Check(v) ? gd_dict_key(v, (Py_ssize_t)(int32_t)node->a) : NULL;
+        return gd_key_at(v, (Py_ssize_t)(int32_t)node->a);
+    case GD_OP_DICT_VALUE:
+        return gd_value_at(v, (Py_ssize_t)(int32_t)node->a);
     case GD_OP_FUNC_FIELD:
         return gd_func_field(v, node->a);
     case GD_OP_CELL:
@@ -263,6 +273,10 @@ holds(gd_GuardedCode *e, const gd_guard_node *node, PyObject *v, PyObject **regs
         }
         return PRESENT(node) ? cached_get(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]) != NULL
                              : cached_lacks(v, e->consts[node->a], e->hashes[node->a], &e->caches[node->b]);
+    case GD_OP_HOLDS: {
+        PyObject *value;
+        return regs[node->a] != NULL && gd_find_object(v, regs[node->a], &value) == PRESENT(node);
+    }
     case GD_OP_PARAM_NAMES:
         return gd_param_names_are(v, e->consts[node->a]);
     case GD_OP_OBJECT_MUTATION: {

@@ -163,6 +163,7 @@ both_values(gd_GuardedCode *e, uint32_t at, PyObject *v, PyObject **regs)
     case GD_OP_HAS_ATTR:
     case GD_OP_TYPE_HAS_ATTR:
     case GD_OP_DICT_CONTAINS:
+    case GD_OP_HOLDS:
         return (both){presence(!there), presence(there)};
     case GD_OP_LENGTH:
         return (both){PyUnicode_FromFormat("%zd", gd_storage_length(v)), PyUnicode_FromFormat("%d", (int)node->a)};

@@ -388,6 +388,13 @@ watch_node(learner *l, const gd_guard_node *n)
     case GD_OP_DICT_LACKS:
     case GD_OP_DICT_CONTAINS:
         return watch_key(l, v, e->consts[n->a], NULL);
+    case GD_OP_DICT_ITEM:
+        return as_object(l->known[n->a] != UNKNOWN && PyDict_Check(v) && watch_dict(l, v));
+    case GD_OP_HOLDS: /* a set has no tag */
+        return as_object(l->known[n->a] != UNKNOWN && PyDict_Check(v) && watch_dict(l, v));
+    case GD_OP_DICT_KEY:
+    case GD_OP_DICT_VALUE:
+        return as_object(PyDict_Check(v) && !PyODict_Check(v) && watch_dict(l, v));
     case GD_OP_DICT_KEYS:
         /* An OrderedDict's order is not part of its tag. */
         return as_object(!PyODict_Check(v) && watch_dict(l, v));
@@ -468,6 +475,8 @@ reads_on(const gd_guard_node *n)
     case GD_OP_DICT_LACKS:
     case GD_OP_DICT_CONTAINS:
     case GD_OP_DICT_KEYS:
+    case GD_OP_DICT_KEY:
+    case GD_OP_DICT_VALUE:
     case GD_OP_ATTR:
     case GD_OP_HAS_ATTR:
     case GD_OP_OBJECT_MUTATION:
@@ -566,7 +575,7 @@ mark_used(const gd_GuardedCode *e, const uint8_t *left, uint8_t *used)
             continue;
         }
         used[n->src] = 1;
-        if (n->op == GD_OP_SAME || n->op == GD_OP_DIFFERENT || n->op == GD_OP_DICT_ITEM) {
+        if (n->op == GD_OP_SAME || n->op == GD_OP_DIFFERENT || n->op == GD_OP_DICT_ITEM || n->op == GD_OP_HOLDS) {
             used[n->a] = 1;
         }
         for (uint32_t t = 0; n->op == GD_OP_TENSORS && t < n->b; t++) {

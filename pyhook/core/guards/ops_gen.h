@@ -19,7 +19,8 @@
     X(MRO_ATTR, 1, GD_OPERAND_NAME, GD_OPERAND_INT, "class attribute %w is missing") \
     X(MRO_CLASS, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "class number %n of the MRO is missing") \
     X(INDEX, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "index %n is out of range in a %t object, found %f") \
-    X(DICT_KEY, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "there is no key number %n") \
+    X(DICT_KEY, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "a %t object has no key number %n") \
+    X(DICT_VALUE, 1, GD_OPERAND_INT, GD_OPERAND_NONE, "a %t object has no value number %n") \
     X(FUNC_FIELD, 1, GD_OPERAND_FIELD, GD_OPERAND_NONE, "a %t object is no function or method") \
     X(CELL, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "the cell is empty") \
     X(WEAKREF, 1, GD_OPERAND_NONE, GD_OPERAND_NONE, "a %t object is no weak reference") \
@@ -42,6 +43,7 @@
     X(ITER_LEFT, 0, GD_OPERAND_INT, GD_OPERAND_NONE, "the iterator has %f items left, not %x") \
     X(DICT_KEYS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "keys are %f, not %x") \
     X(DICT_CONTAINS, 0, GD_OPERAND_LITERAL, GD_OPERAND_CACHE, "key %w is %f, was %x") \
+    X(HOLDS, 0, GD_OPERAND_REG, GD_OPERAND_NONE, "an object is %f in a %t object, was %x") \
     X(PARAM_NAMES, 0, GD_OPERAND_LITERAL, GD_OPERAND_NONE, "parameter names are %f, not %x") \
     X(OBJECT_MUTATION, 0, GD_OPERAND_OBJECT, GD_OPERAND_CACHE, "a %t object is %f, was %x") \
     X(GRAD_MODE, 0, GD_OPERAND_NONE, GD_OPERAND_NONE, "grad mode is %f, was %x") \
@@ -76,45 +78,47 @@ enum {
     GD_OP_MRO_CLASS = 13,
     GD_OP_INDEX = 14,
     GD_OP_DICT_KEY = 15,
-    GD_OP_FUNC_FIELD = 16,
-    GD_OP_CELL = 17,
-    GD_OP_WEAKREF = 18,
-    GD_OP_GRAD = 19,
-    GD_OP_TUPLE_ITER_ITEM = 20,
-    GD_OP_ITER_PART = 21,
-    GD_OP_ITER_ITEM = 22,
-    GD_OP_ITER_VALUE = 23,
-    GD_OP_ITER_NUMBER = 24,
-    GD_OP_TYPE_MATCH = 25,
-    GD_OP_ID_MATCH = 26,
-    GD_OP_NOT_NONE = 27,
-    GD_OP_EQUALS = 28,
-    GD_OP_NAME_MATCH = 29,
-    GD_OP_HAS_ATTR = 30,
-    GD_OP_TYPE_HAS_ATTR = 31,
-    GD_OP_FLOAT_COMPARE = 32,
-    GD_OP_LENGTH = 33,
-    GD_OP_TUPLE_ITER_LEN = 34,
-    GD_OP_ITER_LEFT = 35,
-    GD_OP_DICT_KEYS = 36,
-    GD_OP_DICT_CONTAINS = 37,
-    GD_OP_PARAM_NAMES = 38,
-    GD_OP_OBJECT_MUTATION = 39,
-    GD_OP_GRAD_MODE = 40,
-    GD_OP_CELL_EMPTY = 41,
-    GD_OP_QUIET = 42,
-    GD_OP_QUIET_NAME = 43,
-    GD_OP_QUIET_KEY = 44,
-    GD_OP_QUIET_SLOT = 45,
-    GD_OP_QUIET_INDEX = 46,
-    GD_OP_SAME = 47,
-    GD_OP_DIFFERENT = 48,
-    GD_OP_PY_CHECK = 49,
-    GD_OP_TENSORS = 50,
-    GD_OP_TENSOR_SIZE = 51,
-    GD_OP_TENSOR_STRIDE = 52,
-    GD_OP_SHAPE_ENV = 53,
-    GD_OP_COUNT = 54
+    GD_OP_DICT_VALUE = 16,
+    GD_OP_FUNC_FIELD = 17,
+    GD_OP_CELL = 18,
+    GD_OP_WEAKREF = 19,
+    GD_OP_GRAD = 20,
+    GD_OP_TUPLE_ITER_ITEM = 21,
+    GD_OP_ITER_PART = 22,
+    GD_OP_ITER_ITEM = 23,
+    GD_OP_ITER_VALUE = 24,
+    GD_OP_ITER_NUMBER = 25,
+    GD_OP_TYPE_MATCH = 26,
+    GD_OP_ID_MATCH = 27,
+    GD_OP_NOT_NONE = 28,
+    GD_OP_EQUALS = 29,
+    GD_OP_NAME_MATCH = 30,
+    GD_OP_HAS_ATTR = 31,
+    GD_OP_TYPE_HAS_ATTR = 32,
+    GD_OP_FLOAT_COMPARE = 33,
+    GD_OP_LENGTH = 34,
+    GD_OP_TUPLE_ITER_LEN = 35,
+    GD_OP_ITER_LEFT = 36,
+    GD_OP_DICT_KEYS = 37,
+    GD_OP_DICT_CONTAINS = 38,
+    GD_OP_HOLDS = 39,
+    GD_OP_PARAM_NAMES = 40,
+    GD_OP_OBJECT_MUTATION = 41,
+    GD_OP_GRAD_MODE = 42,
+    GD_OP_CELL_EMPTY = 43,
+    GD_OP_QUIET = 44,
+    GD_OP_QUIET_NAME = 45,
+    GD_OP_QUIET_KEY = 46,
+    GD_OP_QUIET_SLOT = 47,
+    GD_OP_QUIET_INDEX = 48,
+    GD_OP_SAME = 49,
+    GD_OP_DIFFERENT = 50,
+    GD_OP_PY_CHECK = 51,
+    GD_OP_TENSORS = 52,
+    GD_OP_TENSOR_SIZE = 53,
+    GD_OP_TENSOR_STRIDE = 54,
+    GD_OP_SHAPE_ENV = 55,
+    GD_OP_COUNT = 56
 };
 
 /* Classes of operands; see guards/kinds.table. */
@@ -137,7 +141,7 @@ enum {
 
 /* Flags of a node. */
 enum {
-    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left */
+    /* HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS, HOLDS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left */
     GD_FLAG_PRESENT = 1,
     /* TENSORS: torch's global state is compared too */
     GD_FLAG_STATE = 2,

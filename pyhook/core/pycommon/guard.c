@@ -82,26 +82,65 @@ gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash)
     return probe(dict, key, hash, &sure);
 }
 
-PyObject *
-gd_dict_item(PyObject *dict, PyObject *object, Py_hash_t hash)
+int
+gd_dict_find(PyObject *dict, PyObject *object, Py_hash_t hash, PyObject **value)
 {
     PyDictObject *mp = (PyDictObject *)dict;
     PyDictKeysObject *keys = mp->ma_keys;
+    *value = NULL;
     if (keys->dk_kind != DICT_KEYS_GENERAL) {
-        return NULL; /* all keys are str */
+        return 0; /* all keys are str */
     }
     size_t mask = (size_t)DK_SIZE(keys) - 1, perturb = (size_t)hash, i = (size_t)hash & mask;
     for (;;) {
         Py_ssize_t ix = table_at(keys, i);
         if (ix == DKIX_EMPTY) {
-            return NULL;
+            return 0;
         }
-        if (ix >= 0 && DK_ENTRIES(keys)[ix].me_key == object) {
-            return DK_ENTRIES(keys)[ix].me_value;
+        const PyDictKeyEntry *entry = ix >= 0 ? &DK_ENTRIES(keys)[ix] : NULL;
+        if (entry != NULL && entry->me_key == object) {
+            *value = entry->me_value;
+            return 1;
+        }
+        if (entry != NULL && entry->me_hash == hash && !is_plain(Py_TYPE(entry->me_key))) {
+            return -1;
         }
         perturb >>= PERTURB;
         i = (i * 5 + perturb + 1) & mask;
     }
+}
+
+/* The hash table of a set is that of Objects/setobject.c, in CPython 3.11 to 3.14. */
+
+int
+gd_set_find(PyObject *set, PyObject *object, Py_hash_t hash)
+{
+    const PySetObject *so = (const PySetObject *)set;
+    int found = 0;
+    for (Py_ssize_t i = 0; i <= so->mask; i++) {
+        const setentry *entry = &so->table[i];
+        if (entry->key == object) {
+            found = 1;
+        }
+        else if (entry->key != NULL && entry->key != _PySet_Dummy && entry->hash == hash
+                 && !is_plain(Py_TYPE(entry->key))) {
+            return -1;
+        }
+    }
+    return found;
+}
+
+PyObject *
+gd_set_item(PyObject *set, Py_ssize_t i)
+{
+    const PySetObject *so = (const PySetObject *)set;
+    for (Py_ssize_t at = 0; i >= 0 && at <= so->mask; at++) {
+        PyObject *key = so->table[at].key;
+        if (key != NULL && key != _PySet_Dummy && i-- == 0) {
+            return key;
+        }
+    }
+    return NULL;
 }
 
 int

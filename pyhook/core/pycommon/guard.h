@@ -64,8 +64,15 @@ gd_module_dict_place(PyObject *module)
  * such as a member of a str enum. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
-/* Returns the dict's own value for this very object as the key, borrowed, or NULL. `hash` is the object's hash. */
-PyObject *gd_dict_item(PyObject *dict, PyObject *object, Py_hash_t hash);
+/* Looks up an object that equals only itself, and whose hash this is. Returns 1 and sets *value (borrowed) if it is a
+ * key of the dict; 0 if it is none; -1 if a key of the same hash has a comparison of its own. Runs no code. */
+int gd_dict_find(PyObject *dict, PyObject *object, Py_hash_t hash, PyObject **value);
+
+/* The same for the members of a set or frozenset. */
+int gd_set_find(PyObject *set, PyObject *object, Py_hash_t hash);
+
+/* Returns the i-th member in the order of iteration, borrowed, or NULL if there is none. */
+PyObject *gd_set_item(PyObject *set, Py_ssize_t i);
 
 /* Reports whether the dict has no key that could equal this one. Like gd_dict_lookup, it runs no code. */
 int gd_dict_lacks(PyObject *dict, PyObject *key, Py_hash_t hash);

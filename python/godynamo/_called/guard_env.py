@@ -103,9 +103,22 @@ def dict_keys(d: dict[Any, Any]) -> Keys:
     return Keys(_C.dict_keys(d))
 
 
-def dict_key(d: dict[Any, Any], i: int) -> Any:
-    """Return the i-th key of the dict."""
-    return _C.dict_keys(d)[i]
+def dict_key(d: dict[Any, Any] | set[Any] | frozenset[Any], i: int) -> Any:
+    """Return the i-th key of the dict, or the i-th member of the set."""
+    return _C.key_at(d, i)
+
+
+def dict_value(d: dict[Any, Any], i: int) -> Any:
+    """Return the value of the i-th key of the dict."""
+    return _C.value_at(d, i)
+
+
+def holds(container: object, key: object) -> bool:
+    """Return whether a dict or set has this object, which equals only itself, as a key or member."""
+    found = _C.find_object(container, key)[0]
+    if found < 0:
+        raise Failed("a comparison of the program decides")
+    return bool(found)
 
 
 def tuple_iterator_len(iterator: object) -> int:
@@ -528,7 +541,9 @@ def environment(
         "___referent": weakref.ref.__call__,
         "___dict_keys": dict_keys,
         "___dict_key": dict_key,
+        "___dict_value": dict_value,
         "___dict_contains": dict_contains,
+        "___holds": holds,
         "___dict_getitem": dict_getitem,
         "___tuple_iterator_len": tuple_iterator_len,
         "___tuple_iterator_getitem": tuple_iterator_getitem,

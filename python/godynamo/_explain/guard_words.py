@@ -245,6 +245,7 @@ _CONDITIONS: dict[str, Callable[[_Speaker, list[ast.expr], bool], str]] = {
     "___hasattr": _form("{1} in vars({0})", "{1} not in vars({0})"),
     "___type_hasattr": _form("hasattr({0}, {1})", "not hasattr({0}, {1})"),
     "___dict_contains": _form("{0} in {1}", "{0} not in {1}"),
+    "___holds": _form("{1} in {0}", "{1} not in {0}"),
     "___cell_empty": _form("{0} has no value yet", "{0} has a value"),
     "___ends_in_code": lambda s, args, wanted: (
         f"the end of {s.place(args[1])} in {s.place(args[0])} {'may run' if wanted else 'runs no'} code"
@@ -334,6 +335,7 @@ _READS = {
     "___mro_class": "{0}.__mro__[{1}]",
     "___referent": "{0}()",
     "___dict_key": "tuple({0})[{1}]",
+    "___dict_value": "tuple({0}.values())[{1}]",
     "___dict_getitem": "{0}[{1}]",
     "___iterator_part": "part {1} of {0}",
     "___iterator_item": "list({0})[{1}]",
