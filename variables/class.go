@@ -278,6 +278,9 @@ func (c *ClassVariable) bindMeta(tx Translator, name string, m py.Object) (Varia
 	meta := tx.World().Metaclass(tx, c.Class)
 	switch m.Kind() {
 	case py.MethodDescr, py.WrapperDescr, py.ClassMethodDescr:
+		if v := c.boundSubclasses(tx, name, m); v != nil {
+			return v, nil
+		}
 		return nil, unsupported(exc.AttrUnsupported, "%s of class %s", name, py.TypeName(c.Class))
 	}
 	tx.Output().AddGuards(guards.TypeHasAttr(classSource(tx, c.Class), name, false))

@@ -71,6 +71,7 @@ type factObjects struct {
 	factIs              py.Object
 	flagIs              py.Object
 	listed              py.Object
+	subclasses          py.Object
 	tensorTypeIs        py.Object
 	tensorLikeIs        py.Object
 	tensorTypeName      py.Object
@@ -248,6 +249,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"fact_is":               &f.factIs,
 		"flag_is":               &f.flagIs,
 		"listed":                &f.listed,
+		"subclasses":            &f.subclasses,
 		"tensor_type_is":        &f.tensorTypeIs,
 		"tensor_like_is":        &f.tensorLikeIs,
 		"tensor_type_name":      &f.tensorTypeName,

@@ -64,6 +64,34 @@ func (v *OptimizedVariable) GetAttr(tx Translator, name string) (VariableTracker
 	return nil, unsupported(exc.AttrUnsupported, "%s of an optimized function", name)
 }
 
+// callWrapped calls the function that a wrapper made by godynamo.run or torch.compile calls. It is captured like any
+// other function: the caller's backend gets its operations. In a program that requested no compilation, torch.compile
+// compiles the function, so the call breaks the graph.
+func (t *TorchVariable) callWrapped(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
+	w, s := tx.World(), tx.Scope()
+	if t.Src == nil || t.detail == "compile" && w.Transparent && w.optimized == 0 {
+		return nil, nil
+	}
+	code, _ := s.FunctionField(t.Fn, py.FuncCode)
+	names, err := s.GetAttr(code, "co_freevars")
+	if err != nil {
+		return nil, observed(err)
+	}
+	closure, _ := s.FunctionField(t.Fn, py.FuncClosure)
+	cells := guards.NewFunctionFieldSource(t.Src, guards.FuncClosure)
+	for i, name := range s.Items(names) {
+		if py.GoString(name) != "fn" {
+			continue
+		}
+		fn, ok := s.CellContents(s.Items(closure)[i])
+		if !ok {
+			break
+		}
+		return Call(tx, tx.Build(fn, guards.NewCellSource(guards.NewIndexSource(cells, i))), args, kwargs)
+	}
+	return nil, nil
+}
+
 // Reconstruct implements Reconstructer.
 func (v *OptimizedVariable) Reconstruct(e Emitter) error {
 	e.LoadConst(v.Obj)

@@ -601,7 +601,8 @@ func (o *ObjectVariable) moduleOfHandle(tx Translator) (VariableTracker, error) 
 	if own, err = Realize(tx, own); err != nil {
 		return nil, err
 	}
-	if _, optimized := own.(*OptimizedVariable); !optimized {
+	_, optimized := own.(*OptimizedVariable)
+	if t, ok := own.(*TorchVariable); !optimized && (!ok || t.kind != kindWraps) {
 		return nil, nil
 	}
 	return o.GetAttr(tx, "_godynamo_module")

@@ -118,10 +118,13 @@ func CallMethod(tx Translator, obj VariableTracker, name string, args []Variable
 	if m, ok := obj.(MethodCaller); ok {
 		return m.CallMethod(tx, name, args, kwargs)
 	}
-	if _, isClass := obj.(*ClassVariable); isClass {
+	if c, isClass := obj.(*ClassVariable); isClass {
 		fn, err := GetAttr(tx, obj, name)
 		if err != nil {
 			return nil, err
+		}
+		if b, ok := fn.(*BoundBuiltin); ok && name == subclassesName && b.obj == c {
+			return c.subclasses(tx, args, kwargs)
 		}
 		return Call(tx, fn, args, kwargs)
 	}

@@ -57,6 +57,7 @@ const (
 	kindTrue                callableKind = "true"                  // returns True while translating
 	kindTypeHints           callableKind = "type_hints"            // typing.get_type_hints
 	kindWarn                callableKind = "warn"                  // warnings.warn
+	kindWraps               callableKind = "wraps"                 // calls the function in its closure: made by run(), or, with the detail "compile", by torch.compile
 )
 
 // callableKinds are all of them.
@@ -112,4 +113,5 @@ var callableKinds = []callableKind{
 	kindTrue,
 	kindTypeHints,
 	kindWarn,
+	kindWraps,
 }

@@ -39,10 +39,11 @@ _MODULES = {
 PYTHON_MODULES = {
     "copy": "copy",
     "godynamo._user.modules": "handles",
-    "contextlib": "torch_modes",  # of sdpa_kernel, which contextmanager made
+    "contextlib": "torch_modes",  # of sdpa_kernel, which contextmanager made; see also find_python
     "torch.amp.grad_scaler": "torch_amp",
     "torch.autograd.profiler": "torch_modes",
     "torch.nn.parallel.distributed": "torch_parallel",
+    "torch._dynamo.eval_frame": "torch_compiled",
     "torch._tensor": "torch_function",
     "torch.masked._ops": "masked",
     "torch.optim.optimizer": "torch_optim",
@@ -92,7 +93,10 @@ def named(name: str) -> Any:
 
 def find_python(obj: types.FunctionType) -> tuple[Any, bool] | None:
     """Do the same as find, for a Python function. If the stand-in declines, the function itself is inlined."""
-    name = PYTHON_MODULES.get(obj.__globals__.get("__name__") or "")
+    module = obj.__globals__.get("__name__") or ""
+    if module == "contextlib" and obj.__module__ == "torch._dynamo.eval_frame":  # contextmanager made the function
+        module = obj.__module__
+    name = PYTHON_MODULES.get(module)
     if name is None:
         return None
     importlib.import_module(f"{__name__}.{name}")

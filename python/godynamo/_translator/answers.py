@@ -118,6 +118,18 @@ def listed(cls: type) -> tuple[list[str], Callable[[type], bool]] | None:
     return text, lambda cls: set(type.__dir__(cls)) == set(text)
 
 
+def subclasses(cls: type) -> tuple[list[type], Callable[[type], bool]]:
+    """Return (``type.__subclasses__(cls)``, a guard predicate that it is the same list), which keeps no class alive."""
+    found: list[type] = type.__subclasses__(cls)
+    refs = tuple(map(weakref.ref, found))
+
+    def holds(other: type) -> bool:
+        now: list[type] = type.__subclasses__(other)
+        return len(now) == len(refs) and all(c is ref() for c, ref in zip(now, refs, strict=True))
+
+    return found, holds
+
+
 def computed_attribute(module: types.ModuleType, name: str) -> tuple[Any, Callable[[types.ModuleType], bool] | None]:
     """Return (an attribute that a module's ``__getattr__`` computes, a guard predicate that it is unchanged).
 

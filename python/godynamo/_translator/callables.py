@@ -256,6 +256,8 @@ def _classify(obj: Any, module: str) -> Classified:
             return classified("true")  # this is torch._dynamo.is_compiling, found without importing torch._dynamo
         if module in _PYTHON_STAND_INS and stand_in(obj) is not None:
             return classified("stand_in")
+        if module == "torch._dynamo.eval_frame" and obj.__qualname__ == "OptimizedModule.__call__":
+            return classified("inline")
         if module == "godynamo" or module.startswith("godynamo."):
             return classified("inline" if module.startswith(_OWN_INLINED) else "opaque")
         if module == "torch.optim.optimizer" and stand_in(obj) is not None:

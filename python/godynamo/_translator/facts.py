@@ -184,6 +184,7 @@ def facts() -> dict[str, Any]:
         "fact_is": answers.fact_is,
         "flag_is": answers.flag_is,
         "listed": answers.listed,
+        "subclasses": answers.subclasses,
         "tensor_type_is": tensor_types.tensor_type_is,
         "tensor_like_is": tensor_types.tensor_like_is,
         "tensor_type_name": tensor_types.tensor_type_name,

@@ -60,6 +60,7 @@ CallableKind = Literal[
     "true",  # returns True while translating
     "type_hints",  # typing.get_type_hints
     "warn",  # warnings.warn
+    "wraps",  # calls the function in its closure: made by run(), or, with the detail "compile", by torch.compile
 ]
 
 Classified = NewType("Classified", str)

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, overload
 
 from .._core import core
 from . import registry
-from .callable_kinds import OWN, Classified, classified
+from .callable_kinds import Classified, classified
 
 Function = Callable[..., Any]
 F = TypeVar("F", bound=Function)
@@ -134,7 +134,7 @@ def run(fn: Any = None) -> Any:
     >>> godynamo.run(f)(torch.ones(2))
     tensor([2., 2.])
     """
-    mode = _Mode(core.MODE_RUN_ONLY, OWN)
+    mode = _Mode(core.MODE_RUN_ONLY, classified("wraps"))
     return mode if fn is None else mode(fn)
 
 

@@ -60,6 +60,8 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
     rules = sys.modules.get("torch._dynamo.trace_rules")
     if rules is None:  # torch._dynamo is not imported, so it has marked nothing
         return OWN
+    if fn.__code__.co_name == "compile_wrapper" and fn.__globals__.get("__name__") == _COMPILING:
+        return classified("wraps", "compile")
     if fn.__module__ == _TAGGING and _tagged(fn) is not None:
         return classified("substitute")
     if fn.__module__ == "torch._dynamo.decorators" and fn.__name__ in ("graph_break", "skip_frame"):
@@ -85,6 +87,8 @@ def _torch_mark(fn: types.FunctionType) -> Classified:
 # modules. We treat these functions as the originals: otherwise, after any use of torch.compile, making a module would
 # break the graph.
 _TAGGING = "torch._dynamo.mutation_guard"
+#: the module whose function makes the functions that torch.compile returns
+_COMPILING = "torch._dynamo.eval_frame"
 
 
 def _tagged(fn: types.FunctionType) -> Any:
