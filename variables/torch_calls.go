@@ -114,11 +114,9 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			kwargs []Kw) (VariableTracker, error) {
 			return t.factOf(tx, name, args, kwargs)
 		},
-		kindFold: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+		kindFold: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			r, err := folded(tx, t, name, args, kwargs)
-			tx.World().folded(tx, t.Fn, args, kwargs, r)
-			return r, err
+			return t.assumedConstant(tx, args, kwargs)
 		},
 		kindConstant: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

@@ -185,6 +185,7 @@ def facts() -> dict[str, Any]:
         "flag_is": answers.flag_is,
         "listed": answers.listed,
         "subclasses": answers.subclasses,
+        "has_history": lambda tensor: tensor.grad_fn is not None,
         "tensor_type_is": tensor_types.tensor_type_is,
         "tensor_like_is": tensor_types.tensor_like_is,
         "tensor_type_name": tensor_types.tensor_type_name,
