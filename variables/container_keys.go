@@ -57,6 +57,8 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 		return r.identity(tx, v)
 	case *ObjectVariable:
 		return r.object(tx, x)
+	case *WeakrefVariable:
+		return r.refKey(tx, x)
 	case *ListVariable, *DictVariable, *SetVariable, *ShadowVariable:
 		t, err := PythonType(tx, v)
 		if err != nil {

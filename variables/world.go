@@ -172,6 +172,7 @@ type writes struct {
 	unseen       map[py.Object]*unseen        // lists and deques that the program only appends to
 	lookedUp     map[py.Object]*lookedUp      // dicts in which the program only looks up keys
 	iterated     []*RealIterator              // those that have read items of a list or dict
+	refs         []*WeakrefVariable           // those that weakref.ref() has returned
 }
 
 // NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.
