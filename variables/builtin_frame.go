@@ -35,6 +35,11 @@ func inOwnFrame(name string) error {
 func evaluates(name string) builtinHandler {
 	return func(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {
 		if len(args) < 2 {
+			if name == "eval" && len(args) == 1 && len(kwargs) == 0 {
+				if r, err := evaluated(tx, args[0]); r != nil || err != nil {
+					return r, err
+				}
+			}
 			return nil, inOwnFrame(name)
 		}
 		if c, ok := AsConstant(tx, MustRealize(tx, args[1])); ok && c == py.None() {
@@ -42,6 +47,37 @@ func evaluates(name string) builtinHandler {
 		}
 		return nil, unsupported(exc.CallUnsupported, "%s", name)
 	}
+}
+
+// evaluated inlines an expression that eval() evaluates in its caller's namespaces. It returns nil if the text is
+// unknown, or if CPython must evaluate it.
+func evaluated(tx Translator, text VariableTracker) (VariableTracker, error) {
+	text, err := Realize(tx, text)
+	if err != nil {
+		return nil, err
+	}
+	source, known := AsConstant(tx, text)
+	locals, ok, err := tx.FrameLocals()
+	if err != nil || !ok || !known || source.Kind() != py.Str {
+		return nil, err
+	}
+	s := tx.Scope()
+	names := make([]string, len(locals))
+	values := map[string]VariableTracker{}
+	for i, l := range locals {
+		names[i], values[l.Name] = l.Name, l.Value
+	}
+	r, err := s.Call(tx.World().evaluated, source, tx.World().names(s, names))
+	if err != nil || r == pyNone {
+		return nil, observed(err)
+	}
+	var args []VariableTracker
+	for _, name := range s.Items(s.Items(r)[1]) {
+		args = append(args, values[py.GoString(name)])
+	}
+	fn := &FunctionVariable{Code: s.Items(r)[0], GlobalsDict: tx.Globals(), GlobalsSrc: tx.GlobalSource("").Base(),
+		Name: "<module>", QualName: "<module>"}
+	return tx.Inline(fn, args, nil)
 }
 
 // builtinLocals returns a dict of the frame's variables. It breaks the graph if the function may call locals() more

@@ -72,6 +72,7 @@ type factObjects struct {
 	flagIs              py.Object
 	listed              py.Object
 	subclasses          py.Object
+	evaluated           py.Object
 	hasHistory          py.Object
 	tensorTypeIs        py.Object
 	tensorLikeIs        py.Object
@@ -251,6 +252,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"flag_is":               &f.flagIs,
 		"listed":                &f.listed,
 		"subclasses":            &f.subclasses,
+		"evaluated":             &f.evaluated,
 		"has_history":           &f.hasHistory,
 		"tensor_type_is":        &f.tensorTypeIs,
 		"tensor_like_is":        &f.tensorLikeIs,
