@@ -21,6 +21,7 @@ type FunctionVariable struct {
 	KwDefaults        VariableTracker // a dict, or nil
 	Annotations       VariableTracker // tuple of names and values, or nil
 	Foreign           bool            // made by an inlined function of another module
+	born              py.Object       // the code with which it is made, once the program has replaced Code
 	fields            []Kw            // fields that differ from what MAKE_FUNCTION sets, see function_made.go
 	dict              *DictVariable   // __dict__; nil while it is empty and the program has not read it
 }

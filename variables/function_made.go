@@ -1,8 +1,10 @@
 package variables
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -208,7 +210,7 @@ func (f *FunctionVariable) docstring(tx Translator) (VariableTracker, error) {
 			return nil, err
 		}
 	}
-	fn, err := s.Call(functionMade, f.Code, f.GlobalsDict, none, keywords, none, s.Tuple(cells...))
+	fn, err := s.Call(functionMade, f.ownCode(), f.GlobalsDict, none, keywords, none, s.Tuple(cells...))
 	if err != nil {
 		return nil, err
 	}
@@ -341,6 +343,10 @@ func (f *FunctionVariable) storeField(tx Translator, name string, value Variable
 		if t, ok := v.(*TupleVariable); !ok || !t.class.IsNull() {
 			return refused
 		}
+	case "__code__":
+		if err := f.setCode(tx, v); err != nil {
+			return err
+		}
 	case "__doc__", "__module__":
 	default:
 		return refused
@@ -352,6 +358,42 @@ func (f *FunctionVariable) storeField(tx Translator, name string, value Variable
 	}
 	f.setField(name, value)
 	return f.fieldEffect(tx, name, value)
+}
+
+// setCode makes v the code that calls of the function run. CPython accepts code with as many free variables, and warns
+// of code of another kind, such as a generator's.
+func (f *FunctionVariable) setCode(tx Translator, v VariableTracker) error {
+	refused := unsupported(exc.StoreUnsupported, "attribute __code__ of a function")
+	code, ok := AsConstant(tx, v)
+	if !ok || code.Kind() != py.Code {
+		return refused
+	}
+	for _, name := range []string{"co_freevars", "co_flags"} {
+		was, err := tx.Scope().GetAttr(f.Code, name)
+		if err != nil {
+			return err
+		}
+		is, err := tx.Scope().GetAttr(code, name)
+		if err != nil {
+			return err
+		}
+		if same, err := tx.Scope().Compare(opcode.CMP_EQ, was, is); err != nil || same != py.True() {
+			return cmp.Or(err, refused)
+		}
+	}
+	if f.born.IsNull() {
+		f.born = f.Code
+	}
+	f.Code = code
+	return nil
+}
+
+// ownCode returns the code with which the function is made.
+func (f *FunctionVariable) ownCode() py.Object {
+	if f.born.IsNull() {
+		return f.Code
+	}
+	return f.born
 }
 
 // fieldEffect stores an attribute of the real function if the program's function exists, or deletes it.
@@ -449,7 +491,7 @@ func (f *FunctionVariable) Reconstruct(e Emitter) error {
 		}
 		flags |= 8
 	}
-	e.MakeFunction(f.Code, f.Name, f.QualName, flags)
+	e.MakeFunction(f.ownCode(), f.Name, f.QualName, flags)
 	return f.storeAttrs(e)
 }
 
@@ -468,7 +510,7 @@ func (f *FunctionVariable) loadCells(e Emitter) error {
 func (f *FunctionVariable) reconstructForeign(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(functionMade)
-	e.LoadConst(f.Code)
+	e.LoadConst(f.ownCode())
 	e.LoadConst(f.GlobalsDict)
 	for i, part := range []VariableTracker{f.Defaults, f.KwDefaults, f.Annotations} {
 		switch {

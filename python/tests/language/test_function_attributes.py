@@ -196,6 +196,68 @@ def assigned_defaults(x):
         return first, second, third, str(error)
 
 
+@cases
+def assigned_code(x):
+    """Twice."""
+    scale = x * 2
+
+    def fn(a, b=1):
+        """First."""
+        return a * b + scale
+
+    def other(a, b=1):
+        """Second."""
+        return a - b - scale
+
+    def renamed(a):
+        return a + 1
+
+    renamed.__code__ = renamed.__code__.replace(co_name="n")
+    first, code = fn(x), fn.__code__
+    fn.__code__ = other.__code__
+    second = fn(x, 3)
+    same = fn.__code__ is other.__code__, fn.__doc__, fn.__name__, fn.__code__.co_name
+    fn.__code__ = code
+    return first, second, fn(x), same, renamed(x), renamed.__code__.co_name, renamed.__name__
+
+
+@cases
+def assigned_code_of_a_function_that_is_returned(x):
+    def fn(a):
+        return a + x
+
+    def other(a):
+        return a - x
+
+    y = x + 1
+    fn.__code__ = other.__code__
+    return y, fn(y), (fn, other).__len__(), [fn][0](x), fn.__code__ is other.__code__
+
+
+@cases
+def a_method_of_torchs_decorator(x):
+    def fn(a):
+        return a * 2, torch.is_grad_enabled()
+
+    off = torch.no_grad()(fn)
+    return x + 1, off(x), off.__name__, off.__wrapped__ is fn, off.__code__.co_name
+
+
+@cases(breaks=None)
+def code_with_other_free_variables(x):
+    def fn(a):
+        return a + x
+
+    def other(a):
+        return a
+
+    y = x + 1
+    try:
+        fn.__code__ = other.__code__
+    except ValueError as error:
+        return y, str(error), fn(x)
+
+
 @cases(breaks=None)
 def a_name_that_is_no_text(x):
     def fn(a):
@@ -432,3 +494,38 @@ def test_a_returned_function_has_its_attributes():
     ):
         assert getattr(got, name) == getattr(want, name), name
     assert got.held.equal(want.held) and list(got.__dict__) == list(want.__dict__)
+
+
+def test_a_returned_function_runs_its_assigned_code():
+    def f(x):
+        def fn(a):
+            return a + x
+
+        def other(a):
+            return a - x
+
+        y = x + 1
+        fn.__code__ = other.__code__
+        return y, fn, other
+
+    for fn in (f, godynamo.optimize(f), godynamo.optimize(f)):
+        y, made, other = fn(torch.ones(2))
+        assert torch.equal(made(y), torch.ones(2))
+        assert made.__code__ is other.__code__
+        assert made.__name__ == "fn" and made.__closure__ is not other.__closure__
+
+
+def test_a_decorated_function_that_outlives_the_frame():
+    def f(x):
+        @torch.no_grad()
+        def fn(a):
+            return a * x, torch.is_grad_enabled()
+
+        return x + 1, fn
+
+    p = torch.nn.Parameter(torch.ones(2))
+    for fn in (f, godynamo.optimize(f), godynamo.optimize(f)):
+        y, made = fn(p)
+        value, enabled = made(y)
+        assert not enabled and not value.requires_grad
+        assert (made.__name__, made.__code__.co_name) == (made.__wrapped__.__name__, "no_grad")
