@@ -674,7 +674,7 @@ func extremum(name string, op opcode.CompareOp) builtinHandler {
 			}
 			better, err := Truth(tx, r)
 			if err != nil {
-				return nil, asCallBreak(err, name)
+				return extremeUnordered(tx, name, items, key, asCallBreak(err, name))
 			}
 			if better {
 				best, bestKey = it, k

@@ -229,7 +229,7 @@ func computedOperator(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (V
 	la, lb := limitOf(a), limitOf(b)
 	raises, ok := arithmeticRaises(tx, n, a, b, ka, kb)
 	mixed := !ok && n == opcode.NB_POWER && ka == 'f' && kb == 'f'
-	if !ok && !mixed || raises && !mayRaiseHere(tx) {
+	if !ok && !mixed || raises && !mayRaiseInBlock(tx) {
 		return nil, true, no
 	}
 	class := "float"
@@ -411,7 +411,8 @@ func computedCall(tx Translator, fn py.Object, name string, args []VariableTrack
 var roundings = map[string]bool{"int": true, "round": true, "math.floor": true, "math.ceil": true, "math.trunc": true}
 
 // roundedAtRunTime rounds a computed float to an int. It returns false for other calls. The call raises for an infinity
-// or a NaN. So it is captured only where code runs in program order and no handler of the program is active.
+// or a NaN. So it is captured only where code runs in program order, and where the frames can go on at a handler of the
+// program.
 func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableTracker,
 	kwargs []Kw) (VariableTracker, bool, error) {
 	if !roundings[name] || len(args) != 1 || len(kwargs) > 0 {
@@ -424,7 +425,7 @@ func roundedAtRunTime(tx Translator, fn py.Object, name string, args []VariableT
 	if s := roundedSize(tx, name, x); s != nil {
 		return s, true, nil
 	}
-	if !mayRaiseHere(tx) {
+	if !mayRaiseInBlock(tx) {
 		return nil, false, nil
 	}
 	tx.Output().Const(fn)

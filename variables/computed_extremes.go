@@ -1,16 +1,30 @@
 package variables
 
+import "github.com/godynamo/godynamo/internal/exc"
+
 // extremeAtRunTime computes min or max of values that are known at run time only, or returns nil.
 func extremeAtRunTime(tx Translator, name string, items []VariableTracker) (VariableTracker, error) {
 	if r, err := tensorOrInt(tx, name, items); r != nil || err != nil {
 		return r, err
 	}
-	return extremeOfNumbers(tx, name, items)
+	return extremeOfNumbers(tx, name, items, false)
+}
+
+// extremeUnordered computes min or max at run time if no guard can check the order of the items. Else it returns why.
+func extremeUnordered(tx Translator, name string, items []VariableTracker, key VariableTracker,
+	why error) (VariableTracker, error) {
+	if _, breaks := why.(*exc.Unsupported); breaks && key == nil {
+		if r, err := extremeOfNumbers(tx, name, items, true); r != nil || err != nil {
+			return r, err
+		}
+	}
+	return nil, why
 }
 
 // extremeOfNumbers computes min or max of numbers at run time, at least one of them computed. It returns nil for
-// other values, and for numbers that follow from floats passed to the frame: guards check their order.
-func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (VariableTracker, error) {
+// other values, and for numbers whose order guards may check, since they follow from floats and sizes passed to the
+// frame. unordered says that no guard can.
+func extremeOfNumbers(tx Translator, name string, items []VariableTracker, unordered bool) (VariableTracker, error) {
 	if len(items) < 2 || tx.World().FixesSizes > 0 {
 		return nil, nil
 	}
@@ -25,10 +39,10 @@ func extremeOfNumbers(tx Translator, name string, items []VariableTracker) (Vari
 		switch x := v.(type) {
 		case *ConstantVariable:
 		case *ComputedVariable:
-			if x.Node != nil || x.size != nil {
+			if x.Node != nil || x.size != nil && !unordered {
 				return nil, nil
 			}
-			found = found || x.passed == nil
+			found = found || x.passed == nil || unordered
 		default:
 			return nil, nil
 		}

@@ -33,6 +33,15 @@ func mayRaiseHere(tx Translator) bool {
 	return !tx.Output().WholeGraph() && !tx.Catches() && tx.World().FixesSizes == 0
 }
 
+// mayRaiseInBlock is like mayRaiseHere, for a value of Compute. With an active handler, the frames go on in CPython if
+// the computation raises.
+func mayRaiseInBlock(tx Translator) bool {
+	if mayRaiseHere(tx) {
+		return true
+	}
+	return !tx.Output().WholeGraph() && tx.World().FixesSizes == 0 && tx.Output().LeavesIfRaised(tx)
+}
+
 // floatFunction calls a function of floatFunctions with a size or a computed number among its arguments. It returns
 // false for other calls.
 func floatFunction(tx Translator, fn py.Object, name string, args []VariableTracker,
@@ -64,7 +73,7 @@ func floatFunction(tx Translator, fn py.Object, name string, args []VariableTrac
 		found = found || isComputed(operands[i])
 		raises = raises || letter == 'i' && limitOf(operands[i]) == 0
 	}
-	if !found || raises && !mayRaiseHere(tx) || !raises && tx.World().FixesSizes > 0 {
+	if !found || raises && !mayRaiseInBlock(tx) || !raises && tx.World().FixesSizes > 0 {
 		return nil, false, nil
 	}
 	for i, v := range operands {

@@ -368,6 +368,9 @@ type Output interface {
 	// the graph, unless an operand is AfterGraph. operands are constants, values passed to the frame and other
 	// computed values. If draws is true, the code draws random numbers from the first operand.
 	Compute(tx Translator, operands []VariableTracker, draws bool, emit func(e Emitter) error) (*Slot, error)
+	// LeavesIfRaised reports whether the frames can go on in CPython, at the handler of an exception, if the value that
+	// the current step computes with Compute raises one.
+	LeavesIfRaised(tx Translator) bool
 	// OnlyIfLoaded leaves the code of the newest Compute out if nothing loads its result.
 	OnlyIfLoaded(slot *Slot)
 	// AfterGraph reports whether a value is computed from results of a whole graph. Such a value cannot be an input of

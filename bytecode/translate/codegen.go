@@ -681,8 +681,11 @@ func (c *Codegen) writeEvent(e *event) error {
 		if e.slot != nil {
 			t := c.tempOfSlot(e.slot.Index)
 			c.held[t] = e.held
+			if e.exit != nil {
+				e.exit.covered = append(e.exit.covered, c.list[start:]...)
+			}
 			c.emit(opcode.STORE_FAST, spaceTemp|t)
-			if e.onlyIfLoaded && !e.held && c.stateAt(e).IsNull() {
+			if e.onlyIfLoaded && !e.held && e.exit == nil && c.stateAt(e).IsNull() {
 				c.unneeded = append(c.unneeded, written{t, start, len(c.list)})
 			}
 		}

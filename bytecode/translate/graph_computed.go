@@ -74,6 +74,9 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 		return nil, exc.Break(exc.CallUnsupported, "random numbers that depend on results of the graph")
 	}
 	e := o.here(&event{emit: emit, slot: o.newSlot(), early: !late, draws: draws})
+	if exit := o.exitHere(); exit != nil && tx.Catches() {
+		e.exit, e.state = exit, o.nextState
+	}
 	o.events = append(o.events, e)
 	if late {
 		if o.computed.late == nil {
@@ -82,6 +85,15 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 		o.computed.late[e.slot] = true
 	}
 	return e.slot, nil
+}
+
+// LeavesIfRaised implements variables.Output. Before an operation that must not run twice, the piece would have to run
+// again from its start if the computation raised.
+func (o *OutputGraph) LeavesIfRaised(variables.Translator) bool {
+	if !o.foreign.ran || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+		return false
+	}
+	return o.sideExit("a value whose computation may raise") == nil
 }
 
 // OnlyIfLoaded implements variables.Output.
