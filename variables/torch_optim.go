@@ -12,7 +12,17 @@ import (
 func inOptimizer(tx Translator) bool { return IsOptimizers(tx.Scope(), tx.Globals()) }
 
 // IsOptimizers reports whether these are the globals of a module of torch.optim.
-func IsOptimizers(s *py.Scope, globals py.Object) bool {
+func IsOptimizers(s *py.Scope, globals py.Object) bool { return isOf(s, globals, "torch.optim.") }
+
+// MayPredict reports whether these are the globals of a module of torch in whose code branches on tensors' values are
+// predicted: those of optimizers and their stand-ins, and of functions that change gradients.
+func MayPredict(s *py.Scope, globals py.Object) bool {
+	return IsOptimizers(s, globals) || isOf(s, globals, "torch.nn.utils.") ||
+		isOf(s, globals, "godynamo._polyfills.torch_optim")
+}
+
+// isOf reports whether these are the globals of a module whose name starts with space.
+func isOf(s *py.Scope, globals py.Object, space string) bool {
 	name, ok := s.DictGetName(globals, "__name__")
-	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), "torch.optim.")
+	return ok && name.Kind() == py.Str && strings.HasPrefix(py.GoString(name), space)
 }

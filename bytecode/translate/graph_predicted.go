@@ -5,21 +5,31 @@ import (
 	"fmt"
 
 	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torch's optimizers branch on values of their state: RAdam corrects the variance from the sixth step on, ASGD averages
-// from a certain step on. Such a branch goes the same way in nearly all steps. So the graph predicts which way, and an
-// operation checks it (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the
-// branch, and the next call is translated again.
+// torch's optimizers branch on values of their state: RAdam corrects the variance from the sixth step on, ASGD
+// averages from a certain step on. Code of torch.nn.utils raises for gradients that are not finite. Such a branch
+// goes the same way in nearly all steps. So the graph predicts which way, and an operation checks it
+// (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the branch, and the
+// next call is translated again.
 
-// predicted returns which way a branch on v goes in the graph. why is the graph break without a prediction; it is
+// predictedBranch returns which way a branch on v goes in the graph. why is the graph break without a prediction; it is
 // returned where none can be made.
-func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variables.VariableTracker,
+func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v variables.VariableTracker,
 	why error) (bool, error) {
+	return tx.predicted(inst, v, why, func(truth bool) variables.VariableTracker { return variables.BoolConst(!truth) })
+}
+
+// predicted returns the truth of v that the graph predicts at an instruction, or why if it can predict none. If the
+// prediction is wrong, CPython runs the instruction with the value of top, given the prediction, on top of the
+// stack. In code of torch.nn.utils, the prediction is always that no error is raised.
+func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variables.VariableTracker, why error,
+	top func(truth bool) variables.VariableTracker) (bool, error) {
 	u, ok := why.(*exc.Unsupported)
 	o := tx.out
 	if !ok || !u.DataDependent || !tx.mayPredict(v) {
@@ -30,8 +40,11 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if err != nil {
 		return false, err
 	}
-	question := fmt.Sprintf("%s %s:%d at %d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine,
-		tx.d.index[inst])
+	question := ""
+	if variables.IsOptimizers(s, tx.globals) || tx.hidden {
+		question = fmt.Sprintf("%s %s:%d at %d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine,
+			tx.d.index[inst])
+	}
 	expected, err := s.CallMethod(m, "expected", s.Str(question))
 	if err != nil || expected == py.None() {
 		return false, cmp.Or(err, why)
@@ -43,12 +56,15 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	}
 	args := []variables.VariableTracker{v, variables.BoolConst(truth), variables.NewConstant(s.Str(question), nil)}
 	_, err = o.CallLeaving(tx, check, variables.AsPredicted, args,
-		variables.Leaving{Result: variables.BoolConst(!truth), Place: variables.AtInstruction, Why: "branch"})
+		variables.Leaving{Result: top(truth), Place: variables.AtInstruction, Why: "branch"})
 	if err != nil {
 		if _, breaks := err.(*exc.Unsupported); breaks {
 			err = why
 		}
 		return false, err
+	}
+	if question == "" {
+		return truth, nil
 	}
 	key, err := s.CallMethod(m, "answer", s.Str(question), expected)
 	if err != nil {
@@ -98,27 +114,89 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 	return nil
 }
 
-// mayPredict reports whether a branch on v is in an optimizer's code and may be an operation of the graph: v is a
-// number computed at run time, or a tensor with one element.
+// predictedCall returns the result of a call that depends on one truth value, which the graph predicts: that of a
+// tensor given to bool(), or of the comparison of two operands of min() or max(), one of them a tensor. It returns
+// nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython makes the call.
+func (tx *InstructionTranslator) predictedCall(inst *bytecode.Instruction) (variables.VariableTracker, error) {
+	n := inst.Arg
+	if n != 1 && n != 2 || !tx.leavesForValues() {
+		return nil, nil
+	}
+	fn, self := callee(tx.stack[len(tx.stack)-n-2 : len(tx.stack)-n])
+	name := ""
+	for _, b := range [][]string{{"bool"}, {"min", "max"}}[n-1] {
+		if self == nil && variables.CallsBuiltin(tx.out.world, fn, b) {
+			name = b
+		}
+	}
+	if name == "" {
+		return nil, nil
+	}
+	args := make([]variables.VariableTracker, n)
+	for i, v := range tx.stack[len(tx.stack)-n:] {
+		var err error
+		if args[i], err = variables.Argument(tx, v); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case !variables.IsTensor(args[0]) && !variables.IsTensor(args[n-1]):
+		return nil, nil
+	case name == "bool":
+		return tx.predictedTruth(inst, args[0], variables.BoolConst(true), variables.BoolConst(false))
+	}
+	// the second operand is the result if it compares so with the first
+	op := map[string]opcode.CompareOp{"min": opcode.CMP_LT, "max": opcode.CMP_GT}[name]
+	r, err := variables.Compare(tx, op, args[1], args[0])
+	if err != nil {
+		return nil, err
+	}
+	return tx.predictedTruth(inst, r, args[1], args[0])
+}
+
+// predictedTruth returns one of two results of a call, which depends on the truth of v, a tensor.
+func (tx *InstructionTranslator) predictedTruth(inst *bytecode.Instruction,
+	v, ifTrue, ifFalse variables.VariableTracker) (variables.VariableTracker, error) {
+	truth, why := variables.Truth(tx, v)
+	if why != nil {
+		last := tx.pop()
+		var err error
+		truth, err = tx.predicted(inst, v, why, func(bool) variables.VariableTracker { return last })
+		tx.push(last)
+		switch {
+		case err == why:
+			return nil, nil // the builtin names the reason
+		case err != nil:
+			return nil, err
+		}
+	}
+	if truth {
+		return ifTrue, nil
+	}
+	return ifFalse, nil
+}
+
+// mayPredict reports whether a branch on v is in code whose branches are predicted, and may be an operation of the
+// graph: v is a number computed at run time, or a tensor with one element.
 func (tx *InstructionTranslator) mayPredict(v variables.VariableTracker) bool {
 	if !tx.leavesForValues() {
 		return false
 	}
 	switch x := variables.MustRealize(tx, v).(type) {
 	case *variables.ComputedVariable:
-		return variables.IsComputedPlain(tx, x) && !variables.IsPassed(x) && x.Node == nil
+		return variables.IsComputedPlain(tx, x) && x.Node == nil
 	case *variables.TensorVariable:
 		return x.Class.IsNull() && tx.hasOneElement(x)
 	}
 	return false
 }
 
-// leavesForValues reports whether the frame runs an optimizer's code, and may go on in CPython where a value is not as
-// the graph expects.
+// leavesForValues reports whether the frame runs code whose branches are predicted, and may go on in CPython where a
+// value is not as the graph expects.
 func (tx *InstructionTranslator) leavesForValues() bool {
 	o := tx.out
 	return o.backend.Inline() && o.bodies == 0 && o.tentative == 0 && !o.opts.Exporting &&
-		variables.IsOptimizers(o.scope, tx.globals)
+		variables.MayPredict(o.scope, tx.globals)
 }
 
 // hasOneElement reports whether a tensor is known to have one element.

@@ -67,6 +67,13 @@ func (tx *InstructionTranslator) call(inst *bytecode.Instruction) error {
 		if err := tx.settle(inst.Arg, false); err != nil {
 			return err
 		}
+		if r, err := tx.predictedCall(inst); err != nil {
+			return notBranch(err)
+		} else if r != nil {
+			tx.popCall(inst.Arg)
+			tx.pushResult(r)
+			return nil
+		}
 	}
 	fn, args, kwargs := tx.popCall(inst.Arg)
 	r, err := variables.Call(tx, fn, args, kwargs)

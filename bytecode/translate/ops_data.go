@@ -603,7 +603,7 @@ func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 	v := tx.pop()
 	t, err := variables.Truth(tx, v)
 	if err != nil {
-		t, err = tx.predicted(inst, v, err)
+		t, err = tx.predictedBranch(inst, v, err)
 	}
 	if err != nil {
 		return err

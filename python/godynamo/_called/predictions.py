@@ -30,7 +30,8 @@ def answer(question: str, truth: bool) -> str:
 
 
 def expected(question: str) -> bool | None:
-    """Return the answer that a graph may rely on, or None if the answers change too often."""
+    """Return the answer that a graph may rely on, or None if the answers change too often. The answer to an empty
+    question is always False."""
     if _changes.get(question, 0) >= _MAX_CHANGES:
         return None
     return answer(question, False) in refuted
@@ -40,6 +41,8 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
     """Return True if the value is as true as the graph expects, else None."""
     if bool(value) is truth:
         return True
+    if not question:
+        return None
     _changes[question] = _changes.get(question, 0) + 1
     refuted[answer(question, truth)] = None
     if _changes[question] < _MAX_CHANGES:

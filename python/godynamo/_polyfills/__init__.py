@@ -47,6 +47,7 @@ PYTHON_MODULES = {
     "torch._tensor": "torch_function",
     "torch.masked._ops": "masked",
     "torch.optim.optimizer": "torch_optim",
+    "torch.optim.swa_utils": "torch_optim",
     "torch.utils._foreach_utils": "torch_foreach",
 }
 _TORCH_METACLASSES = (type(torch.Tensor), type(torch.FloatTensor), type(torch.autograd.Variable))

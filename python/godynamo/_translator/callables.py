@@ -179,6 +179,10 @@ _INLINED_MODULES = (
     "torch.optim",
 )
 
+# Exceptions to _INLINED_MODULES. The length of a step of LBFGS depends on the data and on a history that grows, so each
+# step would be another graph. The closure that it calls is one graph.
+_OPAQUE_INSIDE = ("torch.optim.lbfgs",)
+
 #: modules with Python functions that have stand-ins, see _polyfills
 _PYTHON_STAND_INS = (
     "contextlib",
@@ -188,6 +192,7 @@ _PYTHON_STAND_INS = (
     "torch.autograd.profiler",
     "torch._tensor",
     "torch.masked._ops",
+    "torch.optim.swa_utils",
     "torch.utils._foreach_utils",
 )
 
@@ -283,7 +288,7 @@ def _classify(obj: Any, module: str) -> Classified:
             gives = foreign.returns(obj)
             if gives:
                 return OWN if gives == "inline" else classified("foreign", gives)
-        if module.startswith(_OPAQUE_MODULES) and not module.startswith(_INLINED_MODULES):
+        if module.startswith(_OPAQUE_MODULES) and (module in _OPAQUE_INSIDE or not module.startswith(_INLINED_MODULES)):
             return classified("opaque")
     return OWN
 

@@ -161,6 +161,32 @@ def test_a_closure():
         compare(a, b)
 
 
+def test_the_closure_of_a_step_of_lbfgs_is_one_graph():
+    """Its step makes as many calls as the data requires, in CPython."""
+    for search in (None, "strong_wolfe"):
+        godynamo.reset()
+        a, b = pair(lambda p, search=search: optim.LBFGS(p, max_iter=4, line_search_fn=search))
+
+        def train(run):
+            def closure():
+                run.optimizer.zero_grad()
+                loss = torch.nn.functional.mse_loss(run.model(run.inputs[0]), run.inputs[1])
+                loss.backward()
+                return loss
+
+            return run.optimizer.step(closure)
+
+        step = godynamo.optimize(train)
+        for i in range(8):
+            before = counted("translations")
+            assert torch.equal(train(a), step(b))
+            assert i < 2 or counted("translations") == before
+        assert same(a.optimizer.state_dict(), b.optimizer.state_dict())
+        assert same(a.model.state_dict(), b.model.state_dict())
+        explained = godynamo.explain(train)(b)
+        assert explained.graph_count == 1 and "target=backward" in explained.graphs[0]
+
+
 def test_a_step_that_raises():
     def shrink(run):
         run.optimizer.state[run.model[2].bias]["exp_avg"] = torch.zeros(3, 3)

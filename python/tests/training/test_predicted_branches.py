@@ -28,6 +28,8 @@ OPTIMIZERS = {
     "Adafactor": lambda p: optim.Adafactor(p),
     "Adafactor, weight decay": lambda p: optim.Adafactor(p, weight_decay=0.01, maximize=True, lr=1e-4),
     "Adafactor, foreach": lambda p: optim.Adafactor(p, foreach=True),
+    "Adafactor, tensor": lambda p: optim.Adafactor(p, lr=torch.tensor(0.01)),
+    "Adafactor, foreach, tensor": lambda p: optim.Adafactor(p, lr=torch.tensor(0.6), foreach=True, weight_decay=0.01),
     "SGD, tensor": lambda p: optim.SGD(p, lr=torch.tensor(0.01)),
 }
 
@@ -170,6 +172,17 @@ def test_effects_around_a_wrong_prediction():
     assert logs[0] == logs[1]
 
 
+def test_a_minimum_that_changes():
+    """At first, the learning rate of Adafactor is the smaller number, and later it is not."""
+    outcomes = []
+    for wrap in (lambda step: step, godynamo.optimize):
+        run = Run(lambda p: optim.Adafactor(p, lr=torch.tensor(0.3)), wrap, False)
+        run.train(20)
+        outcomes.append(run)
+    compare(*outcomes)
+    assert counted("translations") < 6
+
+
 @pytest.mark.parametrize("value", [-3.0, -1.0, float("nan"), float("inf"), 3e38])
 @pytest.mark.parametrize("name", ["RAdam", "ASGD, early", "Adafactor", "Adafactor, foreach", "ASGD, foreach"])
 def test_steps_that_no_training_reaches(name, value):
@@ -203,6 +216,38 @@ def test_a_step_with_nopython():
     a.train(12)
     b.train(12)
     compare(a, b)
+
+
+# ---- torch.nn.utils --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_clipping_raises_for_gradients_that_are_not_finite(bad):
+    outcomes = []
+    for wrap in (lambda step: step, godynamo.optimize):
+        run, log = Run(lambda p: optim.SGD(p, lr=0.1), lambda step: step, False), []
+
+        def step(x, y, run=run, log=log):
+            run.optimizer.zero_grad()
+            loss = torch.nn.functional.mse_loss(run.model(x), y)
+            loss.backward()
+            log.append("backward")
+            norm = torch.nn.utils.clip_grad_norm_(run.model.parameters(), 0.1, error_if_nonfinite=True)
+            run.optimizer.step()
+            return loss, norm
+
+        step = wrap(step)
+        for i in range(12):
+            x = run.inputs[0] * bad if i in (5, 8) else run.inputs[0]
+            try:
+                log.append(step(x, run.inputs[1]))
+            except RuntimeError as error:
+                log.append((str(error), [f.name for f in traceback.extract_tb(error.__traceback__)[1:]]))
+        outcomes.append((log, run.model.state_dict(), [p.grad for p in run.model.parameters()]))
+    assert repr(outcomes[0]) == repr(outcomes[1])
+    assert "non-finite" in repr(outcomes[1])
+    explained = godynamo.explain(step)(*run.inputs)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
 
 
 # ---- min and max of numbers computed at run time -------------------------------------------------------------------
