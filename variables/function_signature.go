@@ -94,11 +94,12 @@ func guardSignature(tx Translator, f *FunctionVariable) error {
 	for _, name := range []string{"__wrapped__", "__signature__", "__text_signature__"} {
 		if hasDict {
 			if v, ok := tx.Scope().DictGetName(d, name); ok {
-				inner, isFunction := MustRealize(tx, tx.Build(v, guards.NewAttrSource(f.Src, name))).(*FunctionVariable)
-				if name != "__wrapped__" || !isFunction || inner.Fn.IsNull() {
+				if name != "__wrapped__" || v.Type() != tx.World().FunctionType {
 					return unsupported(exc.CallUnsupported, "inspect.signature of a function with %s", name)
 				}
-				if err := guardSignature(tx, inner); err != nil {
+				src := guards.NewAttrSource(f.Src, name)
+				tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(tx.World().FunctionType)))
+				if err := guardSignature(tx, NewFunction(v, src)); err != nil {
 					return err
 				}
 				continue

@@ -22,7 +22,7 @@ class Steps:
         self.model, self.critic = network(), network()
         self.optimizers = [
             torch.optim.SGD(self.model.parameters(), lr=0.1, momentum=0.9),
-            torch.optim.AdamW(self.critic.parameters(), lr=0.01),
+            torch.optim.AdamW(self.critic.parameters(), lr=0.01, fused=kind == "fused"),
         ]
         self.scaler = torch.amp.GradScaler("cpu", init_scale=4.0, growth_interval=3, enabled=enabled)
         self.step = getattr(self, kind)
@@ -57,6 +57,14 @@ class Steps:
         self.scaler.update()
         return a, b
 
+    def fused(self, x):
+        self.optimizers[1].zero_grad()
+        loss = self.critic(x).square().sum()
+        self.scaler.scale(loss).backward()
+        self.scaler.step(self.optimizers[1])
+        self.scaler.update()
+        return loss
+
     def seen(self):
         return [
             *self.model.parameters(),
@@ -79,7 +87,7 @@ def inputs():
         yield torch.full((2, 4), float("inf") if i in (4, 7) else float(i + 1))
 
 
-KINDS = ["plain", "clipped", "two_optimizers"]
+KINDS = ["plain", "clipped", "two_optimizers", "fused"]
 
 
 @pytest.mark.parametrize("enabled", [True, False])
