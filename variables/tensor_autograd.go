@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -24,6 +25,9 @@ type backwardPass struct {
 	kwargs []Kw
 	// maybeNone is set if gradients that torch.autograd.grad returns may be None.
 	maybeNone bool
+	// batch is the tensor whose first dimension all gradients have, with is_grads_batched=True.
+	batch   *TensorVariable
+	batched bool
 	// createsGraph is set if the pass is recorded, so that hooks run in grad mode.
 	createsGraph bool
 }
@@ -94,22 +98,25 @@ func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTra
 		}
 		return tupleOf(ts), nil
 	case "gradient", "grad_tensors", "grad_outputs":
+		ts, err := p.tensors(tx, v, true)
+		if i := slices.IndexFunc(ts, func(t *TensorVariable) bool { return t != nil }); i >= 0 {
+			p.batch = ts[i]
+		}
 		if isNone(v) || IsTensor(v) {
-			_, err := p.tensors(tx, v, true)
 			return v, err
 		}
-		ts, err := p.tensors(tx, v, true)
 		return tupleOf(ts), err
 	}
 	c, constant := AsConstant(tx, v)
 	on := c == py.True()
 	switch {
 	case !constant || c != pyNone && c != py.False() && !on,
-		on && (name == "is_grads_batched" || name == "grad_variables" || name == "create_graph" && !p.returns()),
+		on && (name == "is_grads_batched" && p.batch == nil || name == "grad_variables"),
 		!on && name == "only_inputs", c == py.False() && name == "grad_variables":
 		return nil, p.refused()
 	}
 	p.createsGraph = p.createsGraph || on && name == "create_graph"
+	p.batched = p.batched || on && name == "is_grads_batched"
 	p.maybeNone = p.maybeNone || on && name == "allow_unused"
 	if on && name == "materialize_grads" {
 		p.maybeNone = false
@@ -220,8 +227,12 @@ func (p *backwardPass) gradients(tx Translator) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, err = out.CallLeaving(tx, fn, "godynamo.after_grad",
-		[]VariableTracker{NewForeign(first, ""), gradients, NewTuple(flags, nil), tupleOf(p.inputs)},
+	operands := []VariableTracker{NewForeign(first, ""), gradients, NewTuple(flags, nil), tupleOf(p.inputs)}
+	var batch *fxgraph.Node
+	if p.batched {
+		operands, batch = append(operands, p.batch), p.batch.Node
+	}
+	_, err = out.CallLeaving(tx, fn, "godynamo.after_grad", operands,
 		Leaving{Result: result, Node: found, Why: p.name})
 	if err != nil {
 		return nil, err
@@ -237,7 +248,7 @@ func (p *backwardPass) gradients(tx Translator) (VariableTracker, error) {
 			return nil, err
 		}
 		n.Item = true
-		out.Declare(n, Declared{Like: t.Node, Gradient: true, Of: found})
+		out.Declare(n, Declared{Like: t.Node, Gradient: true, Of: found, Batch: batch})
 		result.items = append(result.items, NewTensor(n))
 	}
 	return result, nil

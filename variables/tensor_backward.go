@@ -21,6 +21,7 @@ type backwardCall struct {
 	leaves  map[*TensorVariable]bool
 	reached map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
 	inputs  []*TensorVariable      // the only tensors that get gradients; nil if all leaves do
+	history []*fxgraph.Node        // the roots, if the gradients have a history of their own
 	first   *fxgraph.Node          // the operation before it
 	// others report whether leaves with hooks of the program had other hooks before.
 	others []VariableTracker
@@ -63,6 +64,9 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 		return nil, nil, cmp.Or(err, p.refused())
 	}
 	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
+	if p.createsGraph {
+		b.history = roots
+	}
 	leaves, reals := []VariableTracker{}, []py.Object{}
 	for _, in := range d.Inputs {
 		real := in.real()
@@ -179,7 +183,8 @@ func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTr
 	if err != nil {
 		return nil, err
 	}
-	if !b.givesTo(t) || !isNone(g) && !t.retains { // a kept gradient is a new tensor after each pass
+	// a gradient that retain_grad keeps, or that has a history of its own, is a new tensor after each pass
+	if !b.givesTo(t) || !isNone(g) && !t.retains && b.history == nil {
 		b.kept = append(b.kept, t.Node)
 		if g, ok := g.(*TensorVariable); ok {
 			g.change()
@@ -192,7 +197,7 @@ func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTr
 		return nil, err
 	}
 	n.Item = true
-	tx.Output().Declare(n, Declared{Like: t.Node, Gradient: true})
+	tx.Output().Declare(n, Declared{Like: t.Node, Gradient: true, History: b.history})
 	b.fresh = append(b.fresh, t.Node)
 	return NewTensor(n), nil
 }

@@ -514,11 +514,14 @@ const (
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
 // Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)
-// or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the gradient.
+// or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the gradient. With Batch, the
+// gradient has one more dimension, the first one of this tensor. History has the roots of a pass that has recorded the
+// gradient's own history.
 type Declared struct {
-	Like, Of             *fxgraph.Node
+	Like, Of, Batch      *fxgraph.Node
 	Dtype, Looks, Sample py.Object
 	Gradient             bool
+	History              []*fxgraph.Node
 }
 
 // Translator is the part of InstructionTranslator that trackers use.

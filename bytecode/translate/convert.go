@@ -388,8 +388,8 @@ func (tx *InstructionTranslator) writeReturn(v variables.VariableTracker) error 
 }
 
 // nothingToCapture ends a frame that has no tensor among its arguments and runs no torch operation. This result is
-// valid only for arguments of these types, not for all calls of the code object. If the graph has broken at a state that
-// the first call makes, only this call is left to CPython.
+// valid only for arguments of these types, not for all calls of the code object. If the graph has broken at a state
+// that the first call makes, only this call is left to CPython.
 func (o *OutputGraph) nothingToCapture(hook bool) error {
 	if len(o.log.until) > 0 {
 		return exc.Postpone(exc.Uninitialized, "what the first call makes")

@@ -35,7 +35,7 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 // Differentiates implements variables.Output.
 func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, ordinary bool,
 	err error) {
-	f := flow{changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
+	f := flow{declared: o.declared, changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
 		reached: map[*fxgraph.Node]bool{}, switches: map[*fxgraph.Node][]gradSwitch{}}
 	d.Switched = map[*variables.TensorVariable]bool{}
 	on := true
@@ -261,6 +261,7 @@ type flow struct {
 	reached map[*fxgraph.Node]bool
 	// switches has, for inputs whose requires_grad the program switches, the initial value and what follows.
 	switches map[*fxgraph.Node][]gradSwitch
+	declared map[*fxgraph.Node]variables.Declared
 }
 
 // gradSwitch is a value of requires_grad from an operation on.
@@ -287,6 +288,9 @@ func (f *flow) visit(n *fxgraph.Node) {
 	f.reached[n] = true
 	for _, c := range f.changes[n] {
 		f.visit(c)
+	}
+	for _, root := range f.declared[n].History {
+		f.visit(root)
 	}
 	name := shortName(n)
 	follow := func(in *fxgraph.Node) {

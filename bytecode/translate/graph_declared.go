@@ -37,6 +37,12 @@ func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
 	if d.Like != nil {
 		like = int64(d.Like.Index)
 	}
+	if d.History != nil {
+		if _, err := s.CallMethod(o.meta.object, "recorded", s.Int(int64(n.Index))); err != nil {
+			return exc.Break(exc.TensorMetadata, "%v", err)
+		}
+		return nil
+	}
 	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), orNone(d.Dtype),
 		orNone(d.Looks), py.Bool(d.Gradient)); err != nil {
 		return exc.Break(exc.TensorMetadata, "%v", err)
@@ -51,6 +57,14 @@ func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
 		t, ok := s.values[d.Like].(*shapes.Tensor)
 		if !ok {
 			return shapes.Unknown{}
+		}
+		if d.Batch != nil {
+			batch, ok := s.values[d.Batch].(*shapes.Tensor)
+			if !ok || len(batch.Shape) == 0 {
+				return shapes.Unknown{}
+			}
+			shape := append([]sym.Size{batch.Shape[0]}, t.Shape...)
+			return &shapes.Tensor{Shape: shape, Dtype: t.Dtype, Device: t.Device}
 		}
 		if d.Gradient || d.Dtype == py.None() {
 			return t

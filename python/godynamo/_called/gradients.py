@@ -41,16 +41,18 @@ def after_grad(
     gradients: tuple[torch.Tensor | None, ...],
     expected: tuple[bool, ...],
     inputs: tuple[torch.Tensor, ...],
+    batch: torch.Tensor | None = None,
 ) -> bool | None:
     """Return True, or None if ``torch.autograd.grad`` has run a hook, or returned something that the graph does not
-    predict. ``expected`` has False for a gradient that is None."""
+    predict. ``expected`` has False for a gradient that is None. With ``batch``, gradients have its first dimension."""
+    sizes = () if batch is None else batch.shape[:1]
     for found, some, x in zip(gradients, expected, inputs, strict=True):
         if some != (found is not None):
             return None
         if found is not None and not (
             type(found) is torch.Tensor
             and found.layout is torch.strided
-            and (found.dtype, found.device, found.shape) == (x.dtype, x.device, x.shape)
+            and (found.dtype, found.device, found.shape) == (x.dtype, x.device, (*sizes, *x.shape))
         ):
             return None
     return None if before[0] else True

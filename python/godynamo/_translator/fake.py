@@ -151,6 +151,10 @@ class Session:
         """Add a graph input of unknown metadata."""
         self._values[index] = _Unknown(index, vague.VagueMetadata("a row of a tensor, or a list of tensors"))
 
+    def recorded(self, index: int) -> None:
+        """Add a gradient whose own history ``backward(create_graph=True)`` has recorded. No pass runs here."""
+        self._values[index] = _Unknown(index, vague.VagueMetadata("a gradient with a history"))
+
     def foreign(self, index: int, changed: tuple[int, ...]) -> None:
         """Add an operation that does not run here. It gives the nodes in ``changed`` data that are not known.
 
