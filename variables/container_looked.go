@@ -22,8 +22,15 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	if v, decided, err := lookUpObject(tx, d, key); decided || err != nil {
 		return v, decided, err
 	}
-	if _, ok := isLookedUp(tx, d); !ok {
+	l, ok := isLookedUp(tx, d)
+	if !ok {
 		return nil, false, nil
+	}
+	if key, err = Argument(tx, key); err != nil {
+		return nil, false, err
+	}
+	if asSymNode(tx, key) != nil && py.DictLen(l.obj) <= maxNumberKeys {
+		return nil, false, nil // the number is compared with all keys, see lacksNumber
 	}
 	if key, err = Realize(tx, key); err != nil {
 		return nil, false, err
@@ -32,7 +39,7 @@ func lookUp(tx Translator, d, key VariableTracker) (value VariableTracker, decid
 	if !ok || !comparesByValue(k) {
 		return nil, false, nil
 	}
-	l, ok := isLookedUp(tx, d) // reading the key may have read the dict
+	l, ok = isLookedUp(tx, d) // reading the key may have read the dict
 	if !ok || !tx.World().lookedUpAt(l).comparesPlainly(tx, l.obj) {
 		return nil, false, nil
 	}
@@ -92,7 +99,8 @@ func isMember(tx Translator, set, v VariableTracker) (in, decided bool, err erro
 // type. It returns the dict's value and the object's place.
 func findObject(tx Translator, l *LazyVariable, key VariableTracker) (py.Object, guards.Source, py.Lookup, error) {
 	k, lazy := key.(*LazyVariable)
-	if lazy && !tx.World().IsTensor(k.obj) && !equalsOnlyItself(k.obj.Type()) || !isUnread(tx, l) {
+	if lazy && !tx.World().IsTensor(k.obj) && !equalsOnlyItself(k.obj.Type()) || asSymNode(tx, key) != nil ||
+		!isUnread(tx, l) {
 		return py.Object{}, nil, py.Undecided, nil
 	}
 	v, err := Realize(tx, key)

@@ -424,6 +424,14 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if v, err = Argument(tx, v); err != nil {
+		return false, err
+	}
+	if s := asSymNode(tx, v); s != nil {
+		if lacks, err := lacksNumber(tx, c, s); lacks || err != nil {
+			return false, err
+		}
+	}
 	if v, err = Realize(tx, v); err != nil {
 		return false, err
 	}
@@ -434,6 +442,43 @@ func Contains(tx Translator, c, v VariableTracker) (bool, error) {
 		return found, err
 	}
 	return containsByIteration(tx, c, v)
+}
+
+// maxNumberKeys bounds the keys with which a number that is no constant is compared.
+const maxNumberKeys = 16
+
+// lacksNumber reports whether a dict of few numbers or texts has no key that is equal to v. Guards compare v with each.
+func lacksNumber(tx Translator, c VariableTracker, v *SymNodeVariable) (bool, error) {
+	if o, ok := c.(*ObjectVariable); ok && o.value != nil {
+		if m, err := o.lookupSpecial(tx, "__contains__"); err != nil || m != nil {
+			return false, err
+		}
+		return onHeld(o, func() (bool, error) { return lacksNumber(tx, o.value, v) })
+	}
+	d, ok := c.(*DictVariable)
+	if !ok || len(d.keys) > maxNumberKeys {
+		return false, nil
+	}
+	var numbers []VariableTracker
+	for _, it := range d.keys {
+		k, ok := AsConstant(tx, it)
+		switch {
+		case ok && k.Kind() == py.Int:
+			numbers = append(numbers, it)
+		case !ok || !comparesByValue(k):
+			return false, nil
+		}
+	}
+	for _, k := range numbers {
+		r, err := Compare(tx, opcode.CMP_EQ, v, k)
+		if err != nil {
+			return false, err
+		}
+		if equal, err := Truth(tx, r); err != nil || equal {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // containsByKind looks v up in a container of a known kind. decided is false for other kinds.

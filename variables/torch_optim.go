@@ -15,9 +15,9 @@ func inOptimizer(tx Translator) bool { return IsOptimizers(tx.Scope(), tx.Global
 func IsOptimizers(s *py.Scope, globals py.Object) bool { return isOf(s, globals, "torch.optim.") }
 
 // MayPredict reports whether these are the globals of a module of torch in whose code branches on tensors' values are
-// predicted: those of optimizers and their stand-ins, and of functions that change gradients.
+// predicted: those of optimizers and their stand-ins, and of the functions that clip gradients.
 func MayPredict(s *py.Scope, globals py.Object) bool {
-	return IsOptimizers(s, globals) || isOf(s, globals, "torch.nn.utils.") ||
+	return IsOptimizers(s, globals) || isOf(s, globals, "torch.nn.utils.clip_grad") ||
 		isOf(s, globals, "godynamo._polyfills.torch_optim")
 }
 

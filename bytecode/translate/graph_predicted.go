@@ -13,7 +13,7 @@ import (
 )
 
 // torch's optimizers branch on values of their state: RAdam corrects the variance from the sixth step on, ASGD
-// averages from a certain step on. Code of torch.nn.utils raises for gradients that are not finite. Such a branch
+// averages from a certain step on. Clipping raises for gradients that are not finite. Such a branch
 // goes the same way in nearly all steps. So the graph predicts which way, and an operation checks it
 // (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the branch, and the
 // next call is translated again.
@@ -27,7 +27,7 @@ func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v v
 
 // predicted returns the truth of v that the graph predicts at an instruction, or why if it can predict none. If the
 // prediction is wrong, CPython runs the instruction with the value of top, given the prediction, on top of the
-// stack. In code of torch.nn.utils, the prediction is always that no error is raised.
+// stack. When gradients are clipped, the prediction is always that no error is raised.
 func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variables.VariableTracker, why error,
 	top func(truth bool) variables.VariableTracker) (bool, error) {
 	u, ok := why.(*exc.Unsupported)

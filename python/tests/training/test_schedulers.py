@@ -22,6 +22,7 @@ SCHEDULERS: dict[str, tuple[Callable[[Any], Any], int]] = {
     "OneCycleLR": (lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=80, cycle_momentum=False), 1),
     "OneCycleLR, momentum": (lambda o: schedulers.OneCycleLR(o, 0.1, total_steps=80), 1),
     "CyclicLR": (lambda o: schedulers.CyclicLR(o, 0.001, 0.1, cycle_momentum=False), 1),
+    "MultiStepLR": (lambda o: schedulers.MultiStepLR(o, [4, 9], gamma=0.5), 3),
     "LinearLR": (lambda o: schedulers.LinearLR(o, 0.1, total_iters=30), 1),
     "PolynomialLR": (lambda o: schedulers.PolynomialLR(o, 30, power=2.0), 1),
     "LambdaLR, cosine": (lambda o: schedulers.LambdaLR(o, lambda i: 0.5 * (1 + math.cos(math.pi * i / 50))), 1),
@@ -101,6 +102,24 @@ def test_bits_over_several_periods(name):
     for _ in range(120):
         assert torch.equal(optimized(), plain())
     compare(a, b)
+
+
+def test_a_number_that_is_looked_up():
+    def f(x, state, table, others):
+        n = state["n"]
+        if n in table:
+            return x * table[n]
+        return x + (n not in others) + n
+
+    table, others = {3: 5.0, 6: 7.0}, {"a": 1, 4: 2}
+    optimized = godynamo.optimize(f)
+    x = torch.ones(2)
+    for n in (0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 3, 4, 10**15, True, 3.0):
+        assert torch.equal(optimized(x, {"n": n}, table, others), f(x, {"n": n}, table, others)), n
+    assert len(godynamo.cache_entries(optimized)) < 8
+    table[9] = 2.0
+    for n in (8, 9, 10):
+        assert torch.equal(optimized(x, {"n": n}, table, others), f(x, {"n": n}, table, others)), n
 
 
 # ---- numbers whose computation raises, where a handler of the program is active --------------------------------------
