@@ -408,6 +408,8 @@ type Output interface {
 	// the function's arguments. run calls the function with these tensors and returns the tensors among its results.
 	// If accepts.Fresh is set and the results share memory with one another or with an outer tensor, the graph breaks.
 	Body(tx Translator, accepts BodyRules, samples, run func() ([]VariableTracker, error)) (*Body, error)
+	// InBody reports whether a function given to an operation is being captured.
+	InBody() bool
 	// InForeignBody reports whether a function that may contain foreign operations is being captured.
 	InForeignBody() bool
 	// GiveForeign records the known properties of a foreign operation's result, which must be a tensor.
@@ -513,14 +515,14 @@ const (
 )
 
 // Declared is what the result of an operation looks like: a copy of Like's tensor with this Dtype, or a view of it if
-// Dtype is None, or its gradient. If Like is nil, it is a parameter with these Looks (python/godynamo/_called/fsdp.py)
-// or a tensor like Sample. Of is the call of torch.autograd.grad that has returned the gradient. With Batch, the
-// gradient has one more dimension, the first one of this tensor. History has the roots of a pass that has recorded the
-// gradient's own history.
+// Dtype is None, or its gradient. If Like is nil, it is a tensor like Sample or one with these Looks
+// (python/godynamo/_called/fsdp.py): a tensor that operations have computed, or a parameter. Of is the call of
+// torch.autograd.grad that has returned the gradient. With Batch, the gradient has one more dimension, the first one of
+// this tensor. History has the roots of a pass that has recorded the gradient's own history.
 type Declared struct {
 	Like, Of, Batch      *fxgraph.Node
 	Dtype, Looks, Sample py.Object
-	Gradient             bool
+	Gradient, Computed   bool
 	History              []*fxgraph.Node
 }
 

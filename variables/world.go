@@ -47,6 +47,8 @@ type World struct {
 	OnlyHere
 	// Kept counts the functions being translated that an operation keeps and calls again later.
 	Kept int
+	// Transforms names torch.func's transforms that will call the functions being translated.
+	Transforms []string
 	// Attempts counts the attempts to translate the frame, this one included.
 	Attempts int64
 }

@@ -95,6 +95,9 @@ func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 	return nil
 }
 
+// InBody implements variables.Output.
+func (o *OutputGraph) InBody() bool { return o.bodies > 0 }
+
 // InForeignBody implements variables.Output.
 func (o *OutputGraph) InForeignBody() bool { return o.foreign.outside != nil && o.bodies == 1 }
 

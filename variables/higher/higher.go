@@ -11,6 +11,8 @@
 package higher
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -97,6 +99,8 @@ type higher struct {
 	fresh bool
 	// foreign is set if functions may contain foreign operations.
 	foreign bool
+	// transform is the name of one of torch.func's transforms, or empty.
+	transform string
 }
 
 func newHigher(tx variables.Translator, name string) (*higher, error) {
@@ -177,6 +181,7 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 		return ends, err
 	}
 	var err error
+	defer h.begin()()
 	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign}
 	if out.body, err = tx.Output().Body(tx, accepts, samples, run); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
@@ -187,6 +192,16 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	out.template, err = s.CallMethod(h.module, "function", out.body.Rows, s.Tuple(positions...), result,
 		boolObject(len(kwargs) == 0 && plainTensors(tx, args)))
 	return out, err
+}
+
+// begin records that a transform will call the function that is captured. The function that it returns ends this.
+func (h *higher) begin() func() {
+	w := h.tx.World()
+	before := w.Transforms
+	if h.transform != "" {
+		w.Transforms = append(slices.Clip(before), h.transform)
+	}
+	return func() { w.Transforms = before }
 }
 
 // keptFunction does the same as function, for an operation that keeps f and calls it again later. It breaks the graph

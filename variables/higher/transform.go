@@ -165,6 +165,7 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	if err != nil {
 		return nil, err
 	}
+	h.transform = v.name
 	s := tx.Scope()
 	var dims []py.Object
 	if v.name == "vmap" {
@@ -422,6 +423,7 @@ func take(tx variables.Translator, t *variables.TorchVariable, what string, args
 	if len(args) < 2 {
 		return nil, h.refused("with these arguments")
 	}
+	h.transform = what
 	given, how := args[1:], "stand_in"
 	switch what {
 	case "jvp":

@@ -10,7 +10,16 @@ __godynamo_polyfill__ = "module"
 
 
 class Context:
-    """Stores what forward passes to it. The graph breaks if a function uses another attribute of ctx (mark_dirty)."""
+    """Stores what forward passes to it. The graph breaks if a function uses an attribute of ctx that is not here."""
+
+    def __init__(self, *args: Any) -> None:
+        self.__args = args
+        self.non_differentiable: tuple[Any, ...] = ()
+
+    @property
+    def needs_input_grad(self) -> tuple[bool, ...]:
+        """Return the same as FunctionCtx.needs_input_grad. Flags are read only if the function uses them."""
+        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in self.__args])
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Do the same as FunctionCtx.save_for_backward."""
@@ -22,6 +31,7 @@ class Context:
 
     def mark_non_differentiable(self, *args: Any) -> None:
         """Do the same as FunctionCtx.mark_non_differentiable."""
+        self.non_differentiable = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Do the same as FunctionCtx.set_materialize_grads."""

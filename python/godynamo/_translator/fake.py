@@ -172,10 +172,17 @@ class Session:
                     self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
 
     def declared(
-        self, index: int, like: int, dtype: torch.dtype | None, looks: fsdp.Looks | None, gradient: bool
+        self,
+        index: int,
+        like: int,
+        dtype: torch.dtype | None,
+        looks: fsdp.Looks | None,
+        gradient: bool,
+        computed: bool,
     ) -> None:
         """Add a result that is known without a run: a copy of the node ``like`` with this dtype, a view of it if the
-        dtype is None, its gradient, or a parameter with these looks if ``like`` is -1."""
+        dtype is None, its gradient, or, if ``like`` is -1, a parameter with these looks (a tensor that operations have
+        computed, if ``computed`` is true)."""
         found: Any = self._values.get(like)
         if isinstance(found, _Unknown):
             self._values[index] = found
@@ -186,7 +193,12 @@ class Session:
             elif looks is not None:
                 size, stride, of, device, requires_grad = looks
                 made = torch.empty_strided(size, stride, dtype=of, device=device)
-                self._values[index] = torch.nn.Parameter(made, requires_grad=requires_grad)
+                if computed and requires_grad:
+                    self._values[index] = _Differentiable.apply(made, torch.empty(0, requires_grad=True))
+                elif computed:
+                    self._values[index] = made
+                else:
+                    self._values[index] = torch.nn.Parameter(made, requires_grad=requires_grad)
             else:
                 self._values[index] = torch.ops.aten.alias(found) if dtype is None else found.to(dtype, copy=True)
 
@@ -345,6 +357,23 @@ class Session:
         if type(arg) in (torch.device, str) and _UNINDEXED.fullmatch(str(arg)):
             return type(arg)(str(arg).partition(":")[0])  # tensors there have no index, but fake ones would
         return arg
+
+
+class _Differentiable(torch.autograd.Function):
+    """Makes of a tensor one that requires gradients and is no leaf, with the same strides."""
+
+    @staticmethod
+    def forward(ctx: Any, t: torch.Tensor, _requires_grad: torch.Tensor) -> torch.Tensor:
+        return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
+
+
+def looks(t: torch.Tensor, requires_grad: bool) -> fsdp.Looks:
+    """Return what a result looks like that an autograd.Function returns as ``t``, see Session.declared.
+
+    ``requires_grad``: whether results of a differentiable dtype require gradients.
+    """
+    differentiable = t.dtype.is_floating_point or t.dtype.is_complex
+    return tuple(t.shape), t.stride(), t.dtype, t.device, requires_grad and differentiable
 
 
 def _loop_once(_cond: Any, body: Callable[..., Any], carried: tuple[Any, ...], outside: tuple[Any, ...]) -> Any:
