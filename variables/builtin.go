@@ -711,7 +711,7 @@ func builtinBool(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	}
 	if v, err := Argument(tx, a[0]); err != nil {
 		return nil, err
-	} else if t, ok := v.(*TensorVariable); ok && tx.Output().Unbacked() {
+	} else if t, ok := v.(*TensorVariable); ok {
 		v, err := t.toPython(tx, "__bool__", nil, nil)
 		return v, asCallBreak(err, "bool")
 	}

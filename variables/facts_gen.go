@@ -140,6 +140,7 @@ type factObjects struct {
 	guardedSignature    py.Object
 	makesNew            py.Object
 	AutogradFunction    py.Object
+	DistributionType    py.Object
 	autogradParts       py.Object
 	traceable           py.Object
 	hasHandler          py.Object
@@ -320,6 +321,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"guarded_signature":     &f.guardedSignature,
 		"makes_new":             &f.makesNew,
 		"AutogradFunction":      &f.AutogradFunction,
+		"DistributionType":      &f.DistributionType,
 		"autograd_parts":        &f.autogradParts,
 		"traceable":             &f.traceable,
 		"has_handler":           &f.hasHandler,

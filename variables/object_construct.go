@@ -351,6 +351,9 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 	switch {
 	case init.Kind() == py.Function:
 		fn := tx.Build(init, guards.NewTypeAttrSource(classSource(tx, class), "__init__"))
+		if py.IsSubtype(class, w.DistributionType) && !tx.Output().WholeGraph() {
+			return initializeInFrame(tx, fn, obj, args, kwargs)
+		}
 		r, err := Call(tx, fn, append([]VariableTracker{obj}, args...), kwargs)
 		if err != nil {
 			return err
@@ -383,6 +386,21 @@ func initialize(tx Translator, obj VariableTracker, class, init py.Object, args 
 		}
 	}
 	return unsupported(exc.CallUnsupported, "instance of class %s", py.TypeName(class))
+}
+
+// initializeInFrame calls __init__ from a frame that returns the instance: an exit of a frame that the call inlines
+// needs frames that return the results of their calls.
+func initializeInFrame(tx Translator, init, obj VariableTracker, args []VariableTracker, kwargs []Kw) error {
+	names := make([]VariableTracker, len(kwargs))
+	for i, kw := range kwargs {
+		names[i] = StrConst(tx, kw.Name)
+	}
+	named, err := NewDictOf(tx, names, KwValues(kwargs))
+	if err != nil {
+		return err
+	}
+	_, err = callPolyfill(tx, "distributions.initialized", init, obj, NewTuple(args, nil), named)
+	return err
 }
 
 // builtinBase returns the builtin type that the class extends. It returns the zero Object if no tracker models such a

@@ -401,6 +401,19 @@ func tensorAndSize(tx Translator, a, b VariableTracker) (x, y VariableTracker, o
 	return x, y, IsTensor(x) || IsTensor(y), nil
 }
 
+// constantTuple returns the tracker of a tuple or a torch.Size with constant items.
+func constantTuple(tx Translator, o py.Object) *TupleVariable {
+	objects := tx.Scope().Items(o)
+	items := make([]VariableTracker, len(objects))
+	for i, it := range objects {
+		items[i] = NewConstant(it, nil)
+	}
+	if o.Type() == tx.World().SizeType {
+		return NewTupleOf(items, o.Type(), nil)
+	}
+	return NewTuple(items, nil)
+}
+
 // symbolicSizes runs + or * with a torch.Size operand of which some sizes may differ between calls. It returns nil for
 // other operands. The class of the result depends on torch's version but not on the sizes. So CPython runs the operator
 // on numbers that represent the items.
@@ -412,7 +425,10 @@ func symbolicSizes(tx Translator, n opcode.BinaryOp, a, b VariableTracker) (Vari
 		t, ok := v.(*TupleVariable)
 		if !ok {
 			o, known := AsConstant(tx, MustRealize(tx, v))
-			return o, known && n == opcode.NB_MULTIPLY && o.Kind() == py.Int
+			if !known || o.Type() != tx.World().SizeType && o.Kind() != py.Tuple {
+				return o, known && n == opcode.NB_MULTIPLY && o.Kind() == py.Int
+			}
+			t = constantTuple(tx, o)
 		}
 		stand := make([]py.Object, len(t.items))
 		for i, it := range t.items {

@@ -9,10 +9,10 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// This file captures methods that return a tensor's data as Python numbers: item, tolist, int(t) and float(t). The
-// method is an operation of the graph. Its result is known only at run time: an int is a symbol without a hint, a float
-// or a bool is a ComputedVariable. If the backend compiles whole graphs and does not trace operators, only ints are
-// captured.
+// This file captures methods that return a tensor's data as Python numbers: item, tolist, int(t), float(t) and bool(t).
+// The method is an operation of the graph. Its result is known only at run time: an int is a symbol without a hint, a
+// float or a bool is a ComputedVariable. If the backend compiles whole graphs and does not trace operators, only ints
+// are captured.
 
 // maxListed is the largest number of elements for which tolist is captured.
 const maxListed = 64
@@ -65,6 +65,10 @@ func (t *TensorVariable) runTimeValue(tx Translator, name string) (v VariableTra
 	}
 	switch name {
 	case "item":
+	case "__bool__":
+		if kind != notNumber {
+			kind = boolNumber
+		}
 	case "__int__":
 		if kind != notNumber {
 			kind = intNumber

@@ -12,11 +12,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// torch's optimizers branch on values of their state: RAdam corrects the variance from the sixth step on, ASGD
-// averages from a certain step on. Clipping raises for gradients that are not finite. Such a branch
-// goes the same way in nearly all steps. So the graph predicts which way, and an operation checks it
-// (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the branch, and the
-// next call is translated again.
+// torch's optimizers branch on values of their state: RAdam corrects the variance from the sixth step on, ASGD averages
+// from a certain step on. Clipping raises for gradients that are not finite, and torch's distributions raise if a value
+// is not in their support. Such a branch goes the same way in nearly all calls. So the graph predicts which way, and an
+// operation checks it (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the
+// branch, and the next call is translated again.
 
 // predictedBranch returns which way a branch on v goes in the graph. why is the graph break without a prediction; it is
 // returned where none can be made.
@@ -40,12 +40,16 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if err != nil {
 		return false, err
 	}
-	question := ""
-	if variables.IsOptimizers(s, tx.globals) || tx.hidden {
-		question = fmt.Sprintf("%s %s:%d at %d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine,
-			tx.d.index[inst])
+	// Distributions check that all values are valid; the first prediction is that they are. One function checks for all
+	// distributions, so the callers are part of the question.
+	question, first := "", variables.IsDistributions(s, tx.globals)
+	if first || variables.IsOptimizers(s, tx.globals) || tx.hidden {
+		question = tx.placeText(inst)
 	}
-	expected, err := s.CallMethod(m, "expected", s.Str(question))
+	for up := tx.parent; first && up != nil; up = up.parent {
+		question += " in " + up.placeText(up.inst)
+	}
+	expected, err := s.CallMethod(m, "expected", s.Str(question), py.Bool(first))
 	if err != nil || expected == py.None() {
 		return false, cmp.Or(err, why)
 	}
@@ -75,6 +79,11 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	return truth, nil
 }
 
+// placeText names an instruction of the frame.
+func (tx *InstructionTranslator) placeText(inst *bytecode.Instruction) string {
+	return fmt.Sprintf("%s %s:%d at %d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine, tx.d.index[inst])
+}
+
 // settle makes floats of those operands of the instruction, the n topmost values of the stack, that are powers of
 // floats. A power is a complex if its base is negative. An operation checks that it is a float; if it is not, the
 // frames go on in CPython at the instruction. A tensor's operator takes a complex as well.
@@ -88,7 +97,7 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 			mixed = append(mixed, x)
 		}
 	}
-	if mixed == nil || !tx.leavesForValues() {
+	if mixed == nil || !tx.leavesForValues(variables.MayPredict) {
 		return nil
 	}
 	m, err := tx.out.scope.Import("godynamo._called.predictions")
@@ -119,7 +128,7 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 // nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython makes the call.
 func (tx *InstructionTranslator) predictedCall(inst *bytecode.Instruction) (variables.VariableTracker, error) {
 	n := inst.Arg
-	if n != 1 && n != 2 || !tx.leavesForValues() {
+	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) {
 		return nil, nil
 	}
 	fn, self := callee(tx.stack[len(tx.stack)-n-2 : len(tx.stack)-n])
@@ -179,7 +188,7 @@ func (tx *InstructionTranslator) predictedTruth(inst *bytecode.Instruction,
 // mayPredict reports whether a branch on v is in code whose branches are predicted, and may be an operation of the
 // graph: v is a number computed at run time, or a tensor with one element.
 func (tx *InstructionTranslator) mayPredict(v variables.VariableTracker) bool {
-	if !tx.leavesForValues() {
+	if !tx.leavesForValues(variables.MayPredict) && !tx.leavesForValues(variables.IsDistributions) {
 		return false
 	}
 	switch x := variables.MustRealize(tx, v).(type) {
@@ -191,12 +200,12 @@ func (tx *InstructionTranslator) mayPredict(v variables.VariableTracker) bool {
 	return false
 }
 
-// leavesForValues reports whether the frame runs code whose branches are predicted, and may go on in CPython where a
-// value is not as the graph expects.
-func (tx *InstructionTranslator) leavesForValues() bool {
+// leavesForValues reports whether the frame runs code of a part of torch, and may go on in CPython where a value is not
+// as the graph expects.
+func (tx *InstructionTranslator) leavesForValues(runs func(s *py.Scope, globals py.Object) bool) bool {
 	o := tx.out
 	return o.backend.Inline() && o.bodies == 0 && o.tentative == 0 && !o.opts.Exporting &&
-		variables.MayPredict(o.scope, tx.globals)
+		runs(o.scope, tx.globals)
 }
 
 // hasOneElement reports whether a tensor is known to have one element.

@@ -100,8 +100,11 @@ func (f *autogradFunction) runsUnseen(tx variables.Translator, differentiate py.
 	}
 	s := tx.Scope()
 	for _, name := range []string{"vmap", "jvp"} {
+		if !run[name] {
+			continue
+		}
 		own, _ := s.TypeLookup(f.class.Class, name)
-		if theirs, _ := s.TypeLookup(tx.World().AutogradFunction, name); run[name] && own != theirs {
+		if theirs, _ := s.TypeLookup(tx.World().AutogradFunction, name); own != theirs {
 			return true, nil
 		}
 	}
@@ -260,7 +263,10 @@ func (f *autogradFunction) callWithObjects(tx variables.Translator, apply py.Obj
 
 // forward calls the function's forward, with a stand-in for ctx.
 func (f *autogradFunction) forward(tx variables.Translator) (ctx, r variables.VariableTracker, err error) {
-	if ctx, err = variables.Call(tx, f.context, f.args, nil); err != nil {
+	if ctx, err = variables.Call(tx, f.context, nil, nil); err != nil {
+		return nil, nil, err
+	}
+	if err := variables.SetAttr(tx, ctx, "inputs_of_forward", variables.NewTuple(f.args, nil)); err != nil {
 		return nil, nil, err
 	}
 	forward, err := f.class.GetAttr(tx, "forward")

@@ -1,4 +1,4 @@
-"""Predicts branches of torch's optimizers that depend on values of tensors.
+"""Predicts branches of torch's optimizers and distributions that depend on values of tensors.
 
 A graph cannot branch. It predicts which way a branch goes and checks this in each call. If it is wrong, the frames go
 on in CPython, and a guard on ``refuted`` has the next call translated again, with the other prediction.
@@ -29,12 +29,14 @@ def answer(question: str, truth: bool) -> str:
     return f"{question} is {truth}"
 
 
-def expected(question: str) -> bool | None:
-    """Return the answer that a graph may rely on, or None if the answers change too often. The answer to an empty
-    question is always False."""
+def expected(question: str, first: bool) -> bool | None:
+    """Return the answer that a graph may rely on, or None if the answers change too often.
+
+    ``first``: the answer as long as nothing is known. It is the answer to an empty question at all times.
+    """
     if _changes.get(question, 0) >= _MAX_CHANGES:
         return None
-    return answer(question, False) in refuted
+    return first is not (answer(question, first) in refuted)
 
 
 def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> bool | None:

@@ -12,14 +12,13 @@ __godynamo_polyfill__ = "module"
 class Context:
     """Stores what forward passes to it. The graph breaks if a function uses an attribute of ctx that is not here."""
 
-    def __init__(self, *args: Any) -> None:
-        self.__args = args
-        self.non_differentiable: tuple[Any, ...] = ()
+    inputs_of_forward: tuple[Any, ...] = ()  #: what apply was called with; the translator sets it
+    non_differentiable: tuple[Any, ...] = ()
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
         """Return the same as FunctionCtx.needs_input_grad. Flags are read only if the function uses them."""
-        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in self.__args])
+        return tuple([isinstance(a, torch.Tensor) and a.requires_grad for a in self.inputs_of_forward])
 
     def save_for_backward(self, *tensors: Any) -> None:
         """Do the same as FunctionCtx.save_for_backward."""

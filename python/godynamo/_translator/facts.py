@@ -259,6 +259,7 @@ def facts() -> dict[str, Any]:
         "guarded_signature": hints.guarded_signature,
         "makes_new": kinds.makes_new,
         "AutogradFunction": torch.autograd.Function,
+        "DistributionType": torch.distributions.Distribution,
         "autograd_parts": _autograd_parts,
         "traceable": torch_function.traceable,
         "has_handler": torch_function.has_handler,
