@@ -131,9 +131,16 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			kwargs []Kw) (VariableTracker, error) {
 			return t.dispatch(tx, args, kwargs)
 		},
-		kindAsked: exactly(0, func(tx Translator, t *TorchVariable, _ []VariableTracker) (VariableTracker, error) {
+		kindAsked: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			switch _, entered := tx.World().EnteredAt(); {
+			case len(args)+len(kwargs) > 0:
+				return nil, nil
+			case t.detail == "modes" && entered:
+				return t.inlined(tx, name, args, kwargs)
+			}
 			return t.asked(tx)
-		}),
+		},
 		kindState: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			tx.Output().AddGuards(guards.GlobalState())
@@ -304,6 +311,12 @@ func (t *TorchVariable) orInlined(tx Translator, name string, args []VariableTra
 	if _, unknown := err.(*exc.Unsupported); !unknown {
 		return r, err
 	}
+	return t.inlined(tx, name, args, kwargs)
+}
+
+// inlined inlines a Python function of torch.
+func (t *TorchVariable) inlined(tx Translator, name string, args []VariableTracker,
+	kwargs []Kw) (VariableTracker, error) {
 	return tx.Inline(NewFunction(t.Fn, guards.NewConstSource(tx.Output().Const(t.Fn), "___function_"+name)),
 		args, kwargs)
 }

@@ -103,6 +103,7 @@ def _special() -> dict[Any, Classified]:
         "accelerator.is_available",
     )
     put("asked", "distributed.is_available", "distributed.is_initialized", "_C._get_default_device")
+    put("asked", "get_default_device", detail="modes")  # looks for a device among the modes of the program first
     for name in ("autograd.backward", "autograd.grad"):
         put("backward_pass", name, detail=f"torch.{name}")
     put_objects("expected_zero", gradients.found_infinite)

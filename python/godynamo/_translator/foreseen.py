@@ -12,6 +12,9 @@ import torch
 
 from .._backends.rows import Ref
 from ..utils import CodeMap
+from .answers import default_device
+
+_CPU = torch.device("cpu")
 
 Row = tuple[int, tuple[Any, ...]]
 
@@ -60,12 +63,15 @@ def _told(value: Any) -> Any:
 
 
 def _servable(x: Any) -> bool:
-    """Return whether ``x`` is a plain tensor in CPU memory, and no mode or transform sees operations on it."""
+    """Return whether ``x`` is a plain tensor in CPU memory, and no mode or transform sees operations on it.
+
+    The mode of the default device ``cpu`` only makes tensors there, as torch does without it.
+    """
     return (
         type(x) in (torch.Tensor, torch.nn.Parameter)
         and x.device.type == "cpu"
         and x.layout is torch.strided
-        and not torch._C._len_torch_function_stack()
+        and (not torch._C._len_torch_function_stack() or default_device() == _CPU)
         and not torch._C._len_torch_dispatch_stack()
         and torch._C._functorch.peek_interpreter_stack() is None
     )

@@ -115,6 +115,48 @@ def test_the_device_is_eagers(f, backend):
         assert outcome(optimized, where) == outcome(f, where)
 
 
+def reads(x):
+    return x * 2, torch.get_default_device(), torch.zeros(2, device=torch.get_default_device())
+
+
+def test_reading_the_default_device_is_captured_and_guarded():
+    optimized = godynamo.optimize(reads)
+    for where in ["cpu", None, "meta", None, "cpu"]:
+        assert outcome(optimized, where) == outcome(reads, where)
+        assert dict(utils.counters["graph_break"]) == {}
+
+
+def reads_within(x):
+    with torch.device("meta"):
+        inside = torch.get_default_device()
+    return inside, torch.get_default_device(), x + 1
+
+
+def test_a_device_that_the_frame_has_entered_comes_first():
+    optimized = godynamo.optimize(reads_within)
+    for where in [None, "cpu", "meta"]:
+        assert outcome(optimized, where) == outcome(reads_within, where)
+        assert where is not None or dict(utils.counters["graph_break"]) == {}
+
+
+def checked(x):
+    d = torch.distributions.Normal(x, x.exp())  # torch's code reads whether all scales are positive
+    return d.mean + 1, d.log_prob(x)
+
+
+def test_values_are_foreseen_under_the_default_device():
+    torch.set_default_device("cpu")
+    try:
+        optimized = godynamo.optimize(checked, backend="aot_eager")
+        for x in (X, X + 1, X):
+            assert facts(optimized(x)) == facts(checked(x))
+        assert dict(utils.counters["graph_break"]) == {}
+        with pytest.raises(ValueError, match="Expected parameter loc"):
+            optimized(X * float("nan"))
+    finally:
+        torch.set_default_device(None)
+
+
 def test_a_model_is_one_graph_a_device():
     model = nn.Sequential(nn.Linear(6, 6), nn.Dropout(0.3), nn.TransformerEncoderLayer(6, 2, 12, batch_first=True))
     optimized = godynamo.optimize(model)
