@@ -153,6 +153,8 @@ type factObjects struct {
 	plainExample        py.Object
 	convert             py.Object
 	gradEnabled         py.Object
+	inference           py.Object
+	SetGradEnabled      py.Object
 	modesOff            py.Object
 	alias               py.Object
 	detach              py.Object
@@ -334,6 +336,8 @@ func (f *factObjects) table() map[string]*py.Object {
 		"plain_example":         &f.plainExample,
 		"convert":               &f.convert,
 		"grad_enabled":          &f.gradEnabled,
+		"inference":             &f.inference,
+		"SetGradEnabled":        &f.SetGradEnabled,
 		"modes_off":             &f.modesOff,
 		"alias":                 &f.alias,
 		"detach":                &f.detach,

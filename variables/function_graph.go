@@ -28,6 +28,7 @@ type Body struct {
 type BodyRules struct {
 	Fresh   bool // results share no memory with one another or with an outer tensor
 	Foreign bool // foreign operations are allowed; the operation then is foreign itself
+	Grad    bool // the operation switches grad mode on before it calls them
 }
 
 // ForeignResult has what an Output knows about a result of foreign operations. It is passed to Output.GiveForeign.

@@ -458,6 +458,12 @@ func (w *World) Recording(s *py.Scope) (bool, error) {
 	return err == nil && on == py.True(), err
 }
 
+// Inference reports whether inference mode is on.
+func (w *World) Inference(s *py.Scope) (bool, error) {
+	on, err := s.Call(w.inference)
+	return err == nil && on == py.True(), err
+}
+
 // functionResult returns the kind of result of a torch function for arguments of these kinds (callables.result_kind).
 func (w *World) functionResult(s *py.Scope, fn py.Object, nargs int, kwnames []string, kinds string) (result, error) {
 	call := functionCall{fn, methodCall{nargs: nargs, keywords: strings.Join(kwnames, ","), kinds: kinds}}

@@ -40,7 +40,14 @@ func (o *OutputGraph) Body(tx variables.Translator, accepts variables.BodyRules,
 		defer func() { o.foreign.outside = nil }()
 	}
 	w, from, ops, protected := o.world, len(o.events), o.numOps, o.hasProtected
-	effects, calls, nodes, mode := w.Effects, w.Calls, len(o.graph.Nodes()), o.state.now
+	nodes, forgetSwitch, err := len(o.graph.Nodes()), func() {}, error(nil)
+	if accepts.Grad {
+		if forgetSwitch, err = o.switchGradOn(tx); err != nil {
+			return nil, err
+		}
+		defer func() { py.Answered(o.scope.Call(o.world.SetGradEnabled, py.Bool(false))) }()
+	}
+	effects, calls, mode := w.Effects, w.Calls, o.state.now
 	o.foreign.sampling = accepts.Foreign
 	given, err := samples()
 	o.foreign.sampling = false
@@ -52,19 +59,12 @@ func (o *OutputGraph) Body(tx variables.Translator, accepts variables.BodyRules,
 	if err != nil {
 		return nil, err
 	}
+	end := len(o.events)
 	o.holdAgain(from)
 	if slices.ContainsFunc(o.events[from:inside], func(e *event) bool { return e.node == nil && e.drops == nil }) {
 		return nil, exc.Break(exc.CallUnsupported, "a function given to an operation, with arguments made for it")
 	}
-	b := &body{outside: tx.(*InstructionTranslator).chainHere().depth}
-	for _, e := range o.events[inside:] {
-		if e.drops == nil {
-			b.events = append(b.events, e)
-		}
-	}
-	for _, v := range given {
-		b.places = append(b.places, v.(*variables.TensorVariable).Node)
-	}
+	b := newBody(tx, o.events[inside:end], given)
 	left := ""
 	switch {
 	case w.Effects != effects || w.Calls != calls:
@@ -100,11 +100,43 @@ func (o *OutputGraph) Body(tx variables.Translator, accepts variables.BodyRules,
 		}
 	}
 	o.forget(nodes)
+	forgetSwitch()
 	maps.DeleteFunc(o.symbols.nodeOf, func(_ sym.Size, n *fxgraph.Node) bool { return o.isErased(n) })
 	o.inside = append(o.inside, b)
 	o.events, o.numOps, o.hasProtected = o.events[:from], ops, protected
 	o.counted = min(o.counted, from)
 	return out, nil
+}
+
+// newBody returns the body that has run between these events, on samples.
+func newBody(tx variables.Translator, events []*event, samples []variables.VariableTracker) *body {
+	b := &body{outside: tx.(*InstructionTranslator).chainHere().depth}
+	for _, e := range events {
+		if e.drops == nil {
+			b.events = append(b.events, e)
+		}
+	}
+	for _, v := range samples {
+		b.places = append(b.places, v.(*variables.TensorVariable).Node)
+	}
+	return b
+}
+
+// switchGradOn switches grad mode on while a function is captured, for an operation that does the same at run time. The
+// node of the switch is removed with the function's. The function that it returns forgets the switch. The caller
+// switches grad mode off again.
+func (o *OutputGraph) switchGradOn(tx variables.Translator) (forget func(), err error) {
+	if err := o.noteState(); err != nil {
+		return nil, err
+	}
+	before := o.state
+	if _, err := o.SwitchState(tx, o.world.SetGradEnabled, "torch._C._set_grad_enabled",
+		[]variables.VariableTracker{variables.BoolConst(true)}); err != nil {
+		return nil, err
+	}
+	return func() {
+		o.state, o.meta = before, nil // the session of fake tensors has run the switch
+	}, nil
 }
 
 // contents looks at the operations of a function. left says, in words, what the function must not do; drew and foreign

@@ -86,8 +86,8 @@ type autogradFunction struct {
 
 // methodsRun names the methods of an autograd.Function, other than forward, that torch.func's transforms call.
 var methodsRun = map[string][]string{"vmap": {"vmap"}, "grad": {"backward"}, "grad_and_value": {"backward"},
-	"vjp": {"backward"}, "jacrev": {"backward", "vmap"}, "jvp": {"jvp"}, "jacfwd": {"jvp", "vmap"},
-	"hessian": {"backward", "jvp", "vmap"}}
+	"vjp": {"backward"}, "jacrev": {"backward", "vmap"}, "jvp": {"jvp"}, "linearize": {"jvp"},
+	"jacfwd": {"jvp", "vmap"}, "hessian": {"backward", "jvp", "vmap"}}
 
 // runsUnseen reports whether code of the function with side effects may run while translating, or only then: a
 // transform runs backward, jvp and vmap on fake tensors, and a backend that decomposes operators traces backward.

@@ -11,8 +11,10 @@
 package higher
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -99,6 +101,8 @@ type higher struct {
 	fresh bool
 	// foreign is set if functions may contain foreign operations.
 	foreign bool
+	// grad is set if the operation switches grad mode on, and it is off here.
+	grad bool
 	// transform is the name of one of torch.func's transforms, or empty.
 	transform string
 }
@@ -182,7 +186,7 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	}
 	var err error
 	defer h.begin()()
-	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign}
+	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign, Grad: h.grad}
 	if out.body, err = tx.Output().Body(tx, accepts, samples, run); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 			return nil, h.refused("of a function whose control flow depends on data")
@@ -202,6 +206,21 @@ func (h *higher) begin() func() {
 		w.Transforms = append(slices.Clip(before), h.transform)
 	}
 	return func() { w.Transforms = before }
+}
+
+// switchesGradOn notes that the operation computes gradients in any grad mode. It breaks the graph in inference mode.
+func (h *higher) switchesGradOn() error {
+	s := h.tx.Scope()
+	h.tx.Output().AddGuards(guards.GlobalState())
+	on, err := h.tx.World().Recording(s)
+	if err != nil {
+		return err
+	}
+	if inference, err := h.tx.World().Inference(s); err != nil || inference {
+		return cmp.Or(err, h.refused("in inference mode"))
+	}
+	h.grad = !on
+	return nil
 }
 
 // keptFunction does the same as function, for an operation that keeps f and calls it again later. It breaks the graph

@@ -325,16 +325,14 @@ func (v *TransformVariable) dimensions(h *higher, args []variables.VariableTrack
 }
 
 // differentiated returns the indices of the leaves of the arguments that require gradients inside torch.func.grad and
-// similar transforms. These transforms differentiate in any grad mode, but the captured metadata is valid only if grad
-// mode is on. If it is off, differentiated breaks the graph.
+// similar transforms. These transforms differentiate in any grad mode.
 func (v *TransformVariable) differentiated(h *higher, args []variables.VariableTracker) ([]int, error) {
 	if v.name == "vmap" || v.name == "jacfwd" || v.name == "jvp" {
 		return nil, nil
 	}
 	s := h.tx.Scope()
-	h.tx.Output().AddGuards(guards.GlobalState())
-	if on, err := h.tx.World().Recording(s); err != nil || !on {
-		return nil, h.refused("where gradients are switched off")
+	if err := h.switchesGradOn(); err != nil {
+		return nil, err
 	}
 	argnums, _ := plainOption(h.tx, v.option(1, "argnums", variables.IntConst(h.tx, 0)))
 	skeleton, err := h.skeleton(args)
@@ -406,8 +404,8 @@ func (v *TransformVariable) unbatched(h *higher, f *function,
 	return r, true, err
 }
 
-// take implements torch functions that take a function and call it: torch.func.vjp and jvp, functional_call, and
-// checkpoint.
+// take implements torch functions that take a function and call it: torch.func.vjp, jvp and linearize, functional_call,
+// and checkpoint.
 func take(tx variables.Translator, t *variables.TorchVariable, what string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
 	switch what {
@@ -438,9 +436,8 @@ func take(tx variables.Translator, t *variables.TorchVariable, what string, args
 		given = itemsOf(tx, primals)
 	case "vjp":
 		how = "differentiated"
-		tx.Output().AddGuards(guards.GlobalState())
-		if on, err := tx.World().Recording(tx.Scope()); err != nil || !on {
-			return nil, h.refused("where gradients are switched off")
+		if err := h.switchesGradOn(); err != nil {
+			return nil, err
 		}
 	}
 	f, err := h.keptFunction(args[0], given, nil, func(_ int, x *variables.TensorVariable) (*variables.TensorVariable,

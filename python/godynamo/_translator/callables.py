@@ -80,7 +80,7 @@ def _special() -> dict[Any, Classified]:
     )
     put("set_state", *torch_state.SETTERS)
     put("transform", "vmap", *(f"func.{name}" for name in "grad grad_and_value jacrev jacfwd hessian".split()))
-    for name in ("func.vjp", "func.jvp", "func.functional_call", "utils.checkpoint.checkpoint"):
+    for name in ("func.vjp", "func.jvp", "func.linearize", "func.functional_call", "utils.checkpoint.checkpoint"):
         put("taker", name, detail=name.rsplit(".", 1)[1])
     put(
         "torch_function_check",

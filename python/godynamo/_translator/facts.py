@@ -272,6 +272,8 @@ def facts() -> dict[str, Any]:
         "plain_example": torch_function.plain_example,
         "convert": torch_function.converted,
         "grad_enabled": torch.is_grad_enabled,
+        "inference": torch.is_inference_mode_enabled,
+        "SetGradEnabled": torch._C._set_grad_enabled,
         "modes_off": torch_function.modes_off,
         "alias": torch.ops.aten.alias.default,
         "detach": torch.detach,

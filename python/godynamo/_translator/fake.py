@@ -17,7 +17,7 @@ from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicO
 from .._backends.rows import Ref
 from .._called import fsdp, torch_state
 from .._called.saved_tensors import unseen
-from . import torch_function, vague
+from . import torch_function, vague, warned
 
 
 class _Unseen:
@@ -321,16 +321,18 @@ class Session:
 
     def _run_watched(self, index: int, row: tuple[Any, ...], resolve: Callable[[Any], Any]) -> bool:
         a, k = resolve(row[3]), resolve(row[4])
-        before = [(t, t._version) for t in torch.utils._pytree.tree_leaves((a, k)) if isinstance(t, torch.Tensor)]
+        given = [t for t in torch.utils._pytree.tree_leaves((a, k)) if isinstance(t, torch.Tensor)]
+        before = [(t, t._version) for t in given if not t.is_inference()]
         noisy = logging.getLogger("torch._subclasses.fake_tensor")
         was, noisy.disabled = noisy.disabled, True
         mode = self._mode if resolve == self._resolve else contextlib.nullcontext()
         try:
-            with unseen(), mode:
+            with unseen(), mode, warned.hidden():
                 self._values[index] = (_loop_once if row[2] is torch.ops.higher_order.while_loop else row[2])(*a, **k)
         finally:
             noisy.disabled = was
-        return any(t._version != version for t, version in before)
+        # an inference tensor counts no changes
+        return len(before) < len(given) or any(t._version != version for t, version in before)
 
     def _concrete(self, index: int) -> Any:
         """Return a real value in place of a node's value: a copy of a graph input, ones for a computed value."""

@@ -5,22 +5,29 @@ from __future__ import annotations
 import _thread
 import contextlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
-
-#: the threads in which a call is under way
-_calling: set[int] = set()
 
 
 class _InTheseThreads:
-    """The message pattern of a filter: matches all texts, in the threads of _calling only."""
+    """The message pattern of a filter: matches all texts, in some threads only."""
+
+    def __init__(self, threads: set[int]) -> None:
+        self._threads = threads
 
     def match(self, text: str) -> bool:
-        return _thread.get_ident() in _calling
+        return _thread.get_ident() in self._threads
 
+
+#: the threads in which a call of ``computed`` or a block of ``hidden`` is under way
+_calling: set[int] = set()
+_hiding: set[int] = set()
 
 #: Turns warnings into exceptions. In the list of all threads it concerns those of _calling only.
-_FILTER: Any = ("error", _InTheseThreads(), Warning, None, 0)
+_FILTER: Any = ("error", _InTheseThreads(_calling), Warning, None, 0)
+
+#: Drops the warnings of the threads of _hiding.
+_DROP: Any = ("ignore", _InTheseThreads(_hiding), Warning, None, 0)
 
 
 def computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
@@ -37,6 +44,21 @@ def computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         with contextlib.suppress(ValueError):  # another thread has emptied the list
             filters.remove(_FILTER)
         _calling.discard(thread)
+
+
+@contextlib.contextmanager
+def hidden() -> Iterator[None]:
+    """Show no warning of this thread, and let none count as shown. Blocks are not nested."""
+    filters: list[Any] = warnings.filters  # type: ignore[assignment]
+    thread = _thread.get_ident()
+    _hiding.add(thread)
+    filters.insert(0, _DROP)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ValueError):  # another thread has emptied the list
+            filters.remove(_DROP)
+        _hiding.discard(thread)
 
 
 def throw_warns() -> bool:

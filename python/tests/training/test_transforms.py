@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import warnings
 
 import pytest
 import torch
@@ -61,6 +62,28 @@ def ensemble(x):
 def twice_vjp(x):
     out, back, aux = torch.func.vjp(lambda a, b: (a * b, a + 1), x, x + 2, has_aux=True)
     return out, back(torch.ones_like(out)), back(out), aux, torch.vmap(back)(torch.stack([out, out]))
+
+
+def in_no_grad(x):
+    with torch.no_grad():
+        y = x.sin()
+        out, back = torch.func.vjp(lambda a: a * x, y)
+        both = torch.func.jacrev(lambda a: a * x[0])(y[0]), torch.func.grad_and_value(energy)(y)
+        z = back(out)[0] * x
+        hessian = torch.func.hessian(energy)(x[0])
+        made = torch.func.grad(lambda a: (a * 2).sum() if (a * 2).requires_grad else a.sum())(x)
+    return both, z, hessian, made, z.requires_grad, x * z
+
+
+def switched(x):
+    def inner(a):
+        with torch.no_grad():
+            b = a * 2
+        return (a * b).sum()
+
+    with torch.no_grad():
+        made = torch.func.grad(inner)(x)
+    return made, x * 2
 
 
 def all_in(x):
@@ -122,7 +145,9 @@ TRANSFORMS = {
     "grad that asks": lambda x: torch.func.grad(lambda a: (a * 2).sum() if a.requires_grad else a.sum())(x.detach()),
     "grad of no scalar": lambda x: torch.func.grad(lambda a: a * 2)(x),
     "grad of an integer": lambda x: torch.func.grad(lambda a: (a * 2).sum())(x.int()),
-    "grad in no_grad": lambda x: torch.no_grad()(lambda: torch.func.grad(energy)(x))(),
+    "grad in a decorated function": lambda x: torch.no_grad()(lambda: torch.func.grad(energy)(x))(),
+    "transforms in no_grad": in_no_grad,
+    "a switch in grad in no_grad": switched,
     "vjp twice, vmapped": twice_vjp,
     "jvp with aux": lambda x: torch.func.jvp(lambda a: (a.sin(), a), (x,), (x + 1,), has_aux=True),
     "hessian of a module": lambda x: torch.func.hessian(lambda a: LINEAR(a).pow(3).sum())(x[0]),
@@ -156,11 +181,12 @@ def test_transforms(name, backend):
 
 #: transforms that are not one operation of the graph
 SPLIT = {
-    *("linearize", "an error in vmap", "vmap of what does not match", "vmap of a number", "vmap of a random number"),
+    *("an error in vmap", "vmap of what does not match", "vmap of a number", "vmap of a random number"),
     *(
         "grad of no scalar",
         "grad of an integer",
-        "grad in no_grad",
+        "grad in a decorated function",
+        "a switch in grad in no_grad",
         "functional_call, strict",
         "functional_call twice named",
     ),
@@ -179,6 +205,20 @@ def test_transforms_are_operations_of_one_graph(name):
         assert facts(f(x)) == want
     assert counter.frame_count == 1
     assert not breaks()
+
+
+def test_warnings_of_torch_occur_as_often_as_in_eager_mode():
+    def fn(x):
+        return torch.func.linearize(torch.sin, x)[1](x)
+
+    seen = []
+    for f in (fn, godynamo.optimize(fn)):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                f(X)
+        seen.append([(w.category, str(w.message)) for w in caught])
+    assert seen[0] == seen[1]
 
 
 @BACKENDS
