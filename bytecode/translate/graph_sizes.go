@@ -90,7 +90,8 @@ func (o *OutputGraph) newSizeSession() *sizeSession {
 		if state, ok := py.Answered(o.scope.CallMethod(m, "plain_state", orNone(o.state.entry))); ok &&
 			state.Kind() == py.Tuple {
 			items := o.scope.Items(state)
-			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: o.world.Env()}
+			s.context = shapes.Context{DefaultDtype: s.dtypeName(o.scope, items[0]), CPU: "cpu", Env: o.world.Env(),
+				Trues: map[*shapes.Tensor]shapes.Size{}}
 			s.devices["cpu"], s.strided = items[1], items[2]
 			return s
 		}
@@ -118,7 +119,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		return numberValue(o.world, x)
 	}
 	if t, ok := o.writesInto(n); ok {
-		clear(s.numbers) // the tensor has other data now
+		s.forgetData() // the tensor has other data now
 		return t
 	}
 	special := o.foreign.isSpecial(n)
@@ -129,10 +130,10 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		n.Inplace && !n.State && !special && !shapes.KeepsSizes(n.Target.Text) {
 		s.off = true
 		clear(s.values) // the values known so far may have changed
-		clear(s.numbers)
+		s.forgetData()
 	}
 	if n.Foreign && n.Inplace {
-		clear(s.numbers) // it may have received other data
+		s.forgetData() // it may have received other data
 	}
 	o.foreign.classify(o, n)
 	if special && !s.off {
@@ -167,11 +168,20 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		v, known = t, true
 	}
 	s.follows = nil
-	if len(s.numbers) > 0 && (n.Inplace || !known) && shapes.MayChange(args, kwargs) {
-		clear(s.numbers)
+	if n.Inplace || !known {
+		clear(s.context.Trues)
+		if len(s.numbers) > 0 && shapes.MayChange(args, kwargs) {
+			clear(s.numbers)
+		}
 	}
 	o.adoptSymbols(n, v)
 	return v
+}
+
+// forgetData makes unknown what is known of tensors' data.
+func (s *sizeSession) forgetData() {
+	clear(s.numbers)
+	clear(s.context.Trues)
 }
 
 // autocastModes lists the switches of autocast other than torch.set_autocast_enabled.

@@ -32,11 +32,11 @@ func (o *OutputGraph) sizeInTensor(n *fxgraph.Node) (*shapes.Tensor, bool) {
 	return t, ok
 }
 
-// forgetNumbers makes the numbers in all tensors made so far unknown.
+// forgetNumbers makes unknown what is known of the data of the tensors made so far.
 func (o *OutputGraph) forgetNumbers() {
 	if nodes := o.graph.Nodes(); len(nodes) > 0 {
 		o.byRule(nodes[len(nodes)-1])
-		clear(o.sizes.numbers)
+		o.sizes.forgetData()
 	}
 }
 

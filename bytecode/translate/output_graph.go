@@ -642,7 +642,10 @@ func (o *OutputGraph) CallAside(tx variables.Translator, values []variables.Vari
 }
 
 // MaySeeEffect implements variables.Output.
-func (o *OutputGraph) MaySeeEffect() { o.events[len(o.events)-1].shared = true }
+func (o *OutputGraph) MaySeeEffect() {
+	o.events[len(o.events)-1].shared = true
+	o.forgetNumbers() // the memory may be a mask's
+}
 
 // ReadsTensors implements variables.Output.
 func (o *OutputGraph) ReadsTensors() { o.events[len(o.events)-1].reads = true }

@@ -52,7 +52,7 @@ func getitem(c *call) Value {
 				if !c.equal(v.Shape, t.Shape[at:at+n]) {
 					return c.fail()
 				}
-				out = append(out, c.fresh(c.numel(v.Shape)))
+				out = append(out, c.trues(v))
 				at += n
 				continue
 			}

@@ -130,7 +130,7 @@ func argwhere(c *call) Value {
 	if c.bad {
 		return nil
 	}
-	return &Tensor{[]Size{c.fresh(c.numel(t.Shape)), sym.Const(int64(len(t.Shape)))}, torchInt64, t.Device}
+	return &Tensor{[]Size{c.trues(t), sym.Const(int64(len(t.Shape)))}, torchInt64, t.Device}
 }
 
 // identity is the rule of torch.eye(n, m).

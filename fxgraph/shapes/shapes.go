@@ -69,8 +69,11 @@ type Context struct {
 	CPU          Device   // device of new tensors without a device argument; "" if it is not the CPU
 	Env          *sym.Env // owner of the symbols in operands; records the conditions on which results depend
 	Fresh        bool     // sizes that depend on data may be new symbols
-	Untraced     bool     // operations run as they are: torch need not know their sizes
-	Why          any      // the place of the operation, which is recorded with each condition
+	// Trues has the numbers of true elements of masks, by the masks' values. The caller empties it where a mask may
+	// have changed.
+	Trues    map[*Tensor]Size
+	Untraced bool // operations run as they are: torch need not know their sizes
+	Why      any  // the place of the operation, which is recorded with each condition
 }
 
 // call is an operation while its rule runs. Accessors set bad if an operand has an unexpected type.

@@ -21,6 +21,19 @@ func (c *call) fresh(most Size) Size {
 	return s
 }
 
+// trues returns the number of elements of t that are not zero. It is one symbol for all operations on a tensor that has
+// not changed.
+func (c *call) trues(t *Tensor) Size {
+	if u, ok := c.Trues[t]; ok && c.Fresh {
+		return u
+	}
+	u := c.fresh(c.numel(t.Shape))
+	if c.Trues != nil && !c.bad {
+		c.Trues[t] = u
+	}
+	return u
+}
+
 // Fresh returns a new symbol for a size that is read at run time.
 func Fresh(x Context) Size {
 	return x.Env.NewSymbol(sym.Info{Name: fmt.Sprintf("u%d", x.Env.Len()), Lo: 0, Hi: math.MaxInt64})
@@ -34,7 +47,7 @@ func nonzero(c *call) Value {
 	if c.bad {
 		return nil
 	}
-	u := c.fresh(c.numel(t.Shape))
+	u := c.trues(t)
 	if tuple {
 		return c.vectors(u, max(len(t.Shape), 1), t.Device)
 	}
@@ -58,7 +71,7 @@ func whereTrue(c *call) Value {
 	if c.bad {
 		return nil
 	}
-	return c.vectors(c.fresh(c.numel(t.Shape)), max(len(t.Shape), 1), t.Device)
+	return c.vectors(c.trues(t), max(len(t.Shape), 1), t.Device)
 }
 
 // maskedSelect is the rule of torch.masked_select.
