@@ -151,6 +151,19 @@ def pytest_runtest_protocol(item):
             settle_again()
 
 
+@pytest.fixture
+def unpatched_torch(monkeypatch):
+    """Undo what torch.compile, once called, changes in torch for the rest of the process.
+
+    It switches the checks of distributions off and leaves the steps of some optimizers to CPython.
+    """
+    import torch
+
+    monkeypatch.setattr(torch.distributions.Distribution, "_validate_args", True)
+    step = torch.optim.LBFGS.step
+    monkeypatch.setattr(torch.optim.LBFGS, "step", getattr(step, "_torchdynamo_orig_callable", step))
+
+
 @pytest.fixture(scope="session")
 def compilers():
     """Compile one function with inductor, so that its imports, C++ headers and the compiler's files are cached.

@@ -110,13 +110,17 @@ def _disables(fn: types.FunctionType) -> bool:
 def _of_optimizer(fn: types.FunctionType) -> Any:
     """Return the function of torch.optim that torch.compile has disabled, or will; None for other functions.
 
-    It disables parts of all optimizers (``_init_group``, fused implementations) when it is imported.
+    It disables parts of all optimizers (``_init_group``, fused implementations) when it is imported, and ``step`` of
+    some, which torch's decorators may have wrapped before.
     """
     original = fn.__dict__.get("__wrapped__" if _disables(fn) else "_torchdynamo_orig_callable")
-    if type(original) is not types.FunctionType:
-        return None
-    module = original.__globals__.get("__name__")
-    return original if type(module) is str and module.startswith("torch.optim.") else None
+    inner = original
+    while type(inner) is types.FunctionType:
+        module = inner.__globals__.get("__name__")
+        if type(module) is str and module.startswith("torch.optim."):
+            return original
+        inner = inner.__dict__.get("__wrapped__")
+    return None
 
 
 def substitute(obj: Any, replacement: Any, fold: bool = False) -> None:

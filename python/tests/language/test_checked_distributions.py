@@ -15,6 +15,8 @@ from godynamo import _C, utils
 from harness.capture import counted
 from harness.cases import reasons
 
+pytestmark = pytest.mark.usefixtures("unpatched_torch")
+
 torch.manual_seed(0)
 policy = torch.nn.Linear(3, 3)
 log: list[Any] = []

@@ -144,6 +144,7 @@ def checked(x):
     return d.mean + 1, d.log_prob(x)
 
 
+@pytest.mark.usefixtures("unpatched_torch")
 def test_values_are_foreseen_under_the_default_device():
     torch.set_default_device("cpu")
     try:

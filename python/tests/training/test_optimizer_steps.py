@@ -161,6 +161,7 @@ def test_a_closure():
         compare(a, b)
 
 
+@pytest.mark.usefixtures("unpatched_torch")
 def test_the_closure_of_a_step_of_lbfgs_is_one_graph():
     """Its step makes as many calls as the data requires, in CPython."""
     for search in (None, "strong_wolfe"):
