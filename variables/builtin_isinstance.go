@@ -12,7 +12,7 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if err != nil {
 		return nil, err
 	}
-	cls, ok := AsConstant(tx, MustRealize(tx, a[1]))
+	cls, ok := knownClass(tx, MustRealize(tx, a[1]))
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "isinstance with %s", Describe(tx, a[1]))
 	}
@@ -189,4 +189,12 @@ func isAnyInstance(tx Translator, v VariableTracker, classes py.Object) (Variabl
 		}
 	}
 	return BoolConst(false), nil
+}
+
+// knownClass returns the class or the tuple of classes with which isinstance compares.
+func knownClass(tx Translator, v VariableTracker) (py.Object, bool) {
+	if c, ok := v.(*ClassVariable); ok {
+		return c.Class, true
+	}
+	return AsConstant(tx, v)
 }

@@ -18,7 +18,7 @@ func (b *BuiltinVariable) newFunction(tx Translator, args []VariableTracker,
 		return nil, false, nil
 	}
 	base, ok := newOwner(tx, b.Fn)
-	cls, ok2 := AsConstant(tx, MustRealize(tx, args[0]))
+	cls, ok2 := knownClass(tx, MustRealize(tx, args[0]))
 	if k := cls.Kind(); !ok || !ok2 || (k != py.TypeKind && k != py.TypeSub) {
 		return nil, false, nil
 	}

@@ -13,6 +13,7 @@ import (
 type ClassVariable struct {
 	Base
 	Class py.Object
+	maker *madeClass // how the frame makes the class, or nil
 }
 
 // NewClass returns the tracker of a class. If src is set, the caller has guarded the class's identity.
@@ -24,7 +25,9 @@ func NewClass(class py.Object, src guards.Source) *ClassVariable {
 func (*ClassVariable) Kind() string { return "UserDefinedClassVariable" }
 
 // AsConstant implements Constant.
-func (c *ClassVariable) AsConstant(Translator) (py.Object, bool) { return c.Class, true }
+func (c *ClassVariable) AsConstant(tx Translator) (py.Object, bool) {
+	return c.Class, tx.World().MadeClass(c.Class) == nil
+}
 
 // PythonType implements Typed.
 func (c *ClassVariable) PythonType(tx Translator) (py.Object, error) {
@@ -59,6 +62,9 @@ func (c *ClassVariable) Truth(tx Translator) (bool, error) {
 
 // Reconstruct implements Reconstructer.
 func (c *ClassVariable) Reconstruct(e Emitter) error {
+	if c.maker != nil {
+		return c.maker.reconstruct(e)
+	}
 	e.LoadConst(c.Class)
 	return nil
 }
@@ -236,6 +242,10 @@ func (c *ClassVariable) metaData(tx Translator, name string, m py.Object) (Varia
 				return nil, err
 			}
 		}
+		if name == "__mro__" && tx.World().MadeClass(c.Class) != nil {
+			return nil, unsupported(exc.AttrUnsupported, "%s of class %s, which the frame makes", name,
+				py.TypeName(c.Class))
+		}
 		if v.Kind() == py.Tuple {
 			var items []VariableTracker
 			for _, k := range tx.Scope().Items(v) {
@@ -369,6 +379,9 @@ func (c *ClassVariable) Len(tx Translator) (int, error) {
 // SetAttr implements AttrSetter. It records the store on the class as an effect in program order.
 func (c *ClassVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
 	s, w := tx.Scope(), tx.World()
+	if w.MadeClass(c.Class) != nil {
+		return unsupported(exc.StoreUnsupported, "attribute %s of class %s", name, py.TypeName(c.Class))
+	}
 	meta := tx.World().Metaclass(tx, c.Class)
 	for _, hook := range []string{"__setattr__", "__delattr__"} {
 		d, _ := s.TypeLookup(meta, hook)

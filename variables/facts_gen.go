@@ -72,6 +72,7 @@ type factObjects struct {
 	flagIs              py.Object
 	listed              py.Object
 	subclasses          py.Object
+	classValues         py.Object
 	evaluated           py.Object
 	hasHistory          py.Object
 	tensorTypeIs        py.Object
@@ -255,6 +256,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"flag_is":               &f.flagIs,
 		"listed":                &f.listed,
 		"subclasses":            &f.subclasses,
+		"class_values":          &f.classValues,
 		"evaluated":             &f.evaluated,
 		"has_history":           &f.hasHistory,
 		"tensor_type_is":        &f.tensorTypeIs,

@@ -262,6 +262,9 @@ func (f *FunctionVariable) SetAnnotate(v VariableTracker) { f.setField("__annota
 
 // SetAttr implements AttrSetter.
 func (f *FunctionVariable) SetAttr(tx Translator, name string, value VariableTracker) error {
+	if tx.World().ofMadeClass(tx, f.Fn) {
+		return unsupported(exc.StoreUnsupported, "attribute %s of a function", name)
+	}
 	if descriptor, onType := tx.Scope().TypeLookup(tx.World().FunctionType, name); onType {
 		if _, data := isDescriptor(tx, descriptor); data {
 			return f.storeField(tx, name, value)

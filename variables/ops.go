@@ -738,8 +738,10 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 // standsForObject returns the real object of v if v is of a kind for which each read makes another tracker. ok is false
 // for other kinds.
 func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
-	switch v.(type) {
-	case *ClassVariable, *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
+	switch x := v.(type) {
+	case *ClassVariable:
+		return x.Class, true
+	case *BuiltinVariable, *TorchVariable, *UnboundMethod, *ModuleVariable, *OptimizedVariable:
 		return AsConstant(tx, v)
 	}
 	return py.Object{}, false

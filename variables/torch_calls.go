@@ -83,6 +83,10 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			r, _, err := callStandIn(tx, t.Fn, args, kwargs)
 			return r, err
 		},
+		kindNamedtuple: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return t.makeNamedTuple(tx, args, kwargs)
+		},
 		kindWraps: func(tx Translator, t *TorchVariable, _ string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.callWrapped(tx, args, kwargs)

@@ -34,6 +34,7 @@ const (
 	kindLog                 callableKind = "log"                   // a method of a logger
 	kindMakeSubclass        callableKind = "make_subclass"         // torch.Tensor._make_subclass
 	kindModes               callableKind = "modes"                 // reads or changes torch's stack of TorchFunctionModes; detail: which function
+	kindNamedtuple          callableKind = "namedtuple"            // collections.namedtuple
 	kindNamespace           callableKind = "namespace"             // torch._C._VariableFunctions
 	kindNumpy               callableKind = "numpy"                 // a function of numpy: one node, which calls numpy; detail: see _translator/arrays.FUNCTIONS
 	kindOp                  callableKind = "op"                    // a torch operation: one node of the graph
@@ -90,6 +91,7 @@ var callableKinds = []callableKind{
 	kindLog,
 	kindMakeSubclass,
 	kindModes,
+	kindNamedtuple,
 	kindNamespace,
 	kindNumpy,
 	kindOp,

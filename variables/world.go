@@ -175,6 +175,7 @@ type writes struct {
 	lookedUp     map[py.Object]*lookedUp      // dicts in which the program only looks up keys
 	iterated     []*RealIterator              // those that have read items of a list or dict
 	refs         []*WeakrefVariable           // those that weakref.ref() has returned
+	made         []*ClassVariable             // the classes that the frame makes
 }
 
 // NewWorld returns the World of a new translation. The first call in a process reads the facts from Python.

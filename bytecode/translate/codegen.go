@@ -151,6 +151,10 @@ func (c *Codegen) name(s string) int {
 // LoadConst implements variables.Emitter. Objects that marshal accepts go into co_consts. Others go into a closure
 // cell, where the garbage collector sees them.
 func (c *Codegen) LoadConst(o py.Object) {
+	if made := c.out.world.MadeClass(o); made != nil { // o is the template of a class that the function has made
+		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfSlot(variables.SlotOf(made).Index))
+		return
+	}
 	if marshals(c.out.scope, o) {
 		i, ok := c.constIdx[o]
 		if !ok {

@@ -660,6 +660,9 @@ func (o *OutputGraph) newSlot() *variables.Slot {
 
 // Freeze implements variables.Output. Afterwards v can be loaded, and every load yields the same object.
 func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracker) error {
+	if done, err := o.freezeMade(tx, v); done || err != nil {
+		return err
+	}
 	if l, ok := v.(*variables.LazyVariable); ok {
 		if !l.Realized() {
 			return nil // its source loads v
@@ -684,7 +687,8 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		}
 		return nil
 	case *variables.ConstantVariable, *variables.RangeVariable, *variables.ClassVariable, *variables.BuiltinVariable,
-		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.OptimizedVariable:
+		*variables.TorchVariable, *variables.ModuleVariable, *variables.UnboundMethod, *variables.OptimizedVariable,
+		*lastiMark:
 		return nil
 	case *variables.TupleVariable:
 		if isConstant(o.scope, x) {
@@ -696,8 +700,6 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		return o.freezeObject(tx, x)
 	case *handledMark:
 		return o.Freeze(tx, x.exception)
-	case *lastiMark:
-		return nil
 	case *variables.TracebackVariable:
 		return o.breakAt(variables.RaisedAt(v), exc.Break(exc.ProgramRaises, "a traceback that the program keeps"))
 	}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _warnings
+import collections
 import dataclasses
 import functools
 import inspect
@@ -132,6 +133,7 @@ def _special() -> dict[Any, Classified]:
     put_objects("current_exception", sys.exception)
     put_objects("type_hints", typing.get_type_hints)
     put_objects("signature", inspect.signature)
+    put_objects("namedtuple", collections.namedtuple)
     put_objects("converted", torch_function.converted, torch._tensor._convert)
     put_objects("make_subclass", torch.Tensor._make_subclass)
     put_objects("handle_torch_function", torch.overrides.handle_torch_function)

@@ -186,6 +186,7 @@ def facts() -> dict[str, Any]:
         "flag_is": answers.flag_is,
         "listed": answers.listed,
         "subclasses": answers.subclasses,
+        "class_values": lambda cls: tuple(getattr(v, "__func__", v) for v in vars(cls).values()),
         "evaluated": evaluated.function_of,
         "has_history": lambda tensor: tensor.grad_fn is not None,
         "tensor_type_is": tensor_types.tensor_type_is,

@@ -37,6 +37,7 @@ CallableKind = Literal[
     "log",  # a method of a logger
     "make_subclass",  # torch.Tensor._make_subclass
     "modes",  # reads or changes torch's stack of TorchFunctionModes; detail: which function
+    "namedtuple",  # collections.namedtuple
     "namespace",  # torch._C._VariableFunctions
     "numpy",  # a function of numpy: one node, which calls numpy; detail: see _translator/arrays.FUNCTIONS
     "op",  # a torch operation: one node of the graph
