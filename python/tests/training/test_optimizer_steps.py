@@ -90,6 +90,17 @@ def test_a_scheduler_costs_one_more_translation():
     assert counted("translations") == before
 
 
+def test_a_function_that_only_calls_a_step_is_captured_from_the_second_call_on():
+    step = godynamo.optimize(lambda run: run.optimizer.step())
+    for name in ("SGD with momentum", "Adam"):
+        a, b = pair(ONE_GRAPH[name])
+        b.step = lambda b=b: step(b)
+        a.train(6)
+        b.train(6)
+        compare(a, b)
+    assert sum(entry.hits for entry in godynamo.cache_entries(step)) >= 10
+
+
 def test_a_step_that_another_optimized_function_has_called():
     make = ONE_GRAPH["SGD with momentum"]
     first = Run(make, lambda step: step, False)
