@@ -87,13 +87,17 @@ func (o *OutputGraph) Compute(tx variables.Translator, operands []variables.Vari
 	return e.slot, nil
 }
 
-// LeavesIfRaised implements variables.Output. Before an operation that must not run twice, the piece would have to run
-// again from its start if the computation raised.
+// LeavesIfRaised implements variables.Output. From here on the piece counts as one that cannot run again from its
+// start, so that no effect waits for a later operation.
 func (o *OutputGraph) LeavesIfRaised(variables.Translator) bool {
-	if !o.foreign.ran || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+	if o.numOps == 0 || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
 		return false
 	}
-	return o.sideExit("a value whose computation may raise") == nil
+	if o.sideExit("a value whose computation may raise") != nil {
+		return false
+	}
+	o.foreign.ran = true
+	return true
 }
 
 // OnlyIfLoaded implements variables.Output.

@@ -95,6 +95,25 @@ def test_a_step_is_not_translated_again(name):
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
+@pytest.mark.parametrize("name", ["CosineAnnealingLR", "OneCycleLR", "SWALR"])
+def test_steps_of_an_optimizer_and_a_scheduler_without_the_pass(name):
+    runs = []
+    for wrap in (lambda f: f, godynamo.optimize):
+        run = Run(lambda p: torch.optim.SGD(p, lr=0.05, momentum=0.9), lambda step: step, False)
+        scheduler = SCHEDULERS[name][0](run.optimizer)
+
+        def update(run=run, scheduler=scheduler):
+            run.optimizer.step()
+            scheduler.step()
+
+        update = wrap(update)
+        run.step = update
+        run.train(20)
+        runs.append(run)
+    compare(*runs)
+    assert max(entry.hits for entry in godynamo.cache_entries(update)) >= 12
+
+
 @pytest.mark.parametrize("name", ["CosineAnnealingLR", "CosineAnnealingWarmRestarts", "CyclicLR", "SWALR"])
 def test_bits_over_several_periods(name):
     (a, plain), (b, step) = run_of(name), run_of(name)
@@ -159,8 +178,9 @@ NUMBERS += [(900.0, 2.0), (1e200, 1e200), (0.25, 1.5), (0.5, 1.0)]
 
 
 @pytest.mark.parametrize("name", FAILING)
-@pytest.mark.parametrize("how", ["try", "with", "with, no_grad", "finally", "loop"])
-def test_a_number_that_raises_in_a_block(name, how):
+@pytest.mark.parametrize("how", ["try", "with", "with, no_grad", "finally", "loop", "operations"])
+@pytest.mark.parametrize("passes", [True, False], ids=["after backward", "after operations"])
+def test_a_number_that_raises_in_a_block(name, how, passes):
     fn = FAILING[name]
 
     def compute(log, v, w):
@@ -184,6 +204,18 @@ def test_a_number_that_raises_in_a_block(name, how):
                 return fn(v, w)
             finally:
                 log.append("finally")
+        if how == "operations":
+            x = torch.arange(3.0)
+            try:
+                log.append("before")
+                x.add_(1)
+                y = x * 2
+                number = fn(v, w)
+                log.append((number, y.clone()))
+                return (y * number).sum().item()
+            except (ValueError, ArithmeticError) as error:
+                log.append((repr(error), x))
+                return 0.5
         total = 0.0
         for i in range(3):
             try:
@@ -199,10 +231,15 @@ def test_a_number_that_raises_in_a_block(name, how):
         def step(state):
             p.grad = None
             log.append("start")
-            (p * 2).sum().backward()
+            if passes:
+                (p * 2).sum().backward()
+            y = p.detach() * 2
+            state["n"] = state["n"] + 1
             scale = compute(log, state["v"], state["w"])
+            log.append(state["n"])
+            state["n"] = 7
             with torch.no_grad():
-                p.sub_(p.grad * 0.5)
+                p.sub_(y * 0.5 if p.grad is None else p.grad)
             log.append(("end", scale, torch.is_grad_enabled()))
             return scale
 
@@ -214,10 +251,14 @@ def test_a_number_that_raises_in_a_block(name, how):
         outcomes = []
         for call in (plain, optimized):
             try:
-                outcomes.append(repr(call({"v": v, "w": w})))
+                state = {"v": v, "w": w, "n": 1}
+                outcomes.append(repr(call(state)))
             except (ValueError, ArithmeticError, TypeError) as error:
                 outcomes.append(repr(error))
+            outcomes[-1] += repr(state)
             assert torch.is_grad_enabled()
         assert outcomes[0] == outcomes[1], (v, w)
         assert torch.equal(p, q)
     assert repr(log) == repr(found)
+    if how != "loop" and name in ("cos", "division", "remainder", "exp", "log"):
+        assert len(godynamo.cache_entries(optimized)) < len(NUMBERS) / 2, "the numbers were constants"
