@@ -34,6 +34,7 @@ type factObjects struct {
 	ModuleList          py.Object
 	Sequential          py.Object
 	ScriptFunction      py.Object
+	ScriptMethod        py.Object
 	CallableType        py.Object
 	HandleCall          py.Object
 	ProxyCall           py.Object
@@ -218,6 +219,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"ModuleList":            &f.ModuleList,
 		"Sequential":            &f.Sequential,
 		"ScriptFunction":        &f.ScriptFunction,
+		"ScriptMethod":          &f.ScriptMethod,
 		"CallableType":          &f.CallableType,
 		"HandleCall":            &f.HandleCall,
 		"ProxyCall":             &f.ProxyCall,

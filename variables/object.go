@@ -572,6 +572,9 @@ func (o *ObjectVariable) Call(tx Translator, args []VariableTracker, kwargs []Kw
 		}
 		return Call(tx, module, args, kwargs)
 	}
+	if r, err := callScripted(tx, o, args, kwargs); r != nil || err != nil {
+		return r, err
+	}
 	m, err := o.slotMethod(tx, "__call__")
 	if err != nil {
 		return nil, err

@@ -45,8 +45,7 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
         return True
     if not question:
         return None
-    _changes[question] = _changes.get(question, 0) + 1
-    refuted[answer(question, truth)] = None
+    refute(question, answer(question, truth))
     if _changes[question] < _MAX_CHANGES:
         refuted.pop(answer(question, not truth), None)
     else:
@@ -57,3 +56,18 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
 def as_float(value: complex) -> bool | None:
     """Return True if a power of floats is a float, as the graph expects, else None."""
     return True if type(value) is float else None
+
+
+def declare(question: str, result: str) -> str | None:
+    """Return the key in ``refuted`` of the answer that a call returns this, or None if its results change too often."""
+    if _changes.get(question, 0) >= _MAX_CHANGES:
+        return None
+    key = f"{question} is {result}"
+    refuted.pop(key, None)
+    return key
+
+
+def refute(question: str, key: str) -> None:
+    """Note that an answer was wrong, so that guards that rely on it do not hold."""
+    _changes[question] = _changes.get(question, 0) + 1
+    refuted[key] = None

@@ -147,6 +147,8 @@ def _special() -> dict[Any, Classified]:
     )
     put_objects("set_state", torch_state.leave_entered)
     put_objects("inline", torch.autograd.profiler.record_function.__init__)
+    # what finds ``forward`` of a traced module
+    put_objects("inline", torch.jit._script._CachedForward.__get__, torch.jit._trace.TracedModule.__getattr__)
     put_objects("check", torch._check_with)
     put_objects("later", torch.nn.modules.lazy.LazyModuleMixin._infer_parameters)
     put_objects("substitute", torch.nn.parallel.DistributedDataParallel._run_ddp_forward)

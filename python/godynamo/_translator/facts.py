@@ -148,6 +148,7 @@ def facts() -> dict[str, Any]:
         "ModuleList": torch.nn.ModuleList,
         "Sequential": torch.nn.Sequential,
         "ScriptFunction": torch.jit.ScriptFunction,
+        "ScriptMethod": torch._C.ScriptMethod,
         "CallableType": _C.Callable,
         "HandleCall": vars(_C.ModuleHandle)["_godynamo_call"],
         "ProxyCall": vars(modules._Proxy)["__call__"],
