@@ -15,7 +15,9 @@ func inOptimizer(tx Translator) bool { return IsOptimizers(tx.Scope(), tx.Global
 func IsOptimizers(s *py.Scope, globals py.Object) bool { return isOf(s, globals, "torch.optim.") }
 
 // IsDistributions reports whether these are the globals of a module of torch.distributions.
-func IsDistributions(s *py.Scope, globals py.Object) bool { return isOf(s, globals, "torch.distributions.") }
+func IsDistributions(s *py.Scope, globals py.Object) bool {
+	return isOf(s, globals, "torch.distributions.")
+}
 
 // MayPredict reports whether these are the globals of a module of torch in whose code branches on tensors' values are
 // predicted: those of optimizers and their stand-ins, and of the functions that clip gradients.
