@@ -35,6 +35,7 @@ type factObjects struct {
 	Sequential          py.Object
 	ScriptFunction      py.Object
 	ScriptMethod        py.Object
+	ScriptObject        py.Object
 	CallableType        py.Object
 	HandleCall          py.Object
 	ProxyCall           py.Object
@@ -220,6 +221,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"Sequential":            &f.Sequential,
 		"ScriptFunction":        &f.ScriptFunction,
 		"ScriptMethod":          &f.ScriptMethod,
+		"ScriptObject":          &f.ScriptObject,
 		"CallableType":          &f.CallableType,
 		"HandleCall":            &f.HandleCall,
 		"ProxyCall":             &f.ProxyCall,

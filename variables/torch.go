@@ -240,6 +240,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	if r, ok, err := t.foreach(tx, name, args, kwargs); ok || err != nil {
 		return r, err
 	}
+	if r, err := t.callQuantized(tx, name, args, kwargs); r != nil || err != nil {
+		return r, err
+	}
 	args, err := t.knownSizes(tx, name, args)
 	if err != nil {
 		return nil, err

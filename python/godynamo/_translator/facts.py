@@ -149,6 +149,7 @@ def facts() -> dict[str, Any]:
         "Sequential": torch.nn.Sequential,
         "ScriptFunction": torch.jit.ScriptFunction,
         "ScriptMethod": torch._C.ScriptMethod,
+        "ScriptObject": torch.ScriptObject,
         "CallableType": _C.Callable,
         "HandleCall": vars(_C.ModuleHandle)["_godynamo_call"],
         "ProxyCall": vars(modules._Proxy)["__call__"],

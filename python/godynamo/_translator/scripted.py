@@ -1,4 +1,4 @@
-"""Finds out what calls of scripted and traced code return, without running the code on the program's tensors.
+"""Finds out what calls of scripted and traced code return, and of quantized operators, without the program's tensors.
 
 A method of a ScriptModule is one operation of the graph, which calls the method as in eager mode. Here a copy of its
 graph runs on fake tensors. Each call checks that its result looks like that (``as_declared``).
@@ -104,6 +104,17 @@ def of_method(method: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Res
     memory = [t.untyped_storage()._cdata for t in (*found, *samples) if isinstance(t, torch.Tensor)]
     if len({*memory}) < len(memory):
         return None  # it returns a tensor twice, an argument, or a view
+    return _looks(result)
+
+
+def of_operator(operator: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Result | None:
+    """Do the same for a quantized operator, which runs on tensors of ones: no FakeTensor can have packed parameters."""
+    try:
+        with torch.no_grad():
+            given = [torch.ones_like(_like(v)) if isinstance(v, torch.Tensor) else v for v in args]
+            result = operator(*given, **kwargs)
+    except Exception:
+        return None
     return _looks(result)
 
 
