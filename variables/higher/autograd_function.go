@@ -35,6 +35,9 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	f := &autogradFunction{class: class, context: context, args: args}
 	sizes, seen, draws, err := tx.Output().Tentative(func() (variables.VariableTracker, error) {
 		ctx, r, err := f.forward(tx)
+		if err == nil {
+			err = f.noteDirty(tx, ctx, r)
+		}
 		if err == nil && objects {
 			err = f.look(tx, ctx, r)
 		}
@@ -71,6 +74,9 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 		return nil, err
 	}
 	node.Opaque = node.Opaque || draws
+	if r, err = f.withDirty(tx, r, node); err != nil {
+		return nil, err
+	}
 	return r, tx.Output().Custom(node, func() error { return f.differentiate(tx, parts[2]) })
 }
 
@@ -82,6 +88,57 @@ type autogradFunction struct {
 	// one result that is not in a tuple.
 	results []appliedResult
 	single  bool
+	// dirty has, for the index of each result that is an argument which forward has changed and marked, that argument.
+	dirty map[int]variables.VariableTracker
+}
+
+// noteDirty looks for results that are arguments which forward has marked as changed. torch returns these objects.
+func (f *autogradFunction) noteDirty(tx variables.Translator, ctx, r variables.VariableTracker) error {
+	v, err := variables.GetAttr(tx, ctx, "dirty")
+	if err != nil {
+		return err
+	}
+	marked, err := variables.Unpack(tx, v)
+	if err != nil || len(marked) == 0 {
+		return err
+	}
+	refused := exc.Break(exc.CallUnsupported, "%s.apply, which marks tensors as changed", py.TypeName(f.class.Class))
+	if tx.Output().WholeGraph() || tx.Output().InBody() || slices.ContainsFunc(f.args,
+		func(a variables.VariableTracker) bool { return isObject(tx, a) }) {
+		return refused
+	}
+	all := []variables.VariableTracker{variables.MustRealize(tx, r)}
+	if t, ok := all[0].(*variables.TupleVariable); ok && t.Subclass().IsNull() {
+		all = itemsOf(tx, t)
+	}
+	f.dirty = map[int]variables.VariableTracker{}
+	for _, m := range marked {
+		m = variables.MustRealize(tx, m)
+		at := slices.IndexFunc(all, func(v variables.VariableTracker) bool { return variables.MustRealize(tx, v) == m })
+		if at < 0 || !slices.Contains(f.args, m) {
+			return refused
+		}
+		f.dirty[at] = m
+	}
+	return nil
+}
+
+// withDirty returns the operation's result with the arguments that noteDirty has found.
+func (f *autogradFunction) withDirty(tx variables.Translator, r variables.VariableTracker,
+	node *fxgraph.Node) (variables.VariableTracker, error) {
+	if len(f.dirty) == 0 {
+		return r, nil
+	}
+	node.Inplace = true
+	t, ok := r.(*variables.TupleVariable)
+	if !ok {
+		return f.dirty[0], nil
+	}
+	items := slices.Clone(itemsOf(tx, t))
+	for i, v := range f.dirty {
+		items[i] = v
+	}
+	return variables.NewTuple(items, nil), nil
 }
 
 // methodsRun names the methods of an autograd.Function, other than forward, that torch.func's transforms call.

@@ -14,6 +14,7 @@ class Context:
 
     inputs_of_forward: tuple[Any, ...] = ()  #: what apply was called with; the translator sets it
     non_differentiable: tuple[Any, ...] = ()
+    dirty: tuple[Any, ...] = ()
 
     @property
     def needs_input_grad(self) -> tuple[bool, ...]:
@@ -31,6 +32,10 @@ class Context:
     def mark_non_differentiable(self, *args: Any) -> None:
         """Do the same as FunctionCtx.mark_non_differentiable."""
         self.non_differentiable = args
+
+    def mark_dirty(self, *args: Any) -> None:
+        """Do the same as FunctionCtx.mark_dirty."""
+        self.dirty = args
 
     def set_materialize_grads(self, value: bool) -> None:
         """Do the same as FunctionCtx.set_materialize_grads."""

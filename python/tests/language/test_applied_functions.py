@@ -121,6 +121,65 @@ class OwnRule(Twice):
         return OwnRule.apply(x), in_dims[0]
 
 
+class Dirty(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, k):
+        ctx.mark_dirty(x)
+        ctx.k = k
+        return x.mul_(k)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.k, None
+
+
+class DirtyPair(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        x.add_(1)
+        ctx.mark_dirty(x)
+        ctx.save_for_backward(y)
+        return y * 2, x
+
+    @staticmethod
+    def backward(ctx, g, h):
+        return h, g * 2 + ctx.saved_tensors[0] * 0
+
+
+def dirty(x):
+    y = x * 3
+    z = Dirty.apply(y, 2)
+    w = y.view(-1)[:3] + 1
+    return z + y, w, z is y
+
+
+def dirty_without_history(x):
+    y = torch.zeros(3, 3)
+    a, b = DirtyPair.apply(y, x)
+    return a + y, b is y, y
+
+
+def dirty_leaf(x):
+    with torch.no_grad():
+        z = Dirty.apply(x, 2)
+    return z * x, z is x
+
+
+def dirty_view(x):
+    y = x * 3
+    try:
+        return DirtyPair.apply(y.view(9), x)
+    except RuntimeError as e:
+        return (x + len(str(e)),)
+
+
+def asks_after(x):
+    y = torch.zeros(3, 3)
+    before = y.requires_grad
+    _, b = DirtyPair.apply(y, x)
+    return b * 2, before, y.requires_grad
+
+
 def inputs():
     return torch.arange(1.0, 10.0).reshape(3, 3).div(7).requires_grad_()
 
@@ -135,6 +194,7 @@ def run(fn, *more):
     during = list(log)
     tensors = [t for t in (result if isinstance(result, tuple) else (result,)) if isinstance(t, torch.Tensor)]
     flags = [(t.requires_grad, t.is_leaf, t.stride(), t.tolist()) for t in tensors]
+    flags += [r for r in result if not isinstance(r, torch.Tensor)] if isinstance(result, tuple) else []
     total = sum(t.sum() for t in tensors if t.requires_grad)
     if isinstance(total, torch.Tensor):
         total.backward()
@@ -208,7 +268,7 @@ def mapped(x):
 
 CASES = [
     *(with_a_list, with_a_lambda, reversible, without_gradients, recomputed, several, several_off, flags),
-    *(checkpointed, checkpointed_with_effects, differentiated, mapped),
+    *(checkpointed, checkpointed_with_effects, differentiated, mapped, dirty, dirty_without_history),
 ]
 
 
@@ -226,6 +286,7 @@ def test_one_graph(fn):
     "fn",
     [
         *CASES,
+        dirty_leaf,
         lambda x: torch.func.grad(lambda t: Tells.apply(t).pow(2).sum())(x),
         lambda x: Tells.apply(x).sum(),
         lambda x: torch.vmap(lambda t: OwnRule.apply(t) + 1)(x),
@@ -236,6 +297,13 @@ def test_code_of_a_function_runs_as_often_as_in_cpython(fn, backend):
     for _ in range(3):
         assert run(compiled) == run(fn)
     assert _C.counters()["internal_errors"] == 0
+
+
+@pytest.mark.parametrize("fn", [dirty_view, asks_after], ids=lambda fn: fn.__name__)
+def test_marks_that_torch_rejects_or_that_change_flags(fn):
+    compiled = godynamo.optimize(fn)
+    for _ in range(2):
+        assert run(compiled) == run(fn)
 
 
 def test_an_object_of_the_caller_is_passed_itself():
