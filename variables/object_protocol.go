@@ -41,6 +41,9 @@ func boolResult(tx Translator, r VariableTracker) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	if x, ok := r.(*ComputedVariable); ok && x.Type == tx.World().Builtin("bool") {
+		return Truth(tx, x)
+	}
 	if c, ok := AsConstant(tx, r); !ok || c.Kind() != py.BoolKind {
 		if IsTensor(r) {
 			return false, unsupported(exc.TensorToPython, "__bool__ that returns a tensor")

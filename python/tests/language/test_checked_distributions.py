@@ -208,6 +208,29 @@ def test_bool_of_a_tensor_is_a_value_of_run_time():
     assert reasons() == []
 
 
+class Positive:
+    def __init__(self, x):
+        self.x = x
+
+    def __bool__(self):
+        return bool(self.x.sum() > 0)
+
+
+def test_a_special_method_may_return_such_a_bool():
+    def fn(x):
+        try:
+            y = x * 2 if Positive(x) else x * 3
+        except TypeError:
+            y = x * 5
+        return y, [bool(t > 0) for t in x], not Positive(x)
+
+    compiled = godynamo.optimize(fn)
+    for sign in (1, -1, 1):
+        x = torch.ones(3) * sign
+        got, want = compiled(x), fn(x)
+        assert torch.equal(got[0], want[0]) and got[1:] == want[1:]
+
+
 def test_bool_of_several_elements_raises():
     def fn(x):
         return bool(x), x * 2
