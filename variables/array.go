@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"cmp"
+
 	"slices"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -78,6 +80,8 @@ func (a *ArrayVariable) CallMethod(tx Translator, name string, args []VariableTr
 		switch name {
 		case "item":
 			return a.number(tx, name, py.Object{})
+		case "tolist":
+			return a.listed(tx)
 		case "__len__":
 			n, err := a.Len(tx)
 			return IntConst(tx, n), err
@@ -123,6 +127,9 @@ func (a *ArrayVariable) SetItem(tx Translator, key, value VariableTracker) error
 	return err
 }
 
+// numberKinds are the kinds of the names that _translator/arrays.number returns.
+var numberKinds = map[string]number{"int": intNumber, "float": floatNumber, "bool": boolNumber}
+
 // number captures a conversion of one element to a Python number: item(), int or float. fn is the builtin, if any.
 func (a *ArrayVariable) number(tx Translator, of string, fn py.Object) (VariableTracker, error) {
 	m, err := arrayModule(tx)
@@ -136,7 +143,7 @@ func (a *ArrayVariable) number(tx Translator, of string, fn py.Object) (Variable
 	if r == pyNone {
 		return nil, unsupported(exc.CallUnsupported, "%s of the %s", of, a.describe())
 	}
-	kind := map[string]number{"int": intNumber, "float": floatNumber, "bool": boolNumber}[py.GoString(r)]
+	kind := numberKinds[py.GoString(r)]
 	if !captures(tx, kind) {
 		return nil, unsupported(exc.CallUnsupported, "%s of the %s", of, a.describe())
 	}
@@ -150,6 +157,42 @@ func (a *ArrayVariable) number(tx Translator, of string, fn py.Object) (Variable
 	}
 	node.Foreign = false // what is computed from the number has metadata
 	return numberFrom(tx, node, kind)
+}
+
+// listed captures tolist of a short vector.
+func (a *ArrayVariable) listed(tx Translator) (VariableTracker, error) {
+	refused := unsupported(exc.CallUnsupported, "tolist of the %s", a.describe())
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	r, err := tx.Scope().CallMethod(m, "listed", a.Sample, tx.Scope().Int(maxListed))
+	if err != nil || r == pyNone {
+		return nil, cmp.Or(err, refused)
+	}
+	parts := tx.Scope().Items(r)
+	kind := numberKinds[py.GoString(parts[0])]
+	if !captures(tx, kind) {
+		return nil, refused
+	}
+	list, err := tx.Output().CallForeign(tx, py.Object{}, "tolist", []VariableTracker{arrayNode(a.Node)}, nil)
+	if err != nil {
+		return nil, err
+	}
+	n, _ := py.AsInt(parts[1])
+	items := make([]VariableTracker, n)
+	for i := range items {
+		item, err := tx.Output().CallFunction(tx, tx.World().Operator("getitem"), "operator.getitem",
+			[]VariableTracker{&TensorSequence{Node: list, n: int(n)}, IntConst(tx, i)}, nil)
+		if err != nil {
+			return nil, err
+		}
+		item.Foreign = false // what is computed from the number has metadata
+		if items[i], err = numberFrom(tx, item, kind); err != nil {
+			return nil, err
+		}
+	}
+	return NewList(items, nil), nil
 }
 
 // wrapArray returns the tracker of an array that was passed to the frame. The layout is guarded, the contents are not.

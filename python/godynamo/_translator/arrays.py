@@ -324,6 +324,14 @@ def attribute(value: Any, name: str) -> tuple[str, Any] | None:
     return call(getattr, (value, name), {}, (value,))
 
 
+def listed(sample: Any, most: int) -> tuple[str, int] | None:
+    """Return (what ``number`` returns for an item, the number of items) of a vector with up to ``most``, or None."""
+    if sample.ndim != 1 or not 0 < len(sample) <= most:
+        return None
+    kind = number(sample[0], "item")
+    return None if kind is None else (kind, len(sample))
+
+
 def number(value: Any, of: str) -> str | None:
     """Return the type that ``item()``, ``int`` or ``float`` of a sample returns, or None if it may raise."""
     if value.size != 1 or (of != "item" and value.ndim > 0):

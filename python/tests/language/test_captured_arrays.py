@@ -19,7 +19,7 @@ import pytest
 import torch
 
 import godynamo
-from godynamo import _C
+from godynamo import _C, utils
 
 pytestmark = pytest.mark.skipif(np.__version__ < "2", reason="arrays are captured with numpy 2 only")
 
@@ -479,6 +479,41 @@ def test_random_numbers():
     compare(draws_inside_try, fits, fails, fits, breaks=True)
     compare(branches_on_a_draw, *ARRAYS, breaks=True)
     compare(shuffles_a_list, *ARRAYS, breaks=True)
+
+
+def lists(a):
+    first = a.tolist()
+    a[0] = 7
+    return first, a.tolist(), (a * 2).tolist()[1], [n * 2 for n in first], a
+
+
+VECTORS = [np.arange(3.0), np.arange(4), np.array([True, False]), np.arange(2, dtype=np.int8), np.arange(3, dtype="f4")]
+
+
+@pytest.mark.parametrize("a", VECTORS, ids=lambda a: str(a.dtype))
+def test_lists_of_short_vectors(a):
+    compiled = godynamo.optimize(lists)
+    for k in (1, 2, 1):
+        assert told(compiled((a * k).astype(a.dtype))) == told(lists((a * k).astype(a.dtype)))
+    if a.dtype.kind == "f":  # an int or a bool that is known at run time only is no operand of Python's operators
+        assert not utils.counters["graph_break"]
+
+
+def test_lists_that_break():
+    for a in (np.zeros((2, 2)), np.zeros(0), np.zeros(100), np.array(1.5), np.array([1j])):
+        compiled = godynamo.optimize(lambda a: (a.tolist(), a + 1))
+        assert told(compiled(a)) == told((a.tolist(), a + 1))
+
+
+def test_lists_of_tensors_by_numpy():
+    def fn(x):
+        values = (x + 1).numpy().tolist()
+        return x * 2, values, sum(values)
+
+    compiled = godynamo.optimize(fn)
+    for x in (torch.ones(3), torch.arange(3.0)):
+        assert told(compiled(x)) == told(fn(x))
+    assert not utils.counters["graph_break"]
 
 
 def masked(a):
