@@ -45,8 +45,7 @@ type sizeSession struct {
 // blocks lists the functions of godynamo._called.torch_state that enter and leave modes which affect no size, dtype or
 // device: profiler blocks, inference mode, the choice of kernels for attention, and modes without __torch_function__.
 var blocks = map[string]bool{"enter_record": true, "enter_inference_mode": true, "enter_sdpa_kernel": true,
-	"enter_functions_off":     true,
-	"enter_all_functions_off": true, "leave_entered": true}
+	"enter_functions_off": true, "enter_all_functions_off": true, "leave_entered": true}
 
 // gradModes lists switches of grad mode, which affect no value.
 var gradModes = map[string]bool{"torch._set_grad_enabled": true, "torch._C._set_grad_enabled": true,
