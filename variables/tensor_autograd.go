@@ -41,6 +41,9 @@ var passParameters = map[string][]string{
 		"allow_unused", "is_grads_batched", "materialize_grads"},
 }
 
+// oddArguments is why a pass is not captured if its arguments are wrong, rare, or not known.
+const oddArguments = "with such arguments"
+
 // newPass returns the pass of a call. It returns a graph break for arguments that are not captured.
 func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*backwardPass, error) {
 	p := &backwardPass{fn: fn, name: name}
@@ -50,12 +53,15 @@ func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, k
 	for _, kw := range kwargs {
 		i := slices.Index(names, kw.Name)
 		if i < 0 || given[i] != nil {
-			return nil, p.refused()
+			return nil, p.refused(oddArguments)
 		}
 		given[i] = kw.Value
 	}
-	if len(args) > len(names) || given[0] == nil || tx.World().Calls > 0 || tx.Output().WholeGraph() {
-		return nil, p.refused()
+	switch {
+	case tx.Output().WholeGraph():
+		return nil, p.refused("under a backend that compiles whole graphs")
+	case len(args) > len(names) || given[0] == nil || tx.World().Calls > 0:
+		return nil, p.refused(oddArguments)
 	}
 	for i, v := range given {
 		if v == nil {
@@ -74,7 +80,9 @@ func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, k
 	return p, nil
 }
 
-func (p *backwardPass) refused() error { return unsupported(exc.UnknownResult, "%s", p.name) }
+func (p *backwardPass) refused(why string) error {
+	return unsupported(exc.UnknownResult, "%s %s", p.name, why)
+}
 
 // argument returns the operation's argument for a parameter. Iterables become tuples, as in torch.
 func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTracker) (VariableTracker, error) {
@@ -89,7 +97,7 @@ func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTra
 		}
 		ts, err := p.tensors(tx, v, false)
 		if err != nil || len(ts) == 0 {
-			return nil, cmp.Or(err, p.refused())
+			return nil, cmp.Or(err, p.refused("of no tensor"))
 		}
 		if name == "inputs" {
 			p.inputs = ts
@@ -113,7 +121,7 @@ func (p *backwardPass) argument(tx Translator, i int, name string, v VariableTra
 	case !constant || c != pyNone && c != py.False() && !on,
 		on && (name == "is_grads_batched" && p.batch == nil || name == "grad_variables"),
 		!on && name == "only_inputs", c == py.False() && name == "grad_variables":
-		return nil, p.refused()
+		return nil, p.refused(oddArguments)
 	}
 	p.createsGraph = p.createsGraph || on && name == "create_graph"
 	p.batched = p.batched || on && name == "is_grads_batched"
@@ -133,7 +141,7 @@ func (p *backwardPass) tensors(tx Translator, v VariableTracker, optional bool) 
 	if !IsTensor(v) && !isNone(v) {
 		switch v.(type) {
 		case *DictVariable, *SetVariable, *ConstantVariable: // for a dict, torch returns a dict
-			return nil, p.refused()
+			return nil, p.refused(oddArguments)
 		}
 		var err error
 		if items, err = Unpack(tx, v); err != nil {
@@ -148,7 +156,7 @@ func (p *backwardPass) tensors(tx Translator, v VariableTracker, optional bool) 
 		}
 		t, tensor := it.(*TensorVariable)
 		if (!tensor || !t.plain(tx)) && !(optional && isNone(it)) {
-			return nil, p.refused()
+			return nil, p.refused("of " + Describe(tx, it))
 		}
 		out[i] = t
 	}
@@ -174,10 +182,10 @@ func (t *TorchVariable) startsPass(tx Translator, args []VariableTracker, kwargs
 	}
 	tx.Output().AddGuards(guards.GlobalState())
 	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
-		return nil, cmp.Or(err, p.refused())
+		return nil, cmp.Or(err, p.refused("under a function mode"))
 	}
 	if mode, err := activeMode(tx); err != nil || mode != nil {
-		return nil, cmp.Or(err, p.refused())
+		return nil, cmp.Or(err, p.refused("under a function mode"))
 	}
 	if p.returns() {
 		return p.gradients(tx)

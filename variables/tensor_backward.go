@@ -59,9 +59,12 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	for i, r := range p.roots {
 		roots[i] = r.Node
 	}
-	d, ordinary, err := tx.Output().Differentiates(roots)
-	if err != nil || !ordinary || p.createsGraph && tx.World().registered {
-		return nil, nil, cmp.Or(err, p.refused())
+	d, why, err := tx.Output().Differentiates(roots)
+	if p.createsGraph && tx.World().registered {
+		why = "with create_graph and hooks"
+	}
+	if err != nil || why != "" {
+		return nil, nil, cmp.Or(err, p.refused(why))
 	}
 	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
 	if p.createsGraph {
@@ -71,7 +74,7 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	for _, in := range d.Inputs {
 		real := in.real()
 		if real.IsNull() || !in.Class.IsNull() && in.Class != tx.World().ParameterType {
-			return nil, nil, p.refused()
+			return nil, nil, p.refused("reaches " + in.Src.Name() + ", a tensor of another class")
 		}
 		tx.Output().NeedField(in, uint16(guards.TensorRequiresGrad))
 		needs, err := tx.Scope().GetAttr(real, "requires_grad")
@@ -82,7 +85,7 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 			continue
 		}
 		if _, leaf := tx.Scope().TensorGrad(real); !leaf {
-			return nil, nil, p.refused() // its history is not known
+			return nil, nil, p.refused("reaches what has computed " + in.Src.Name())
 		}
 		tx.Output().Reads(guards.NewGradSource(in.Src))
 		b.leaves[in] = d.Reached[in.Node] && b.isInput(in)
@@ -95,7 +98,7 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	}
 	hooked, err := mayRunHooks(tx, reals)
 	if err == nil && hooked {
-		err = p.refused()
+		err = p.refused("may run hooks of the program")
 	}
 	return b, leaves, err
 }

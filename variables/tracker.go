@@ -471,9 +471,9 @@ type Output interface {
 	ArrayInput(a *ArrayVariable) *fxgraph.Node
 	// CallRepeatable adds a foreign operation that may run again: the second time, it changes nothing.
 	CallRepeatable(tx Translator, fn py.Object, name string, args []VariableTracker) error
-	// Differentiates follows the gradients of a backward pass from the roots. ordinary is false if the pass may run
-	// code of the program that has side effects.
-	Differentiates(roots []*fxgraph.Node) (d Differentiated, ordinary bool, err error)
+	// Differentiates follows the gradients of a backward pass from the roots. If the pass may run code of the program
+	// that has side effects, why names the operation that has brought it in.
+	Differentiates(roots []*fxgraph.Node) (d Differentiated, why string, err error)
 	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
 	IsLeaf(t *TensorVariable) (bool, error)
 	// CallLeaving adds a foreign operation. If its result is None, the frames go on in CPython, after the current call

@@ -33,7 +33,7 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 }
 
 // Differentiates implements variables.Output.
-func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, ordinary bool,
+func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, why string,
 	err error) {
 	f := flow{declared: o.declared, changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
 		reached: map[*fxgraph.Node]bool{}, switches: map[*fxgraph.Node][]gradSwitch{}}
@@ -51,14 +51,14 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 			}
 		case o.customs.calls[n] != nil:
 			if ok, err := o.withoutEffects(n); err != nil || !ok {
-				return d, false, err
+				return d, "after " + n.Target.Text + ", whose backward pass may have side effects", err
 			}
 		case !differentiatesPlainly(n) && !o.makesParameter(n) && !o.withoutHistory(n, &f):
-			return d, false, nil
+			return d, "after " + n.Target.Text + ", whose backward pass is not known", nil
 		}
 		f.off[n] = !on
 		if leafChanges[shortName(n)] && !o.followSwitch(n, &f, d.Switched) {
-			return d, false, nil
+			return d, "after " + shortName(n) + " of a computed tensor", nil
 		}
 		if changed, ok := changedBy(n); n.Inplace && ok {
 			f.changes[changed] = append(f.changes[changed], n)
@@ -68,7 +68,7 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 		f.visit(n)
 	}
 	d.Reached = f.reached
-	return d, true, nil
+	return d, "", nil
 }
 
 // withoutHistory reports whether the backward pass does not reach n, a call of a custom operator, since none of the
