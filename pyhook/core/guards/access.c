@@ -59,12 +59,7 @@ gd_key_at(PyObject *dict, Py_ssize_t i)
         return PyAnySet_Check(dict) ? gd_set_item(dict, i) : NULL;
     }
     if (!PyODict_Check(dict)) {
-        for (Py_ssize_t at = 0; PyDict_Next(dict, &at, &key, &value); i--) {
-            if (i == 0) {
-                return key;
-            }
-        }
-        return NULL;
+        return gd_dict_at(dict, i, &key, &value) ? key : NULL;
     }
     PyObject *iterator = odict_iterator(dict);
     while (iterator != NULL && i >= 0) {
@@ -84,7 +79,11 @@ gd_key_at(PyObject *dict, Py_ssize_t i)
 PyObject *
 gd_value_at(PyObject *dict, Py_ssize_t i)
 {
-    PyObject *wanted = PyDict_Check(dict) ? gd_key_at(dict, i) : NULL, *key, *value;
+    PyObject *key, *value;
+    if (PyDict_Check(dict) && !PyODict_Check(dict)) {
+        return gd_dict_at(dict, i, &key, &value) ? value : NULL;
+    }
+    PyObject *wanted = PyDict_Check(dict) ? gd_key_at(dict, i) : NULL;
     for (Py_ssize_t at = 0; wanted != NULL && PyDict_Next(dict, &at, &key, &value);) {
         if (key == wanted) {
             return value;

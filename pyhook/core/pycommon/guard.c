@@ -110,6 +110,26 @@ gd_dict_find(PyObject *dict, PyObject *object, Py_hash_t hash, PyObject **value)
     }
 }
 
+int
+gd_dict_at(PyObject *dict, Py_ssize_t i, PyObject **key, PyObject **value)
+{
+    const PyDictObject *mp = (const PyDictObject *)dict;
+    Py_ssize_t at = 0;
+    if (i < 0) {
+        return 0;
+    }
+    if (mp->ma_values == NULL && mp->ma_keys->dk_nentries == mp->ma_used) { /* no key was ever deleted */
+        at = i;
+        i = 0;
+    }
+    for (; PyDict_Next(dict, &at, key, value); i--) {
+        if (i == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 /* The hash table of a set is that of Objects/setobject.c, in CPython 3.11 to 3.14. */
 
 int

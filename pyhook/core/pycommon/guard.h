@@ -64,6 +64,10 @@ gd_module_dict_place(PyObject *module)
  * such as a member of a str enum. */
 PyObject *gd_dict_lookup(PyObject *dict, PyObject *key, Py_hash_t hash);
 
+/* Finds the i-th entry in the order of the dict's hash table. Returns 1 and sets *key and *value (borrowed), or 0 if
+ * there is none. */
+int gd_dict_at(PyObject *dict, Py_ssize_t i, PyObject **key, PyObject **value);
+
 /* Looks up an object that equals only itself, and whose hash this is. Returns 1 and sets *value (borrowed) if it is a
  * key of the dict; 0 if it is none; -1 if a key of the same hash has a comparison of its own. Runs no code. */
 int gd_dict_find(PyObject *dict, PyObject *object, Py_hash_t hash, PyObject **value);

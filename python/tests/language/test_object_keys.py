@@ -308,6 +308,18 @@ def test_guards_do_not_keep_the_objects_alive():
     assert not break_reasons()
 
 
+def test_positions_after_deletions():
+    """The dict's storage has gaps where keys were deleted, until it grows."""
+    things = [Thing(i) for i in range(20)]
+    d: dict[Any, float] = {t: t.v for t in things}
+    g = godynamo.optimize(items)
+    for i in (0, 7, 19, 3):
+        del d[things[i]]
+        assert describe(g(X, d)) == describe(items(X, d))
+        d[Thing(50 + i)] = 2.0
+        assert describe(g(X, d)) == describe(items(X, d))
+
+
 def test_a_class_that_gets_a_comparison_later():
     class Late:
         pass
