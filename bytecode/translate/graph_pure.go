@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -11,6 +12,9 @@ func (o *OutputGraph) Pure(run func() error) (bool, error) {
 	step, nodes, captured := o.steps, len(o.graph.Nodes()), false
 	if o.log.impure[step] || o.visibleWrites() > 0 || o.bodies > 0 || o.tentative > 0 {
 		return false, nil
+	}
+	if switched, err := o.switchedSince(py.Object{}); err != nil || switched {
+		return false, err // the function may read torch's modes
 	}
 	_, seen, _, err := o.Tentative(func() (variables.VariableTracker, error) {
 		err := run()

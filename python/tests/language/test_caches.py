@@ -441,6 +441,29 @@ def test_what_the_program_has_changed_before_a_miss() -> None:
     compare_pure(offset, use, graphs=3)
 
 
+def mode(n: int) -> Any:
+    return torch.is_grad_enabled(), torch.get_default_dtype()
+
+
+def test_modes_that_the_program_has_switched_before_a_miss() -> None:
+    def use(g: Any, x: torch.Tensor, k: int) -> Any:
+        y = x.relu()
+        with torch.no_grad():
+            found = g(k)
+        return y + 1, found
+
+    compare_pure(mode, use, graphs=4)
+
+    def dtype(g: Any, x: torch.Tensor, k: int) -> Any:
+        torch.set_default_dtype(torch.float64)
+        try:
+            return x + 1, g(k)
+        finally:
+            torch.set_default_dtype(torch.float32)
+
+    compare_pure(mode, dtype, graphs=1)
+
+
 def fails(n: int) -> int:
     if n > 0:
         raise KeyError(n)
