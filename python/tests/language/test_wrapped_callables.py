@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import godynamo
+from godynamo._user.optimize import transparent
 from harness.capture import break_reasons, check, describe, nb, no_translation, translations
 
 X = torch.ones(3)
@@ -148,6 +149,25 @@ def test_a_disabled_function_is_still_left_to_cpython():
     godynamo.reset()
     check(lambda x: disabled(x) + 1, X)
     assert break_reasons()
+
+
+def test_a_served_program_keeps_its_compiler():
+    graphs = []
+
+    def backend(gm, inputs):
+        graphs.append(gm)
+        return gm.forward
+
+    compiled = torch.compile(double, backend=backend)
+
+    def f(x):
+        return compiled(x) + 1
+
+    godynamo.reset()
+    g = transparent(godynamo.optimize())(f)
+    for _ in range(2):
+        assert torch.equal(g(X), X * 2 + 1)
+    assert len(graphs) == 1 and break_reasons()
 
 
 # ---- subclasses ------------------------------------------------------------------------------------------------------
