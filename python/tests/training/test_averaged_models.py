@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -13,6 +12,8 @@ from torch.optim import swa_utils
 import godynamo
 from harness.capture import counted
 from harness.optimizers import same
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 ema = swa_utils.get_ema_multi_avg_fn(0.9)
 
@@ -33,15 +34,6 @@ AVERAGES: dict[str, dict[str, Any]] = {
     "the program's": {"avg_fn": lambda mean, value, count: mean + (value - mean) / (count + 1)},
     "the program's, of lists": {"multi_avg_fn": in_turns},
 }
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    godynamo.reset()
 
 
 class Training:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from typing import Any
 
 import pytest
@@ -11,13 +10,7 @@ import torch
 
 import godynamo
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def plain(x, y):

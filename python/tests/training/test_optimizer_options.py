@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ from torch import optim
 import godynamo
 from harness.capture import counted
 from harness.optimizers import same
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("SGD", {"lr": 0.01, "momentum": 0.9, "nesterov": True, "foreach": True}),
@@ -34,15 +35,6 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("Muon", {"weight_decay": 0.2}),
     ("Muon", {"nesterov": False}),
 ]
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    godynamo.reset()
 
 
 class Training:

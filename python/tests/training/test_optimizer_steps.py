@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import importlib
 import re
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -17,6 +16,8 @@ from torch import optim
 import godynamo
 from harness.capture import counted
 from harness.optimizers import Run, compare, pair, same
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 ONE_GRAPH: dict[str, Callable[[Any], optim.Optimizer]] = {
     "SGD": lambda p: optim.SGD(p, lr=0.05),
@@ -46,14 +47,6 @@ OTHERS: dict[str, Callable[[Any], optim.Optimizer]] = {
     "RAdam": lambda p: optim.RAdam(p),
     "RAdam, foreach": lambda p: optim.RAdam(p, foreach=True),
 }
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.mark.parametrize("schedule", [False, True], ids=["", "with a scheduler"])

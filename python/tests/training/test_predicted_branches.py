@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import traceback
-import warnings
 from typing import Any
 
 import pytest
@@ -14,6 +13,8 @@ import godynamo
 from godynamo import utils
 from harness.capture import counted
 from harness.optimizers import Run, compare, pair, same
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 SETTLED = 9  # steps after which no prediction changes any more
 
@@ -32,15 +33,6 @@ OPTIMIZERS = {
     "Adafactor, foreach, tensor": lambda p: optim.Adafactor(p, lr=torch.tensor(0.6), foreach=True, weight_decay=0.01),
     "SGD, tensor": lambda p: optim.SGD(p, lr=torch.tensor(0.01)),
 }
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    godynamo.reset()
 
 
 def train(run: Run, step: Any, steps: int) -> None:

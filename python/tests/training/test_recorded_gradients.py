@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pytest
 import torch
 
@@ -12,13 +10,7 @@ from harness.training import assert_one_graph, assert_predictions_hold
 from training.test_optimizer_steps import same
 from training.test_whole_steps import Program, network, play
 
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
+pytestmark = pytest.mark.usefixtures("fresh")
 
 
 def parameter(n: int = 3) -> torch.nn.Parameter:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +13,8 @@ from torch.optim import lr_scheduler as schedulers
 import godynamo
 from harness.capture import counted
 from harness.optimizers import Run, compare, same
+
+pytestmark = pytest.mark.usefixtures("fresh")
 
 #: name → (scheduler, number of phases: each has other branches, and so a translation of its own)
 SCHEDULERS: dict[str, tuple[Callable[[Any], Any], int]] = {
@@ -52,15 +53,6 @@ def warm_up(i: int) -> float:
         return float(i) / float(max(1, 5))
     progress = float(i - 5) / float(max(1, 50 - 5))
     return max(0.0, 0.5 * (1.0 + math.cos(math.pi * 0.5 * 2.0 * progress)))
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    godynamo.reset()
 
 
 def run_of(name: str) -> tuple[Run, Callable[[], torch.Tensor]]:

@@ -6,7 +6,6 @@ import collections.abc
 import functools
 import traceback
 import types
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -19,15 +18,9 @@ import godynamo
 from harness.capture import counted
 from training.test_optimizer_steps import ONE_GRAPH, OTHERS, same
 
+pytestmark = pytest.mark.usefixtures("fresh")
+
 STEPS = 8
-
-
-@pytest.fixture(autouse=True)
-def fresh():
-    godynamo.reset()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 def network() -> torch.nn.Module:
