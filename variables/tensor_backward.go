@@ -85,7 +85,7 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 			continue
 		}
 		if _, leaf := tx.Scope().TensorGrad(real); !leaf {
-			return nil, nil, p.refused("reaches what has computed " + in.Src.Name())
+			return nil, nil, p.refused("reaches operations that ran before this graph")
 		}
 		tx.Output().Reads(guards.NewGradSource(in.Src))
 		b.leaves[in] = d.Reached[in.Node] && b.isInput(in)
