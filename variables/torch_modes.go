@@ -22,6 +22,9 @@ func (w *World) EnteredAt() (step int, ok bool) {
 	return w.modes[0].step, true
 }
 
+// UnderModes reports whether the program has entered a mode, also while the mode's handler runs.
+func (w *World) UnderModes() bool { return len(w.modes) > 0 || w.handling > 0 }
+
 // UnderDefaultDevice guards the default device if torch has entered a mode for it before the frame runs. Frames are
 // captured under no other kind of mode. Operations run under this mode as in eager mode.
 func (w *World) UnderDefaultDevice(tx Translator) error {
@@ -116,6 +119,10 @@ func (c *handlerCall) runMode(tx Translator, mode VariableTracker) (VariableTrac
 	w := tx.World()
 	entered := w.modes
 	w.modes = entered[: len(entered)-1 : len(entered)-1]
-	defer func() { w.modes = entered }()
+	w.handling++
+	defer func() {
+		w.modes = entered
+		w.handling--
+	}()
 	return c.callHandler(tx, handler)
 }

@@ -133,6 +133,7 @@ type classQuestions struct {
 // modesAndStates holds torch's modes at the current point of the program.
 type modesAndStates struct {
 	modes       []enteredMode
+	handling    int  // the modes whose handlers are running
 	underDevice bool // the default device is a mode entered before the frame ran; see UnderDefaultDevice
 	// handlersAside counts the running operations that call only torch.Tensor's __torch_function__.
 	handlersAside int

@@ -135,6 +135,8 @@ func (o *OutputGraph) withoutExits() string {
 		return "a caller does not just return its result"
 	case o.stoppedInBlock() || o.hasLoops():
 		return "a generator or a captured loop is running"
+	case o.world.UnderModes():
+		return "a torch function mode is entered, but not in torch"
 	case o.world.PythonOps || o.opts.Exporting:
 		return "the graph contains Python operations or is exported"
 	}

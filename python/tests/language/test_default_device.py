@@ -254,3 +254,29 @@ def test_a_device_as_a_context_manager(fn, breaks, backend):
         assert torch._C._len_torch_function_stack() == 0
     if breaks is not None:
         assert sum(utils.counters["graph_break"].values()) == breaks
+
+
+def backward_raises(x):
+    with torch.device("cpu"):
+        x.float().mean().backward(retain_graph=True)
+
+
+def backward_raises_in_a_mode(x):
+    with Doubles():
+        y = torch.ones(2)
+        (x + y.sum()).mean().backward()
+
+
+@pytest.mark.parametrize("fn", [backward_raises, backward_raises_in_a_mode])
+def test_an_operation_that_raises_in_a_block_leaves_the_mode_once(fn):
+    optimized = godynamo.optimize(fn)
+    for _ in range(3):
+        with pytest.raises(RuntimeError, match="does not require grad") as expected:
+            fn(X)
+        with pytest.raises(RuntimeError, match="does not require grad") as found:
+            optimized(X)
+        assert found.value.args == expected.value.args and found.value.__context__ is None
+    assert torch._C._len_torch_function_stack() == 0
+    x = X.clone().requires_grad_()
+    optimized(x)
+    assert x.grad is not None
