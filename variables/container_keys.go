@@ -57,8 +57,6 @@ func (r *keyring) keyObject(tx Translator, v VariableTracker) (py.Object, error)
 		return r.identity(tx, v)
 	case *ObjectVariable:
 		return r.object(tx, x)
-	case *WeakrefVariable:
-		return r.refKey(tx, x)
 	case *ClassVariable: // a class that the frame makes
 		return r.constant(tx, v, x.Class)
 	case *ListVariable, *DictVariable, *SetVariable, *ShadowVariable:

@@ -23,7 +23,6 @@ func init() { // set here, since the functions refer to Call, which reads classC
 		(*ClassVariable).newRandom,
 		(*ClassVariable).newBuiltinObject,
 		(*ClassVariable).newShadow,
-		(*ClassVariable).newWeakref,
 		(*ClassVariable).callMetaclass,
 	}
 }

@@ -688,7 +688,7 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if isPart(a) && isNone(b) || isPart(b) && isNone(a) {
 		return false, nil
 	}
-	if isOpaque(a) || isOpaque(b) || unknownTracebacks(a, b) || refsUnknown(a, b) {
+	if isOpaque(a) || isOpaque(b) || unknownTracebacks(a, b) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
 	ca, aok := a.(*ConstantVariable)

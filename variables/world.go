@@ -175,7 +175,6 @@ type writes struct {
 	unseen       map[py.Object]*unseen        // lists and deques that the program only appends to
 	lookedUp     map[py.Object]*lookedUp      // dicts in which the program only looks up keys
 	iterated     []*RealIterator              // those that have read items of a list or dict
-	refs         []*WeakrefVariable           // those that weakref.ref() has returned
 	made         []*ClassVariable             // the classes that the frame makes
 }
 
