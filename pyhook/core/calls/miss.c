@@ -17,7 +17,6 @@
 #include "runtime.h"
 #include "torch/leave_modes.h"
 #include "torch/torch_modes.h"
-#include "torch/torch_state.h"
 
 /* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16
@@ -161,11 +160,6 @@ refusal(PyThreadState *tstate, const miss *m)
      * fold any away. Under a torch.func transform, tensors are wrappers that no backend accepts. torch.compile
      * compiles in neither case. */
     if (gd_torch_mode_active()) {
-        return GD_COUNT_torch_mode;
-    }
-    /* In anomaly mode, torch prints the stack of an operation whose gradient is NaN. Captured code has no frames for
-     * the functions that it inlines. */
-    if (gd_torch_anomaly_enabled()) {
         return GD_COUNT_torch_mode;
     }
     if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {

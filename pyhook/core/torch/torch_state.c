@@ -18,7 +18,6 @@ enum how {
     AUTOGRAD, /* bits of the struct to which AutogradState::get_tls_state() points, found by probing */
     THREAD_WORD, /* a word of the thread-local c10::impl::raw_local_dispatch_key_set */
     GRAD, /* bool f(); gd_torch_grad_enabled also reads it alone */
-    DATA, /* a static bool */
 };
 
 /* When a snapshot contains a row. A call costs 3 to 7 ns, so a row is left out if other rows imply its value. */
@@ -50,7 +49,6 @@ typedef struct {
 #define FUNCTIONS_SYMBOL "_ZN2at4impl22PythonTorchFunctionTLS9get_stateEv"
 #define AUTOCAST_DTYPE "_ZN2at8autocast18get_autocast_dtypeEN3c1010DeviceTypeE"
 #define AUTOCAST_ENABLED "_ZN2at8autocast19is_autocast_enabledEN3c1010DeviceTypeE"
-#define ANOMALY_SYMBOL "_ZN5torch8autograd11AnomalyMode8_enabledE"
 enum { DEVICE_CPU = 0, DEVICE_CUDA = 1 };
 
 enum {
@@ -71,7 +69,6 @@ enum {
     ROW_AUTOCAST_CPU_DTYPE,
     ROW_AUTOCAST_CUDA_DTYPE,
     ROW_AUTOCAST_CACHE,
-    ROW_ANOMALY,
     NROWS
 };
 
@@ -109,7 +106,6 @@ static const state_row rows[NROWS] = {
                                  "get_autocast_gpu_dtype", WHEN_ROW_SET, ROW_AUTOCAST_CUDA},
     [ROW_AUTOCAST_CACHE] = {"autocast cache", CALL_BOOL, 0, "_ZN2at8autocast25is_autocast_cache_enabledEv",
                             "is_autocast_cache_enabled", WHEN_ROW_SET, ROW_EXCLUDED},
-    [ROW_ANOMALY] = {"anomaly mode", DATA, 0, ANOMALY_SYMBOL, NULL, ALWAYS, 0},
 };
 
 /* How gd_torch_state_equal calls the function that reads a row. Every function is called with one word as its
@@ -128,7 +124,7 @@ typedef struct {
     uint8_t want;
 } state_byte;
 
-enum { NBYTES = 3 }; /* a snapshot compares at most three bytes without a call */
+enum { NBYTES = 2 }; /* a snapshot compares at most two bytes without a call */
 
 /* The compared rows and their values, in the order in which gd_torch_state_equal compares them: words of the thread,
  * bytes of the process, rows read by calls, and the remaining rows, which Python reads. What most comparisons read
@@ -243,8 +239,6 @@ read_value(const reader *r, const thread_pointers *t)
         return ((uint8_t (*)(const void *))r->address)(state.context);
     case CALL_DEVICE:
         return ((uint8_t (*)(int8_t))r->address)((int8_t)r->argument);
-    case DATA:
-        return *(const uint8_t *)r->address;
     }
     return 0;
 }
@@ -306,9 +300,6 @@ add_reader(state_reads *made, uint8_t row, void *address, PyObject *python)
     const uint8_t *byte = NULL;
     if (address != NULL && (how == CALL_SELF || how == CALL_BYTE)) {
         byte = gd_torch_byte_of(address, made->context);
-    }
-    else if (how == DATA) {
-        byte = address;
     }
     made->readers[made->nreaders++] = (reader){address, byte, python, row, (uint8_t)how, rows[row].argument};
     return 0;
@@ -448,7 +439,7 @@ lay_out(snapshot *s)
         else if (r->python == NULL && r->how == THREAD_WORD && s->has_keys) {
             s->keys[r->argument] = s->values[i];
         }
-        else if (r->python == NULL && r->how != THREAD_WORD && (r->how != DATA || s->nbytes < NBYTES)) {
+        else if (r->python == NULL && r->how != THREAD_WORD) {
             lay_out_symbol(s, r, s->values[i]);
         }
         else {
@@ -504,7 +495,7 @@ gd_torch_state_equal(const void *taken)
     }
     /* The loop is unrolled, so that each call instruction has a single target. An operation of torch
      * overwrites longer branch histories, and a misprediction costs more than the call. */
-#pragma GCC unroll 18
+#pragma GCC unroll 17
     for (uint32_t i = 0; i < NROWS; i++) {
         if (i == s->ncalls) {
             break;
@@ -532,7 +523,6 @@ row_text(int row, uint64_t value)
     case CALL_BOOL:
     case CALL_SELF:
     case GRAD:
-    case DATA:
         return PyUnicode_FromString(value ? "on" : "off");
     default:
         break;
@@ -604,17 +594,6 @@ gd_torch_grad_enabled(void)
         }
     }
     return (int)read_row(&grad, NULL);
-}
-
-int
-gd_torch_anomaly_enabled(void)
-{
-    for (uint32_t i = 0; i < state.nreaders; i++) {
-        if (state.readers[i].row == ROW_ANOMALY) {
-            return (int)read_row(&state.readers[i], NULL);
-        }
-    }
-    return 0;
 }
 
 const uint64_t *

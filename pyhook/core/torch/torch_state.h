@@ -23,9 +23,6 @@ PyObject *gd_torch_state_difference(const void *snapshot, PyObject **found, PyOb
 /* Returns torch.is_grad_enabled(), or -1 if it cannot be read. gd_torch_state_ensure must have succeeded. */
 int gd_torch_grad_enabled(void);
 
-/* Reports whether torch.is_anomaly_enabled(). Returns 0 before the first call of gd_torch_state_ensure. */
-int gd_torch_anomaly_enabled(void);
-
 /* Returns this thread's dispatch keys {included, excluded}, or NULL if torch has no such variable. They live as long
  * as the thread. gd_torch_state_ensure must have succeeded, as for gd_torch_modes_entered. */
 const uint64_t *gd_torch_thread_keys(void);
