@@ -8,7 +8,7 @@
  *     call(*args)    does nothing the first time, whatever the arguments
  *     call(*args)    is function(*args) from then on
  *
- * link_holds(link, value) tells whether a link of a cache of limited size holds this result. */
+ * A cache of limited size keeps each result in a link. link_holds(link, value) returns whether it is this result. */
 #ifndef GD_AHEAD_CALL_H
 #define GD_AHEAD_CALL_H
 

@@ -1,4 +1,4 @@
-"""Predicts branches of torch's optimizers and distributions that depend on values of tensors.
+"""Predicts which way torch's optimizers and distributions branch on values of tensors.
 
 A graph cannot branch. It predicts which way a branch goes and checks this in each call. If it is wrong, the frames go
 on in CPython, and a guard on ``refuted`` has the next call translated again, with the other prediction.

@@ -51,7 +51,7 @@ def _mark() -> Any:
 
 
 def _reads_links() -> bool:
-    """Whether link_holds tells what the links of a cache of limited size hold."""
+    """Return whether link_holds can read the links of a cache of limited size."""
 
     @functools.lru_cache(2)
     def sample(number: int) -> Any:

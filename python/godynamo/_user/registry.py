@@ -114,8 +114,9 @@ def _of_optimizer(fn: types.FunctionType) -> Any:
     some, which torch's decorators may have wrapped before.
     """
     original = fn.__dict__.get("__wrapped__" if _disables(fn) else "_torchdynamo_orig_callable")
-    inner = original
-    while type(inner) is types.FunctionType:
+    inner, seen = original, set[int]()  # a program may have wrapped a function in itself
+    while type(inner) is types.FunctionType and id(inner) not in seen:
+        seen.add(id(inner))
         module = inner.__globals__.get("__name__")
         if type(module) is str and module.startswith("torch.optim."):
             return original

@@ -374,7 +374,7 @@ def test_looking_leaves_no_trace(maxsize: int | None) -> None:
 
 
 class Pure:
-    """A cached function without side effects; created anew for each side."""
+    """A cached function without side effects. Each side of a comparison has its own."""
 
     def __init__(self, fn: Callable[..., Any], maxsize: int | None) -> None:
         self.g = functools.lru_cache(maxsize)(types.FunctionType(fn.__code__, fn.__globals__))

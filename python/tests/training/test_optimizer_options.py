@@ -1,4 +1,4 @@
-"""Options of torch's optimizers, with one and with two groups of parameters: one graph, with eager's bits."""
+"""Each option of torch's optimizers, with one or two parameter groups: a step is one graph with eager's bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole training steps of torch's own modules, whose code asks for tensors' values and metadata."""
+"""Training steps of torch's own modules that read values or metadata of tensors."""
 
 from __future__ import annotations
 
