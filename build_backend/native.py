@@ -36,7 +36,16 @@ BUILDS = (*SUPPORTED,)  # and those that only build yet: docs/porting.md says wh
 DEFAULTS = (*SUPPORTED,)  # without PYTHON=..., the newest of these that is found
 
 # 3.12 deprecates names that 3.11 has no others for: dict versions, a code object's extra slots.
-C_FLAGS = ["-O2", "-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-deprecated-declarations", "-fvisibility=hidden"]
+C_FLAGS = [
+    "-O2",
+    "-std=gnu11",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-Wno-deprecated-declarations",
+    "-fvisibility=hidden",
+    "-ffp-contract=off",
+]  # a product and a sum are rounded apart: torch/kernels.h says which way torch rounds
 
 # The host process has Python's symbols. If a library linked libpython, a process of a statically linked Python would
 # load a second interpreter.

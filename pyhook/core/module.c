@@ -28,8 +28,10 @@
 #include "set_layout.h"
 #include "torch/shared_memory.h"
 #include "torch/gradient_hooks.h"
+#include "torch/kernels.h"
 #include "torch/tensor_grad.h"
 #include "torch/tensor_layout.h"
+#include "torch/torch_modes.h"
 
 /* In the order of their dependencies. */
 static int (*const parts[])(PyObject *) = {
@@ -39,7 +41,7 @@ static int (*const parts[])(PyObject *) = {
     gd_random_words_init,  gd_fork_init,          gd_golib_init,       gd_core_api_init,       gd_census_init,
     gd_quiet_call_init,    gd_interrupt_init,     gd_patience_init,    gd_traceback_init,      gd_load_method_init,
     gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init, gd_group_init,
-    gd_iterators_init,     gd_ahead_call_init,
+    gd_iterators_init,     gd_ahead_call_init,    gd_kernels_init,     gd_torch_modes_init,
 };
 
 static int

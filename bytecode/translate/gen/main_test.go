@@ -24,10 +24,12 @@ func TestGeneratedFilesAreUpToDate(t *testing.T) {
 func TestWrongRowsAreRefused(t *testing.T) {
 	for name, text := range map[string]string{
 		"two columns":                      "add  both",
-		"no form and no such method":       "add  both  OHTER",
-		"a method after the operators":     "+  -  PyNumber_Add\nadd  both  OTHER",
+		"no form and no such method":       "add  both  OHTER  ADD",
+		"a method after the operators":     "+  -  PyNumber_Add\nadd  both  OTHER  ADD",
+		"a method without a kernel":        "add  both  OTHER",
+		"an operator with a kernel":        "+  -  PyNumber_Add  ADD",
 		"an operator without its method":   "+  add  PyNumber_Add",
-		"a second column of another value": "add  all  OTHER",
+		"a second column of another value": "add  all  OTHER  ADD",
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := generate(text)

@@ -31,12 +31,13 @@ negative(PyObject *a, PyObject *Py_UNUSED(b))
     return PyNumber_Negative(a);
 }
 
-#define METHOD(name, form) {name, form},
+#define METHOD(name, form, small) {name, form, small},
 #define OPERATOR(symbol, method, function) {symbol, method, function},
 
 static const struct {
     const char *name;
     gd_foreach_form form;
+    gd_small_op small;
 } methods[] = {GD_GROUP_METHODS(METHOD)};
 
 static const struct {
@@ -52,6 +53,7 @@ find_foreach(gd_group_step *s, const char *method)
     for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
         if (strcmp(methods[i].name, method) == 0) {
             s->form = methods[i].form;
+            s->small = methods[i].small;
             if (s->form != GD_FOREACH_NONE) {
                 char path[64];
                 PyOS_snprintf(path, sizeof(path), "_foreach_%s", method);
@@ -190,6 +192,7 @@ group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
     g->vectorcall = gd_group_call;
     g->units = (uint32_t)units;
     g->externals = (uint32_t)externals;
+    g->with_kernels = 1;
     if (units < 1 || externals < 1 || PyTuple_GET_SIZE(steps) < 1 || externals > GD_GROUP_EXTERNALS) {
         malformed("no units, externals or steps");
         goto failed;
@@ -205,6 +208,7 @@ group_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         if (read_step(g, at, PyTuple_GET_ITEM(steps, at)) < 0) {
             goto failed;
         }
+        g->with_kernels &= g->steps[at].form == GD_FOREACH_NONE || g->steps[at].small != GD_SMALL_NONE;
     }
     return (PyObject *)g;
 failed:
@@ -226,6 +230,7 @@ group_dealloc(gd_group *g)
     }
     PyMem_Free(g->steps);
     PyMem_Free(g->written);
+    PyMem_Free(g->room);
     Py_DECREF(g->plan);
     PyObject_Free(g);
 }
@@ -233,6 +238,7 @@ group_dealloc(gd_group *g)
 static PyMemberDef group_members[] = {
     {"plan", T_OBJECT_EX, offsetof(gd_group, plan), READONLY, "the plan from which it was made"},
     {"grouped", T_UINT, offsetof(gd_group, grouped), READONLY, "units that ran together in its last call"},
+    {"small", T_UINT, offsetof(gd_group, small), READONLY, "units that ran on their memory in its last call"},
     {NULL, 0, 0, 0, NULL},
 };
 

@@ -15,11 +15,12 @@
  *
  * An operand is the index of an external, the complement of a step's index, or a tuple with a constant.
  *
- * Whether the operations of different units may change places is decided at each call: grad mode is off, nothing
- * records operators; all tensors are small, plain, dense, of torch's own classes, of single or double precision and on
- * the CPU; each operation's tensors have one dtype and shape; and no tensor that is changed shares memory with another
- * one. If not, the units run one after the other, as in the program. Signals are handled where CPython handles them,
- * except between the operations of units that run together. */
+ * A unit on small tensors runs on their memory (calls/group_small.h), in the order of the program. Whether the
+ * operations of other units may change places is decided at each call: grad mode is off, nothing records operators; all
+ * tensors are small, plain, dense, of torch's own classes, of single or double precision and on the CPU; each
+ * operation's tensors have one dtype and shape; and no tensor that is changed shares memory with another one. If not,
+ * the units run one after the other, as in the program. Signals are handled where CPython handles them, except between
+ * the operations of a unit on small tensors, and of units that run together. */
 #ifndef GD_GROUP_H
 #define GD_GROUP_H
 

@@ -2,37 +2,37 @@
 #ifndef GD_GROUP_OPS_GEN_H
 #define GD_GROUP_OPS_GEN_H
 
-/* X(method of tensors, form of torch._foreach_*) */
+/* X(method of tensors, form of torch._foreach_*, kernel) */
 #define GD_GROUP_METHODS(X) \
-    X("add", GD_FOREACH_OTHER) \
-    X("add_", GD_FOREACH_OTHER) \
-    X("sub", GD_FOREACH_OTHER) \
-    X("sub_", GD_FOREACH_OTHER) \
-    X("mul", GD_FOREACH_OTHER) \
-    X("mul_", GD_FOREACH_OTHER) \
-    X("div", GD_FOREACH_OTHER) \
-    X("div_", GD_FOREACH_OTHER) \
-    X("maximum", GD_FOREACH_OTHER) \
-    X("minimum", GD_FOREACH_OTHER) \
-    X("addcmul", GD_FOREACH_THREE) \
-    X("addcmul_", GD_FOREACH_THREE) \
-    X("addcdiv", GD_FOREACH_THREE) \
-    X("addcdiv_", GD_FOREACH_THREE) \
-    X("lerp", GD_FOREACH_LERP) \
-    X("lerp_", GD_FOREACH_LERP) \
-    X("copy_", GD_FOREACH_COPY) \
-    X("zero_", GD_FOREACH_ONE) \
-    X("sqrt", GD_FOREACH_ONE) \
-    X("sqrt_", GD_FOREACH_ONE) \
-    X("neg", GD_FOREACH_ONE) \
-    X("neg_", GD_FOREACH_ONE) \
-    X("abs", GD_FOREACH_ONE) \
-    X("abs_", GD_FOREACH_ONE) \
-    X("sign", GD_FOREACH_ONE) \
-    X("sign_", GD_FOREACH_ONE) \
-    X("reciprocal", GD_FOREACH_ONE) \
-    X("reciprocal_", GD_FOREACH_ONE) \
-    X("item", GD_FOREACH_NONE)
+    X("add", GD_FOREACH_OTHER, GD_SMALL_ADD) \
+    X("add_", GD_FOREACH_OTHER, GD_SMALL_ADD) \
+    X("sub", GD_FOREACH_OTHER, GD_SMALL_SUB) \
+    X("sub_", GD_FOREACH_OTHER, GD_SMALL_SUB) \
+    X("mul", GD_FOREACH_OTHER, GD_SMALL_MUL) \
+    X("mul_", GD_FOREACH_OTHER, GD_SMALL_MUL) \
+    X("div", GD_FOREACH_OTHER, GD_SMALL_DIV) \
+    X("div_", GD_FOREACH_OTHER, GD_SMALL_DIV) \
+    X("maximum", GD_FOREACH_OTHER, GD_SMALL_NONE) \
+    X("minimum", GD_FOREACH_OTHER, GD_SMALL_NONE) \
+    X("addcmul", GD_FOREACH_THREE, GD_SMALL_ADDCMUL) \
+    X("addcmul_", GD_FOREACH_THREE, GD_SMALL_ADDCMUL) \
+    X("addcdiv", GD_FOREACH_THREE, GD_SMALL_ADDCDIV) \
+    X("addcdiv_", GD_FOREACH_THREE, GD_SMALL_ADDCDIV) \
+    X("lerp", GD_FOREACH_LERP, GD_SMALL_LERP) \
+    X("lerp_", GD_FOREACH_LERP, GD_SMALL_LERP) \
+    X("copy_", GD_FOREACH_COPY, GD_SMALL_COPY) \
+    X("zero_", GD_FOREACH_ONE, GD_SMALL_ZERO) \
+    X("sqrt", GD_FOREACH_ONE, GD_SMALL_SQRT) \
+    X("sqrt_", GD_FOREACH_ONE, GD_SMALL_SQRT) \
+    X("neg", GD_FOREACH_ONE, GD_SMALL_NEG) \
+    X("neg_", GD_FOREACH_ONE, GD_SMALL_NEG) \
+    X("abs", GD_FOREACH_ONE, GD_SMALL_ABS) \
+    X("abs_", GD_FOREACH_ONE, GD_SMALL_ABS) \
+    X("sign", GD_FOREACH_ONE, GD_SMALL_NONE) \
+    X("sign_", GD_FOREACH_ONE, GD_SMALL_NONE) \
+    X("reciprocal", GD_FOREACH_ONE, GD_SMALL_RECIPROCAL) \
+    X("reciprocal_", GD_FOREACH_ONE, GD_SMALL_RECIPROCAL) \
+    X("item", GD_FOREACH_NONE, GD_SMALL_ITEM)
 
 /* X(operator, method that does the same for a tensor on the left or "", function) */
 #define GD_GROUP_OPERATORS(X) \

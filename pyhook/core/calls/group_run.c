@@ -4,10 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "calls/group_small.h"
+#include "torch/tensor_grad.h"
 #include "torch/tensor_layout.h"
 #include "torch/torch_modes.h"
 #include "torch/torch_state.h"
-#include "torch/torch_symbols.h"
 
 /* Tensors of more bytes run alone: little of their time is spent in calling operations, and a unit's operations
  * find the tensor in the cache. The temporaries of units that run together are alive together. */
@@ -26,11 +27,7 @@ run_step(const gd_group_step *s, PyObject *const *external, PyObject *const *loc
                   : o->from == GD_FROM_STEP   ? local[o->index]
                                               : o->value;
     }
-    if (s->operator != NULL) {
-        return s->operator(args[0], args[1 % s->n]);
-    }
-    size_t positional = s->n - (s->names != NULL ? (size_t)PyTuple_GET_SIZE(s->names) : 0);
-    return PyObject_VectorcallMethod(s->name, args, positional, s->names);
+    return gd_group_call_step(s, args);
 }
 
 /* Runs one unit. local has room for the results, new references until their last use. Returns 0, or -1 with an
@@ -88,25 +85,12 @@ is_number(PyObject *v)
     return PyFloat_CheckExact(v) || PyLong_CheckExact(v);
 }
 
-static PyTypeObject *tensor_class, *parameter_class; /* strong */
-
-static int
-find_classes(void)
-{
-    if (parameter_class == NULL) {
-        tensor_class = (PyTypeObject *)gd_torch_attribute("Tensor");
-        parameter_class = tensor_class != NULL ? (PyTypeObject *)gd_torch_attribute("nn.parameter.Parameter") : NULL;
-        PyErr_Clear();
-    }
-    return parameter_class != NULL;
-}
-
 /* Reports whether this thread is in a state in which operations without a common tensor can change places. */
 static int
 order_is_unseen(void)
 {
     return gd_tensor_layout_ensure() && gd_tensor_layout.storage != 0 && gd_torch_state_ensure() == 0
-           && !gd_torch_grad_enabled() && find_classes() && !gd_torch_mode_active();
+           && !gd_torch_grad_enabled() && !gd_torch_mode_active();
 }
 
 /* Stores the memory of a tensor's storage. Returns 0 if the tensor is of another kind than units may have that run
@@ -116,8 +100,8 @@ find_memory(PyObject *v, gd_tensor_view *view, range *memory)
 {
     enum { FLOAT = 6, DOUBLE = 7 }; /* c10::ScalarType */
     /* _foreach_mul_ of half precision by a number rounds differently. */
-    if ((Py_TYPE(v) != tensor_class && Py_TYPE(v) != parameter_class) || !gd_tensor_view_read(v, view)
-        || view->device_type != 0 || (view->scalar_type != FLOAT && view->scalar_type != DOUBLE)) {
+    if (!gd_tensor_is_plain(v) || !gd_tensor_view_read(v, view) || view->device_type != 0
+        || (view->scalar_type != FLOAT && view->scalar_type != DOUBLE)) {
         return 0;
     }
     const char *storage = GD_TENSOR_FIELD(char *, gd_tensor_impl(v), storage);
@@ -420,11 +404,12 @@ gd_group_call(PyObject *group, PyObject *const *args, size_t nargsf, PyObject *k
         PyErr_NoMemory();
     }
     int unseen = order_is_unseen(), ran = room != NULL && ranges != NULL ? 0 : -1;
-    g->grouped = 0;
+    g->grouped = g->small = 0;
     for (uint32_t u = 0; ran >= 0 && u < g->units; u += (uint32_t)ran) {
         PyObject *const *external = args + (size_t)u * g->externals;
         if (unseen) {
-            ran = run_next(g, external, g->units - u, ranges, room);
+            ran = gd_group_run_small(g, external);
+            ran = ran != 0 ? ran : run_next(g, external, g->units - u, ranges, room);
         }
         else {
             ran = run_unit(g, external, room) < 0 ? -1 : 1;

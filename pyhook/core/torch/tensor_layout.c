@@ -481,6 +481,8 @@ probe(PyObject *samples)
     if (!probe_grad_fn(samples)) {
         return "grad_fn";
     }
+    gd_tensor_layout.cpu_keys =
+        GD_TENSOR_FIELD(uint64_t, gd_tensor_impl(PyList_GET_ITEM(samples_of(samples, "plain"), 0)), keyset);
     window meta;
     if (!follow_meta(PyList_GET_ITEM(samples_of(samples, "leaf"), 0), &meta)) {
         return "autograd metadata";

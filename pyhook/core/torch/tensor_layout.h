@@ -18,6 +18,7 @@ typedef struct {
     uint32_t storage, data, context, nbytes; /* all 0 if unknown, although the rest is known */
     uint32_t impl, ndim, sizes, strides, dtype, device, keyset, autograd_meta, grad_fn, requires_grad;
     uint64_t plain_keys; /* key sets within these bits belong to dense, strided tensors */
+    uint64_t cpu_keys;   /* the key set of tensors on the CPU that are not inference tensors */
     PyTypeObject *base;  /* strong: torch._C.TensorBase, the class whose instances have this layout */
     uint64_t plain_meta; /* first word (the vtable) of the autograd metadata of a tensor that is not a view */
     _Bool (*ask_requires_grad)(const void *impl); /* c10::TensorImpl::requires_grad: runs no user code */

@@ -146,6 +146,19 @@ gd_torch_mode_active(void)
     return active;
 }
 
+int
+gd_torch_observed(void)
+{
+    static int looked_for;
+    static _Bool (*observed)(void);
+    if (GD_UNLIKELY(!looked_for)) {
+        void *found = gd_torch_symbol("_ZN2at12hasCallbacksEv");
+        memcpy(&observed, &found, sizeof observed);
+        looked_for = 1;
+    }
+    return observed == NULL || observed();
+}
+
 void
 gd_torch_pop_dispatch_modes(void)
 {
@@ -158,4 +171,24 @@ gd_torch_pop_dispatch_modes(void)
         Py_XDECREF(mode);
     }
     PyErr_Clear();
+}
+
+/* Returns an immortal object. */
+static PyObject *
+operators_unseen(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(unused))
+{
+    return PyBool_FromLong(!gd_torch_observed() && !gd_torch_mode_active());
+}
+
+static PyMethodDef functions[] = {
+    {"operators_unseen", operators_unseen, METH_NOARGS,
+     "operators_unseen() -> bool\n\n"
+     "Whether nothing could tell that this thread does not call an operator: no mode, no profiler."},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+gd_torch_modes_init(PyObject *module)
+{
+    return PyModule_AddFunctions(module, functions);
 }

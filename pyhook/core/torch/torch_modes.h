@@ -9,6 +9,12 @@
  * (on any thread). Leaves no exception set. */
 int gd_torch_mode_active(void);
 
+/* Reports whether a profiler or another observer sees this thread's operators, or this torch does not tell. */
+int gd_torch_observed(void);
+
+/* Adds operators_unseen() to the module. Returns 0, or -1 with an exception set. */
+int gd_torch_modes_init(PyObject *module);
+
 /* Removes all dispatch modes from torch's stack without calling their __exit__ and without allocating. Leaves no
  * exception set. */
 void gd_torch_pop_dispatch_modes(void);

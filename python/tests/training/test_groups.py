@@ -1,4 +1,7 @@
-"""Repeated operations on different tensors run together (Groups) where nothing can tell: always eager's bits."""
+"""Repeated operations on different tensors run together (Groups) where nothing can tell: always eager's bits.
+
+Each test runs with the C core's kernels and without them, as on a processor that does not serve them.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,12 @@ from godynamo import _C
 SHAPES = [(3, 4), (4,), (2, 2, 2), (1,), (), (5, 1), (7,), (0, 3)]
 
 
-@pytest.fixture(autouse=True)
-def fresh() -> Iterator[None]:
+@pytest.fixture(autouse=True, params=["kernels", "torch"])
+def kernels(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Return whether the kernels are used."""
     godynamo.reset()
-    yield
+    yield _C._kernels_use(request.param == "kernels")
+    _C._kernels_use(True)
     godynamo.reset()
 
 
@@ -33,8 +38,8 @@ def groups(compiled: Any) -> list[_C.Group]:
 
 
 def together(compiled: Any) -> int:
-    """Return how many units ran together in the last calls of all Groups."""
-    return sum(g.grouped for g in groups(compiled))
+    """Return how many units ran together in the last calls of all Groups, or in C."""
+    return sum(g.grouped + g.small for g in groups(compiled))
 
 
 def tensors(seed: int, n: int, **options: Any) -> list[torch.Tensor]:
@@ -107,7 +112,7 @@ def large() -> list[torch.Tensor]:
 
 
 @pytest.mark.parametrize("params", [flat, overlapping, large])
-def test_parameters_that_share_memory_or_are_large_keep_their_order(params: Callable[[], Any]) -> None:
+def test_parameters_that_share_memory_or_are_large_keep_their_order(params: Callable[[], Any], kernels: bool) -> None:
     def adam(p: Any) -> optim.Optimizer:
         return optim.Adam(p, lr=0.5)
 
@@ -123,7 +128,7 @@ def test_parameters_that_share_memory_or_are_large_keep_their_order(params: Call
 
     want, got = train(lambda step: step), train(godynamo.optimize)
     assert same(want[:2], got[:2])
-    assert groups(got[2]) and together(got[2]) == (2 if params is large else 0)
+    assert groups(got[2]) and together(got[2]) == ((4 if kernels else 2) if params is large else 0)
 
 
 def test_gradients_that_are_parameters() -> None:
@@ -365,7 +370,7 @@ def test_calls_of_groups_have_the_bits_of_the_methods(dtype: torch.dtype) -> Non
                     result = getattr(args[0], name)(*args[1 : len(args) - len(names)], **keywords)
                     unit[0].add_(result)
                 group(*itertools.chain(*values))
-            assert group.grouped == 4
+            assert group.grouped + group.small == 4
             assert all(
                 torch.equal(a[0].nan_to_num(), b[0].nan_to_num()) and a[0]._version == b[0]._version
                 for a, b in zip(want, values, strict=True)
@@ -384,14 +389,14 @@ def test_a_plan() -> None:
     assert group.plan is PLAN
     with torch.no_grad():
         assert group(xs[0], torch.ones(2), xs[1], torch.ones(3)) is None
-    assert group.grouped == 2 and [x.tolist() for x in xs] == [[3, 3], [3, 3, 3]]
+    assert group.grouped + group.small == 2 and [x.tolist() for x in xs] == [[3, 3], [3, 3, 3]]
     group(xs[0], torch.ones(2), xs[1], torch.ones(3))
-    assert group.grouped == 0, "in grad mode the order can be told"
+    assert group.grouped + group.small == 0, "in grad mode the order can be told"
     with pytest.raises(TypeError, match="takes 4 values"):
         group(xs[0])
     with torch.no_grad():
         group(xs[0], 1, xs[1], 2.0)
-        assert group.grouped == 2
+        assert group.grouped + group.small == 2
         for other in (True, torch.ones(2).numpy(), torch.ones(3)[:2]):
             group(xs[0], other, xs[1], 1)
             assert group.grouped == (2 if isinstance(other, torch.Tensor) else 0)
