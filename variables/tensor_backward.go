@@ -121,7 +121,13 @@ func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTra
 		return err
 	}
 	b.first = first
-	if _, err := out.CallForeign(tx, p.fn, p.target(), p.args, p.kwargs); err != nil {
+	fn := p.fn
+	if fn.IsNull() && len(p.args) == 1 && len(p.kwargs) == 0 {
+		if fn, err = checkOf(tx, "backward"); err != nil {
+			return err
+		}
+	}
+	if _, err := out.CallForeign(tx, fn, p.target(), p.args, p.kwargs); err != nil {
 		return err
 	}
 	after, err := checkOf(tx, "after")

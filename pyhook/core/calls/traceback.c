@@ -187,14 +187,16 @@ row_of(const gd_GuardedCode *e, const PyTracebackObject *ours)
     return ours != NULL && ours->tb_lasti >= 0 ? row_at(e, (uint32_t)ours->tb_lasti / sizeof(_Py_CODEUNIT)) : NULL;
 }
 
-/* Reports whether the entry is that of a function which calls numpy from a line of an inlined function
- * (_translator/arrays.placed). The chain of the call has that line. */
+/* Reports whether the entry is that of a function which makes a call for captured code: of numpy, from a line of an
+ * inlined function (_translator/arrays.placed), or of backward() (_called/gradients.py). The chain of the call has the
+ * user's line. */
 static int
-calls_numpy(const PyObject *entry)
+calls_for_line(const PyObject *entry)
 {
     PyFrameObject *frame = ((const PyTracebackObject *)entry)->tb_frame;
     PyCodeObject *code = (PyCodeObject *)gd_py_frame_code(frame);
-    return PyUnicode_CompareWithASCIIString(code->co_qualname, "<a call of numpy>") == 0;
+    return PyUnicode_CompareWithASCIIString(code->co_qualname, "<a call of numpy>") == 0
+           || PyUnicode_CompareWithASCIIString(code->co_qualname, "<a call of backward>") == 0;
 }
 
 /* Returns a new traceback in which user frames replace the transformed frame, that of e's function. Returns NULL
@@ -213,7 +215,7 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
     }
     int found = n - 1;
     PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
-    if (rest != NULL && calls_numpy(rest)) {
+    if (rest != NULL && calls_for_line(rest)) {
         rest = (PyObject *)((PyTracebackObject *)rest)->tb_next;
     }
     Py_XINCREF(rest);

@@ -75,10 +75,50 @@ tensor_grad(PyObject *Py_UNUSED(module), PyObject *v)
     return Py_NewRef(grad != NULL ? grad : Py_NotImplemented);
 }
 
+/* Reports whether a gradient is as torch makes it by default: of torch's own class, dense, with the leaf's dtype,
+ * sizes and strides, which do not count for dimensions of size 1. Returns 0 also if this cannot be told here. */
+static int
+fits_leaf(PyObject *gradient, PyObject *leaf)
+{
+    gd_tensor_view g, l;
+    if (!Py_IS_TYPE(gradient, tensor_type) || !gd_tensor_view_read(gradient, &g) || !gd_tensor_view_read(leaf, &l)) {
+        return 0;
+    }
+    int fits = g.scalar_type == l.scalar_type && g.ndim == l.ndim;
+    for (int32_t i = 0; fits && i < g.ndim; i++) {
+        fits = g.sizes[i] == l.sizes[i] && (g.strides[i] == l.strides[i] || g.sizes[i] == 1);
+    }
+    return fits;
+}
+
+/* Returns a new reference. */
+static PyObject *
+usual_gradients(PyObject *Py_UNUSED(module), PyObject *leaves)
+{
+    if (!PyTuple_CheckExact(leaves)) {
+        return Py_NewRef(Py_None);
+    }
+    Py_ssize_t n = PyTuple_GET_SIZE(leaves);
+    PyObject *gradients = PyTuple_New(n);
+    for (Py_ssize_t i = 0; gradients != NULL && i < n; i++) {
+        PyObject *leaf = PyTuple_GET_ITEM(leaves, i), *gradient = gd_tensor_grad(leaf);
+        if (gradient == NULL || !fits_leaf(gradient, leaf)) {
+            Py_DECREF(gradients);
+            return Py_NewRef(Py_None);
+        }
+        PyTuple_SET_ITEM(gradients, i, Py_NewRef(gradient));
+    }
+    return gradients;
+}
+
 static PyMethodDef functions[] = {
     {"tensor_grad", tensor_grad, METH_O,
      "tensor_grad(tensor) -> Tensor | None | NotImplemented\n\n"
      "The gradient of a leaf tensor, as guards read it. NotImplemented if reading it could run code or warn."},
+    {"usual_gradients", usual_gradients, METH_O,
+     "usual_gradients(leaves) -> tuple[Tensor, ...] | None\n\n"
+     "The gradients of a tuple of leaves, if each is a dense tensor with its leaf's dtype, sizes and strides; None "
+     "if that is not so or cannot be told here."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,7 +6,12 @@ keep the gradient tensor that they have, or None.
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+from torch import autograd
+from torch.autograd import graph
+from torch.overrides import has_torch_function_unary
 
 from godynamo import _C
 
@@ -18,6 +23,70 @@ def before(leaves: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...], *ho
     """Return what ``after`` compares. ``leaves`` are the leaves of the graph without hooks of the program. ``hooked``
     has for each other leaf whether it had hooks before the program's."""
     return _C.gradients_run_code(leaves) or any(hooked), [t.grad for t in kept]
+
+
+_TORCHS = torch.Tensor.backward, autograd.backward
+
+
+def backward(loss: torch.Tensor) -> None:
+    """Do what ``loss.backward()`` does. Half of the time of torch's Python functions is in checks of arguments that
+    ``backward()`` of one number does not have."""
+    if (
+        type(loss) is not torch.Tensor
+        or has_torch_function_unary(loss)  # a mode is active
+        or torch._C._len_torch_dispatch_stack() > 0  # this mode would see what _shown_as_torchs does
+        or torch.is_anomaly_enabled()
+        or not loss.requires_grad
+        or loss.layout is not torch.strided
+        or loss.numel() != 1
+        or not loss.dtype.is_floating_point
+        or (torch.Tensor.backward, autograd.backward) != _TORCHS
+    ):
+        loss.backward()  # type: ignore[no-untyped-call]
+        return
+    gradient = torch.ones_like(loss, memory_format=torch.preserve_format)
+    try:
+        graph._engine_run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
+    except BaseException as error:
+        raise _shown_as_torchs(error)  # noqa: B904 - it is the same exception
+
+
+# C removes the frame from tracebacks (calls_for_line in core/calls/traceback.c).
+backward.__code__ = backward.__code__.replace(co_qualname="<a call of backward>")
+
+
+def _shown_as_torchs(error: BaseException) -> BaseException:
+    """Put the frames of torch's functions before the frames of a traceback that are below ``backward`` here.
+
+    For this, torch's functions run the same exception through a hook.
+    """
+
+    def raise_again(_: torch.Tensor) -> Any:
+        raise error
+
+    context, cause, suppressed = error.__context__, error.__cause__, error.__suppress_context__
+    below: Any = error.__traceback__ and error.__traceback__.tb_next
+    error.__traceback__ = None
+    with torch.enable_grad(), torch.inference_mode(False):
+        leaf = torch.ones((), device="cpu", dtype=torch.float32, requires_grad=True)
+        leaf.register_hook(raise_again)  # type: ignore[no-untyped-call]
+        try:
+            leaf.backward()  # type: ignore[no-untyped-call]
+        except BaseException as again:
+            if again is not error:
+                raise
+    torchs: Any = error.__traceback__ and error.__traceback__.tb_next  # without the frame of this function
+    entry = torchs
+    while entry is not None and entry.tb_next is not None and entry.tb_next.tb_frame.f_code is not _RUN.__code__:
+        entry = entry.tb_next
+    if entry is not None:
+        entry.tb_next = below
+    error.__context__, error.__cause__, error.__suppress_context__ = context, cause, suppressed
+    error.__traceback__ = torchs if entry is not None else below
+    return error
+
+
+_RUN = graph._engine_run_backward
 
 
 def has_hooks(t: torch.Tensor) -> bool:
@@ -32,6 +101,9 @@ def after(
     hooked, gradients = before
     if hooked or any(t.grad is not g for t, g in zip(kept, gradients, strict=True)):
         return None
+    usual = _C.usual_gradients(fresh)
+    if usual is not None:
+        return usual
     first = tuple([t.grad for t in fresh])
     return first if all(map(_as_predicted, first, fresh)) else None
 

@@ -14,6 +14,8 @@ import torch
 from torch.autograd import profiler
 from torch.nn import attention
 
+from godynamo import _C
+
 from .._core import core
 
 #: Functions that switch modes. Their calls become nodes of the graph.
@@ -74,7 +76,7 @@ def _leave(entry: tuple[tuple[int, Any, Any], Any]) -> None:
     (_, how, _), obj = entry
     if how is not _record:
         obj.__exit__(None, None, None)
-    elif obj is not None:
+    elif obj is not None and obj is not _UNSEEN:
         record, observer = obj
         if observer is not None:
             observer.pop_annotation()
@@ -88,10 +90,20 @@ def _inference(mode: bool) -> Any:
     return guard
 
 
+#: What is entered where nothing sees the block: torch's own object would take most of the time of a small block.
+_UNSEEN = object()
+
+
 def _record(argument: tuple[str, str | None]) -> Any:
     if core.is_translating():
         return None  # the block's operations do not run while translating
     observer = getattr(profiler, "_active_cuspy_profiler_observer", None)
+    if observer is None and _C.operators_unseen():
+        return _UNSEEN
+    return _begun(argument, observer)
+
+
+def _begun(argument: tuple[str, str | None], observer: Any) -> tuple[Any, Any]:
     record = torch.ops.profiler._record_function_enter_new(*argument)
     if observer is not None:
         observer.push_annotation(argument[0])
@@ -154,13 +166,21 @@ def leave_entered(number: int) -> None:
 
 def shared(number: int) -> Any:
     """Return torch's object of the profiler block entered under this number. Captured code still ends the block."""
-    return next(obj[0] for (key, _, _), obj in _entered.stack if key == number)
+    stack = _entered.stack
+    at = next(i for i, (key, _) in enumerate(stack) if key[0] == number)
+    key, obj = stack[at]
+    if obj is _UNSEEN:
+        obj = _begun(key[2], None)
+        stack[at] = key, obj
+    return obj[0]
 
 
 def adopt(number: int) -> Any:
     """Return torch's object of the mode entered under this number. From now on the caller must leave the mode."""
-    (_, how, _), obj = _taken(number)
-    return obj[0] if how is _record else obj
+    (_, how, argument), obj = _taken(number)
+    if how is not _record:
+        return obj
+    return (_begun(argument, None) if obj is _UNSEEN else obj)[0]
 
 
 #: Functions that create or release an object of an entered mode.

@@ -575,22 +575,6 @@ def test_programs_run_as_in_eager_mode(program):
     assert same(play(program, godynamo.optimize), play(program, lambda f: f))
 
 
-def test_an_exception_in_backward_has_the_users_traceback():
-    p = torch.nn.Parameter(torch.ones(3))
-
-    def step():
-        y = (p * 2).sum()
-        y.backward()
-        y.backward()
-
-    def names(f):
-        with pytest.raises(RuntimeError, match="second time") as caught:
-            f()
-        return [(frame.name, frame.line) for frame in traceback.extract_tb(caught.value.__traceback__)][1:]
-
-    assert names(godynamo.optimize(step)) == names(step)
-
-
 def test_an_exception_after_a_hook_has_run_has_the_users_traceback():
     def outcomes(wrap):
         p, table = torch.nn.Parameter(torch.ones(3)), torch.arange(3.0)
