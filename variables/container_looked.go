@@ -150,10 +150,10 @@ func storesSame(tx Translator, d, key, value VariableTracker) (bool, error) {
 	if err != nil || !decided || old == nil {
 		return false, err
 	}
-	if old, err = Realize(tx, old); err != nil {
+	if old, err = Argument(tx, old); err != nil {
 		return false, err
 	}
-	value, err = Realize(tx, value)
+	value, err = Argument(tx, value)
 	return old == value, err
 }
 

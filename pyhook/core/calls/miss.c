@@ -101,11 +101,6 @@ collect_failures(const miss *m, PyObject *varied)
         gd_GuardedCode *entry = (gd_GuardedCode *)Py_NewRef(cache->entries[i]);
         PyObject **regs = new_regs(m, entry);
         int node = regs != NULL ? gd_guard_eval(entry, regs) : -1;
-        PyObject *values = node >= 0 && varied != NULL ? gd_varied_values(entry, regs, node, m->last) : NULL;
-        if (values != NULL && PyList_Append(varied, values) < 0) {
-            PyErr_Clear();
-        }
-        Py_XDECREF(values);
         PyObject *text = node >= 0 ? gd_guard_failure_text(entry, node, regs) : NULL;
         if (text != NULL) {
             gd_frame_cache_failed(cache, text);
@@ -114,6 +109,13 @@ collect_failures(const miss *m, PyObject *varied)
             }
             Py_DECREF(text);
         }
+        PyErr_Clear();
+        /* it fetches all values again; those in regs may be gone if it calls Python */
+        PyObject *values = node >= 0 && varied != NULL ? gd_varied_values(entry, regs, node, m->last) : NULL;
+        if (values != NULL && PyList_Append(varied, values) < 0) {
+            PyErr_Clear();
+        }
+        Py_XDECREF(values);
         PyErr_Clear();
         PyMem_Free(regs);
         Py_DECREF(entry);

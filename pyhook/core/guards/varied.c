@@ -47,6 +47,32 @@ append(PyObject *list, PyObject *item)
     return failed ? -1 : 0;
 }
 
+/* Reports whether the tensors hold that only Python can read, such as sparse tensors. Python may run other threads, so
+ * the registers must not be read afterwards. Returns -1 with an exception set. */
+static int
+others_hold(const description *d, const gd_guard_node *node)
+{
+    const gd_tensor_check *checks = d->entry->tensors + node->a;
+    PyObject *held = PyList_New(0);
+    for (uint32_t i = 0; held != NULL && i < node->b; i++) {
+        if (checks[i].state != NULL && PyList_Append(held, d->regs[checks[i].reg]) < 0) {
+            Py_CLEAR(held);
+        }
+    }
+    if (held == NULL) {
+        return -1;
+    }
+    int hold = 1;
+    Py_ssize_t at = 0;
+    for (uint32_t i = 0; hold && i < node->b; i++) {
+        if (checks[i].state != NULL) {
+            hold = !gd_tensor_check_slow(&checks[i], PyList_GET_ITEM(held, at++));
+        }
+    }
+    Py_DECREF(held);
+    return hold;
+}
+
 /* Describes the TENSORS node. Returns 1; 0 if nothing must be described; -1 with an exception set. */
 static int
 tensors(description *d, const gd_guard_node *node)
@@ -58,9 +84,14 @@ tensors(description *d, const gd_guard_node *node)
     if (node->flags & GD_FLAG_DISTINCT && !d->any && !gd_tensors_distinct(e, node, d->regs)) {
         return 0;
     }
+    int others = 0;
     for (uint32_t i = 0; i < node->b; i++) {
         const gd_tensor_check *check = e->tensors + node->a + i;
         PyObject *v = d->regs[check->reg];
+        if (v != NULL && check->state != NULL && check->fields & GD_TENSOR_TYPE && !d->any) {
+            others = 1;
+            continue;
+        }
         int differs = v == NULL || check->state != NULL ? GD_TENSOR_TYPE : gd_tensor_check_field(check, v);
         if (differs == GD_TENSOR_SIZES || differs == GD_TENSOR_STRIDES) {
             if (append(d->tensors, Py_BuildValue("(II)", (unsigned)(node->a + i), differing_sizes(check, v))) < 0) {
@@ -71,7 +102,7 @@ tensors(description *d, const gd_guard_node *node)
             return 0;
         }
     }
-    return 1;
+    return others ? others_hold(d, node) : 1;
 }
 
 /* Reports whether node i reads an object that the translator has chosen, or one of its attributes, not a value of the
