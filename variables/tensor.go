@@ -374,7 +374,7 @@ var flagAttrs = map[string]bool{
 // nbytes returns the number of bytes of a dense tensor's elements, or nil if the rules do not yield its sizes.
 func (t *TensorVariable) nbytes(tx Translator) (VariableTracker, error) {
 	m, ok := tx.Output().Sizes(t)
-	if !ok {
+	if !ok || tx.Scope().Repr(m.Layout) != "torch.strided" {
 		return nil, nil
 	}
 	t.Need(tx, "shape")
@@ -394,8 +394,8 @@ func (t *TensorVariable) nbytes(tx Translator) (VariableTracker, error) {
 	return NewSize(tx, n), nil
 }
 
-// flag returns a flag of a computed tensor whose sizes come from shape rules, which cover only dense strided tensors.
-// It returns false for all other tensors.
+// flag returns a flag of a computed tensor whose sizes come from shape rules, which cover dense strided tensors, or of
+// a sparse gradient. It returns false for all other tensors.
 func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool) {
 	if t.meta != nil || !t.Example.IsNull() {
 		return nil, false
@@ -406,7 +406,9 @@ func (t *TensorVariable) flag(tx Translator, name string) (VariableTracker, bool
 	}
 	t.Need(tx, "device")
 	switch name {
-	case "is_sparse", "is_mkldnn", "is_quantized", "is_nested":
+	case "is_sparse":
+		return BoolConst(tx.Scope().Repr(m.Layout) == "torch.sparse_coo"), true
+	case "is_mkldnn", "is_quantized", "is_nested":
 		return BoolConst(false), true
 	case "is_cuda", "is_cpu", "is_meta", "is_mps", "is_xpu":
 		kind, ok := py.Answered(tx.Scope().GetAttr(m.Device, "type"))

@@ -20,6 +20,7 @@ type backwardCall struct {
 	// leaves has the graph's inputs that require gradients, and whether the gradient probably reaches them.
 	leaves  map[*TensorVariable]bool
 	reached map[*fxgraph.Node]bool // the nodes that the gradient probably reaches
+	sparse  map[*fxgraph.Node]bool // those of them whose gradient is probably sparse
 	inputs  []*TensorVariable      // the only tensors that get gradients; nil if all leaves do
 	history []*fxgraph.Node        // the roots, if the gradients have a history of their own
 	first   *fxgraph.Node          // the operation before it
@@ -27,6 +28,8 @@ type backwardCall struct {
 	others []VariableTracker
 	// fresh are the leaves that get their first gradient; kept are those that keep their tensor or None.
 	fresh, kept []fxgraph.Arg
+	// sparseFresh has the positions in fresh of the leaves whose gradient is sparse.
+	sparseFresh []fxgraph.Arg
 }
 
 // backward handles t.backward(gradient, retain_graph, create_graph, inputs).
@@ -66,7 +69,8 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	if err != nil || why != "" {
 		return nil, nil, cmp.Or(err, p.refused(why))
 	}
-	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, inputs: p.inputs}
+	b := &backwardCall{leaves: map[*TensorVariable]bool{}, reached: d.Reached, sparse: d.Sparse,
+		inputs: p.inputs}
 	if p.createsGraph {
 		b.history = roots
 	}
@@ -143,7 +147,11 @@ func (b *backwardCall) call(tx Translator, p *backwardPass, leaves []VariableTra
 		return append([]fxgraph.Arg{first.Args[0], fxgraph.Tuple{Items: b.kept}}, first.Args[2:]...)
 	})
 	out.Later(b.checked, func() []fxgraph.Arg {
-		return []fxgraph.Arg{first, fxgraph.Tuple{Items: b.fresh}, fxgraph.Tuple{Items: b.kept}}
+		operands := []fxgraph.Arg{first, fxgraph.Tuple{Items: b.fresh}, fxgraph.Tuple{Items: b.kept}}
+		if len(b.sparseFresh) > 0 {
+			operands = append(operands, fxgraph.Tuple{Items: b.sparseFresh})
+		}
+		return operands
 	})
 	return nil
 }
@@ -200,13 +208,22 @@ func (b *backwardCall) after(tx Translator, t *TensorVariable, before VariableTr
 		}
 		return g, nil
 	}
+	at := IntConst(tx, len(b.fresh))
 	n, err := tx.Output().CallFunction(tx, tx.World().Operator("getitem"), "godynamo.item",
-		[]VariableTracker{NewForeign(b.checked, ""), IntConst(tx, len(b.fresh))}, nil)
+		[]VariableTracker{NewForeign(b.checked, ""), at}, nil)
 	if err != nil {
 		return nil, err
 	}
 	n.Item = true
-	tx.Output().Declare(n, Declared{Like: t.Node, Gradient: true, History: b.history})
+	sparse := b.sparse[t.Node] && b.history == nil
+	tx.Output().Declare(n, Declared{Like: t.Node, Gradient: true, Sparse: sparse, History: b.history})
+	if sparse {
+		position, err := at.AsProxy(tx)
+		if err != nil {
+			return nil, err
+		}
+		b.sparseFresh = append(b.sparseFresh, position)
+	}
 	b.fresh = append(b.fresh, t.Node)
 	return NewTensor(n), nil
 }

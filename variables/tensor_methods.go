@@ -181,6 +181,9 @@ func (t *TensorVariable) inlineMethod(tx Translator, name string, all []Variable
 // arguments.
 func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, all []VariableTracker,
 	kwargs []Kw) (VariableTracker, error) {
+	if v, ok, err := t.numberOfMethod(tx, name, kind, all, kwargs); ok || err != nil {
+		return v, err
+	}
 	if err := recordable(tx, name, kind, all[1:]); err != nil {
 		return nil, err
 	}
@@ -324,8 +327,16 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 		}
 		ask = t.Meta
 	}
+	if tx.Output().OnlyAtRunTime(t.Node) {
+		if v, ok, err := t.countAtRunTime(tx, name); ok || err != nil {
+			return v, true, err
+		}
+	}
 	m, err := ask(tx)
 	if err != nil {
+		if v, ok, failed := t.countAtRunTime(tx, name); ok || failed != nil {
+			return v, true, failed
+		}
 		return nil, true, err
 	}
 	switch name {

@@ -221,3 +221,37 @@ func (t *TensorVariable) listed(tx Translator, m *TensorMeta, kind number) (Vari
 	}
 	return NewList(items, nil), true, nil
 }
+
+// countAtRunTime captures a method that returns the number of dimensions or elements, for a tensor whose sizes cannot
+// be computed while translating, such as the values of a sparse tensor. ok is false if it cannot be captured.
+func (t *TensorVariable) countAtRunTime(tx Translator, name string) (v VariableTracker, ok bool, err error) {
+	switch name {
+	case "dim", "ndimension", "numel", "nelement":
+		return t.numberOfMethod(tx, name, result{kind: givesInt}, []VariableTracker{t}, nil)
+	}
+	return nil, false, nil
+}
+
+// numberOfMethod captures a method that returns an int, a float or a bool which no data or sizes determine while
+// translating: `is_coalesced`, `_nnz`, `q_scale`. The operation reads it at run time. ok is false for other methods, and
+// before a backend that compiles whole graphs. all holds the tensor, followed by the arguments.
+func (t *TensorVariable) numberOfMethod(tx Translator, name string, kind result, all []VariableTracker,
+	kwargs []Kw) (v VariableTracker, ok bool, err error) {
+	w := tx.World()
+	if !kind.number() || w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType || t.Node.Foreign ||
+		isDunder(name) || addresses[name] || tx.Output().WholeGraph() || !tx.Output().CapturesNumbers(true) {
+		return nil, false, nil
+	}
+	node, err := tx.Output().CallMethod(tx, name, all, kwargs)
+	if err != nil {
+		return nil, false, err
+	}
+	if kind.kind == givesInt {
+		return tx.Output().AtRunTime(node, nil, math.MinInt64, math.MaxInt64), true, nil
+	}
+	v, err = numberFrom(tx, node, map[resultKind]number{givesFloat: floatNumber, givesBool: boolNumber}[kind.kind])
+	return v, err == nil, err
+}
+
+// addresses lists the methods whose result depends on the memory that an operation has got.
+var addresses = map[string]bool{"data_ptr": true}

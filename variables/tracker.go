@@ -350,6 +350,8 @@ type Output interface {
 	// Sizes returns metadata that has only a tensor's shape, dtype, device and layout. It returns false if shape rules
 	// do not determine them. It adds no guard: the caller requests one with NeedField.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
+	// OnlyAtRunTime reports whether the sizes of a node's result depend on the number of a sparse tensor's elements.
+	OnlyAtRunTime(n *fxgraph.Node) bool
 	// Layout returns the sizes and strides of a dense tensor as expressions, and adds guards on which they depend. ok
 	// is false if they are unknown, or if the sizes are constants.
 	Layout(v *TensorVariable) (sizes, strides []sym.Size, ok bool, err error)
@@ -492,6 +494,7 @@ type Output interface {
 type Differentiated struct {
 	Inputs   []*TensorVariable        // the tensors among the graph's inputs
 	Reached  map[*fxgraph.Node]bool   // the nodes that the gradient probably reaches
+	Sparse   map[*fxgraph.Node]bool   // the reached nodes whose gradient is probably a sparse tensor
 	Switched map[*TensorVariable]bool // requires_grad of the inputs whose flag the program has switched
 }
 
@@ -518,11 +521,13 @@ const (
 // Dtype is None, or its gradient. If Like is nil, it is a tensor like Sample or one with these Looks
 // (python/godynamo/_called/fsdp.py): a tensor that operations have computed, or a parameter. Of is the call of
 // torch.autograd.grad that has returned the gradient. With Batch, the gradient has one more dimension, the first one of
-// this tensor. History has the roots of a pass that has recorded the gradient's own history.
+// this tensor. History has the roots of a pass that has recorded the gradient's own history. A gradient that is Sparse
+// has one sparse dimension, the first one.
 type Declared struct {
 	Like, Of, Batch      *fxgraph.Node
 	Dtype, Looks, Sample py.Object
 	Gradient, Computed   bool
+	Sparse               bool
 	History              []*fxgraph.Node
 }
 

@@ -36,7 +36,8 @@ func (o *OutputGraph) Later(n *fxgraph.Node, operands func() []fxgraph.Arg) {
 func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differentiated, why string,
 	err error) {
 	f := flow{declared: o.declared, changes: map[*fxgraph.Node][]*fxgraph.Node{}, off: map[*fxgraph.Node]bool{},
-		reached: map[*fxgraph.Node]bool{}, switches: map[*fxgraph.Node][]gradSwitch{}}
+		reached: map[*fxgraph.Node]bool{}, dense: map[*fxgraph.Node]bool{}, sparse: map[*fxgraph.Node]bool{},
+		switches: map[*fxgraph.Node][]gradSwitch{}}
 	d.Switched = map[*variables.TensorVariable]bool{}
 	on := true
 	for _, n := range o.graph.Nodes() {
@@ -67,7 +68,10 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 	for _, n := range roots {
 		f.visit(n)
 	}
-	d.Reached = f.reached
+	d.Reached, d.Sparse = f.reached, f.sparse
+	for n := range f.dense {
+		delete(d.Sparse, n)
+	}
 	return d, "", nil
 }
 
@@ -259,6 +263,8 @@ type flow struct {
 	changes map[*fxgraph.Node][]*fxgraph.Node // a tensor → the operations that have changed it in place
 	off     map[*fxgraph.Node]bool            // the operations that ran while torch recorded none
 	reached map[*fxgraph.Node]bool
+	// dense and sparse have the operands that an operation gives a gradient of this layout. The sum of both is dense.
+	dense, sparse map[*fxgraph.Node]bool
 	// switches has, for inputs whose requires_grad the program switches, the initial value and what follows.
 	switches map[*fxgraph.Node][]gradSwitch
 	declared map[*fxgraph.Node]variables.Declared
@@ -295,6 +301,11 @@ func (f *flow) visit(n *fxgraph.Node) {
 	name := shortName(n)
 	follow := func(in *fxgraph.Node) {
 		if !f.frozen(in, n) {
+			if givesSparse(n, in) {
+				f.sparse[in] = true
+			} else {
+				f.dense[in] = true
+			}
 			f.visit(in)
 		}
 	}
@@ -308,4 +319,22 @@ func (f *flow) visit(n *fxgraph.Node) {
 	default:
 		n.EachInput(follow)
 	}
+}
+
+// sparseFlags maps the operations that may give their first operand a sparse gradient to the position of the argument
+// `sparse`.
+var sparseFlags = map[string]int{"torch.embedding": 4, "torch.embedding_bag": 5}
+
+// givesSparse reports whether an operation gives this operand a sparse gradient.
+func givesSparse(n, operand *fxgraph.Node) bool {
+	at, ok := sparseFlags[n.Target.Text]
+	if !ok || len(n.Args) == 0 || n.Args[0] != fxgraph.Arg(operand) {
+		return false
+	}
+	for _, kw := range n.Kwargs {
+		if kw.Name == "sparse" {
+			return isLiteral(kw.Value, "True")
+		}
+	}
+	return isLiteralAt(n, at, "True")
 }

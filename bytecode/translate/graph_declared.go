@@ -44,7 +44,7 @@ func (o *OutputGraph) runDeclared(n *fxgraph.Node, d variables.Declared) error {
 		return nil
 	}
 	if _, err := s.CallMethod(o.meta.object, "declared", s.Int(int64(n.Index)), s.Int(like), orNone(d.Dtype),
-		orNone(d.Looks), py.Bool(d.Gradient), py.Bool(d.Computed)); err != nil {
+		orNone(d.Looks), py.Bool(d.Gradient), py.Bool(d.Computed), py.Bool(d.Sparse)); err != nil {
 		return exc.Break(exc.TensorMetadata, "%v", err)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (o *OutputGraph) declaredSizes(d variables.Declared) shapes.Value {
 	s := o.sizes
 	if d.Like != nil {
 		t, ok := s.values[d.Like].(*shapes.Tensor)
-		if !ok {
+		if !ok || d.Sparse {
 			return shapes.Unknown{}
 		}
 		if d.Batch != nil {

@@ -68,15 +68,18 @@ func (o *OutputGraph) byRule(n *fxgraph.Node) shapes.Value {
 func (o *OutputGraph) Sizes(t *variables.TensorVariable) (*variables.TensorMeta, bool) {
 	o.world.Asked.Sizes++
 	v, ok := o.tensorSizes(t.Node)
-	if !ok {
-		return nil, false
-	}
 	s := o.sizes
+	layout := s.strided
+	if !ok {
+		if v, layout, ok = o.sparseSizes(t.Node); !ok {
+			return nil, false
+		}
+	}
 	dtype, ok := s.dtype(o.scope, v.Dtype)
 	if !ok {
 		return nil, false
 	}
-	return &variables.TensorMeta{Shape: v.Shape, Dtype: dtype, Device: s.devices[v.Device], Layout: s.strided}, true
+	return &variables.TensorMeta{Shape: v.Shape, Dtype: dtype, Device: s.devices[v.Device], Layout: layout}, true
 }
 
 func (o *OutputGraph) newSizeSession() *sizeSession {

@@ -338,7 +338,11 @@ func (o *OutputGraph) NeedField(t *variables.TensorVariable, field uint16) {
 		return
 	}
 	if o.sizes != nil && field&(fieldStride|fieldGrad) == 0 {
-		if _, ok := o.sizes.values[t.Node].(*shapes.Tensor); ok {
+		_, known := o.sizes.values[t.Node].(*shapes.Tensor)
+		if !known {
+			_, _, known = o.sparseSizes(t.Node)
+		}
+		if known {
 			o.needOfAll(fieldsOfSizes)
 			return
 		}

@@ -95,17 +95,22 @@ def has_hooks(t: torch.Tensor) -> bool:
 
 
 def after(
-    before: Before, fresh: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...]
+    before: Before, fresh: tuple[torch.Tensor, ...], kept: tuple[torch.Tensor, ...], sparse: tuple[int, ...] = ()
 ) -> tuple[torch.Tensor | None, ...] | None:
-    """Return the gradients of ``fresh``, or None if something has happened that the graph did not predict."""
+    """Return the gradients of ``fresh``, or None if something has happened that the graph did not predict.
+
+    ``sparse`` has the positions in ``fresh`` of the leaves whose gradient is sparse."""
     hooked, gradients = before
     if hooked or any(t.grad is not g for t, g in zip(kept, gradients, strict=True)):
         return None
-    usual = _C.usual_gradients(fresh)
+    usual = None if sparse else _C.usual_gradients(fresh)
     if usual is not None:
         return usual
     first = tuple([t.grad for t in fresh])
-    return first if all(map(_as_predicted, first, fresh)) else None
+    for i, (gradient, leaf) in enumerate(zip(first, fresh, strict=True)):
+        if not (_sparse_as_predicted if i in sparse else _as_predicted)(gradient, leaf):
+            return None
+    return first
 
 
 def after_grad(
@@ -161,6 +166,16 @@ def _as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
         and gradient.layout is torch.strided
         and gradient.dtype is leaf.dtype
         and (gradient.stride() == leaf.stride() or _laid_out_alike(gradient, leaf))
+    )
+
+
+def _sparse_as_predicted(gradient: torch.Tensor | None, leaf: torch.Tensor) -> bool:
+    """Return whether a gradient is as the backward pass of an embedding makes it: rows of the leaf."""
+    return (
+        type(gradient) is torch.Tensor
+        and gradient.layout is torch.sparse_coo
+        and (gradient.dtype, gradient.device, gradient.shape) == (leaf.dtype, leaf.device, leaf.shape)
+        and gradient.sparse_dim() == 1
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import logging
+import operator
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -48,6 +49,12 @@ def _changes(op: str, target: Any, kwargs: dict[str, Any]) -> bool:
 _IN_PLACE = {"i" + name for name in "add sub mul truediv floordiv mod pow and or xor lshift rshift matmul".split()} | {
     "setitem"
 }
+#: in-place operations that change the data of their first operand and nothing else, unless autograd records them
+_KEEP_METADATA = frozenset(
+    "add_ sub_ mul_ div_ pow_ neg_ abs_ sqrt_ rsqrt_ exp_ log_ reciprocal_ clamp_ clamp_min_ clamp_max_ lerp_ addcmul_ "
+    "addcdiv_ copy_ zero_ fill_ sign_ floor_ ceil_ round_ sigmoid_ tanh_ masked_fill_ index_add_ index_copy_".split()
+)
+_IN_PLACE_OPERATORS = (operator.iadd, operator.isub, operator.imul, operator.itruediv, operator.ipow)
 
 
 @functools.cache  # one predicate for a device, so that equal guards are one guard
@@ -165,11 +172,27 @@ class Session:
         )
         if any(isinstance(self._values.get(i), _Unknown | None) for i in changed):
             changed = tuple(self._values)
-        for i in changed:
-            for t in torch.utils._pytree.tree_leaves(self._values.get(i)):
+        self._forget_data(self._values.get(i) for i in changed)
+
+    def _forget_data(self, changed: Iterable[Any]) -> None:
+        """Drop the data that torch keeps of small tensors, since an operation that does not run here changes them."""
+        for value in changed:
+            for t in torch.utils._pytree.tree_leaves(value):
                 constant = getattr(t, "constant", None)
                 if constant is not None:
                     self._mode.fake_tensor_converter.invalidate_constant_aliases(constant)
+
+    def _changes_data_only(self, op: str, target: Any, operands: Any) -> bool:
+        """Return whether an operation that changes its first operand changes the metadata of no tensor.
+
+        If autograd records the operation, it may change requires_grad of all tensors that share the operand's memory.
+        """
+        name = target if op == "call_method" else getattr(target, "__name__", "")
+        first = operands[0] if operands else None
+        with self._modes():
+            if torch.is_grad_enabled() or not isinstance(first, torch.Tensor | _Unknown):
+                return False
+        return name in _KEEP_METADATA or target in _IN_PLACE_OPERATORS
 
     def declared(
         self,
@@ -179,16 +202,21 @@ class Session:
         looks: fsdp.Looks | None,
         gradient: bool,
         computed: bool,
+        sparse: bool,
     ) -> None:
         """Add a result that is known without a run: a copy of the node ``like`` with this dtype, a view of it if the
-        dtype is None, its gradient, or, if ``like`` is -1, a parameter with these looks (a tensor that operations have
-        computed, if ``computed`` is true)."""
+        dtype is None, its gradient (``sparse`` or dense), or, if ``like`` is -1, a parameter with these looks (a tensor
+        that operations have computed, if ``computed`` is true)."""
         found: Any = self._values.get(like)
         if isinstance(found, _Unknown):
             self._values[index] = found
             return
         with self._modes(), unseen(), self._mode:
-            if gradient:
+            if sparse:
+                values = torch.empty((0, *found.shape[1:]), dtype=found.dtype, device=found.device)
+                places = torch.empty((1, 0), dtype=torch.int64, device=found.device)
+                self._values[index] = torch.sparse_coo_tensor(places, values, found.shape, check_invariants=False)
+            elif gradient:
                 self._values[index] = torch.empty_like(found, requires_grad=False)
             elif looks is not None:
                 size, stride, of, device, requires_grad = looks
@@ -214,10 +242,15 @@ class Session:
         k = self._resolve(kwargs)
         for operand in torch.utils._pytree.tree_leaves((a, k)):
             if isinstance(operand, _Unknown):
-                if _changes(op, target, k):
+                if not _changes(op, target, k):
+                    self._values[index] = operand
+                elif self._changes_data_only(op, target, a) and "out" not in k:
+                    # a tensor of unknown metadata may share its memory with any other
+                    self._forget_data(list(self._values.values()) if isinstance(a[0], _Unknown) else [a[0]])
+                    self._values[index] = a[0]
+                else:
                     self._stuck = operand.root
                     raise operand.error()
-                self._values[index] = operand
                 return None
         if target in ("as_subclass", torch_function.as_subclass, torch_function.converted):
             self._values[index] = a[0]  # only the class changes, and Go knows the class

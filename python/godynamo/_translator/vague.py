@@ -22,7 +22,7 @@ _QUANTIZED = {torch.qint8, torch.quint8, torch.qint32, torch.quint4x2, torch.qui
 _CERTAIN = frozenset(
     """
     _to_dense to_dense detach alias clone _to_copy t transpose is_coalesced dense_dim sparse_dim _coalesced_ _coalesce
-    coalesce
+    coalesce neg
     mm addmm mv _sparse_addmm device
     """.split()
 )
