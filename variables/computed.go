@@ -350,6 +350,15 @@ func computedUnary(tx Translator, op int, v *ComputedVariable) (VariableTracker,
 	return r, nil
 }
 
+// negated computes `not` of a bool.
+func negated(tx Translator, v *ComputedVariable) (VariableTracker, error) {
+	return compute(tx, v.Type, []VariableTracker{v}, func(e Emitter) error {
+		err := e.Load(v)
+		e.UnaryOp(3)
+		return err
+	})
+}
+
 // computedBuiltins maps a builtin to the type of its result for a computed number. An empty string is the number's own
 // type. None of these builtins raises.
 var computedBuiltins = map[string]string{"float": "float", "abs": "", "str": "str", "repr": "str", "bool": "bool"}
@@ -522,7 +531,7 @@ var wholeGraphOperators = map[string]bool{"add": true, "sub": true, "mul": true,
 func numberOperands(tx Translator, name string, operands []VariableTracker) error {
 	for i, v := range operands {
 		x, ok := v.(*ComputedVariable)
-		if !ok || tx.Output().TakesNumbers() {
+		if !ok || x.Node != nil || tx.Output().TakesNumbers() {
 			continue
 		}
 		letter, _ := numberLetter(tx, x)

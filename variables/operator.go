@@ -842,6 +842,9 @@ func Unary(tx Translator, op int, v VariableTracker) (VariableTracker, error) {
 	}
 	if op == 3 {
 		t, err := Truth(tx, v)
+		if c, ok := v.(*ComputedVariable); ok && err != nil && c.Type == tx.World().Builtin("bool") {
+			return negated(tx, c)
+		}
 		if err != nil {
 			return nil, err
 		}

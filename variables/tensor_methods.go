@@ -145,6 +145,12 @@ func (t *TensorVariable) toPython(tx Translator, name string, args []VariableTra
 			return v, err
 		}
 	}
+	if name == "equal" || name == "allclose" {
+		all := append([]VariableTracker{t}, args...)
+		if v, ok, err := t.numberOfMethod(tx, name, result{kind: givesBool}, all, kwargs); ok || err != nil {
+			return v, err
+		}
+	}
 	return nil, unsupported(exc.TensorToPython, "%s()", name)
 }
 

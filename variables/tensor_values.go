@@ -2,6 +2,7 @@ package variables
 
 import (
 	"math"
+	"slices"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
@@ -148,17 +149,24 @@ func captures(tx Translator, kind number) bool {
 		!(kind == boolNumber && tx.Output().Unbacked())
 }
 
-// operatorInGraph adds an operator to a compiler's graph if an operand is a float that the graph computes. It leaves
-// out division: a compiled division by zero does not raise.
+// operatorInGraph adds an operator to a whole graph if an operand is a float that the graph computes. A compiler's
+// graph has no division: a compiled division by zero does not raise.
 func operatorInGraph(tx Translator, n opcode.BinaryOp, a, b VariableTracker, ka, kb byte) (VariableTracker, bool,
 	error) {
 	x, left := a.(*ComputedVariable)
 	y, right := b.(*ComputedVariable)
-	if !(left && x.Node != nil || right && y.Node != nil) || ka != 'f' || kb != 'f' {
+	if !(left && x.Node != nil || right && y.Node != nil) {
+		return nil, false, nil
+	}
+	if mixed := ka != 'f' || kb != 'f'; mixed && (tx.Output().Unbacked() || !isConstantInt(a) && !isConstantInt(b)) {
 		return nil, false, nil
 	}
 	switch n {
 	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
+	case opcode.NB_TRUE_DIVIDE:
+		if tx.Output().Unbacked() {
+			return nil, false, nil
+		}
 	default:
 		return nil, false, nil
 	}
@@ -167,20 +175,25 @@ func operatorInGraph(tx Translator, n opcode.BinaryOp, a, b VariableTracker, ka,
 	if err != nil {
 		return nil, false, err
 	}
-	return tx.Output().FloatInGraph(node), true, nil
+	return tx.Output().NumberInGraph(node, "float"), true, nil
+}
+
+func isConstantInt(v VariableTracker) bool {
+	k, ok := v.(*ConstantVariable)
+	return ok && k.Value.Kind() == py.Int
 }
 
 // numberFrom returns the tracker of a number that a node computes.
 func numberFrom(tx Translator, node *fxgraph.Node, kind number) (VariableTracker, error) {
 	class := "float"
-	if kind == floatNumber && tx.Output().Unbacked() {
-		return tx.Output().FloatInGraph(node), nil
-	}
 	switch kind {
 	case intNumber:
 		return tx.Output().AtRunTime(node, nil, math.MinInt64, math.MaxInt64), nil
 	case boolNumber:
 		class = "bool"
+	}
+	if tx.Output().WholeGraph() {
+		return tx.Output().NumberInGraph(node, class), nil
 	}
 	result := NewTensor(node) // only to load the node's result
 	v, err := compute(tx, tx.World().Builtin(class), nil, func(e Emitter) error { return e.Load(result) })
@@ -238,20 +251,43 @@ func (t *TensorVariable) countAtRunTime(tx Translator, name string) (v VariableT
 func (t *TensorVariable) numberOfMethod(tx Translator, name string, kind result, all []VariableTracker,
 	kwargs []Kw) (v VariableTracker, ok bool, err error) {
 	w := tx.World()
-	if !kind.number() || w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType || t.Node.Foreign ||
-		isDunder(name) || addresses[name] || tx.Output().WholeGraph() || !tx.Output().CapturesNumbers(true) {
+	if w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType || t.Node.Foreign || isDunder(name) ||
+		addresses[name] || !capturesResult(tx, kind) {
 		return nil, false, nil
 	}
 	node, err := tx.Output().CallMethod(tx, name, all, kwargs)
 	if err != nil {
 		return nil, false, err
 	}
-	if kind.kind == givesInt {
-		return tx.Output().AtRunTime(node, nil, math.MinInt64, math.MaxInt64), true, nil
-	}
-	v, err = numberFrom(tx, node, map[resultKind]number{givesFloat: floatNumber, givesBool: boolNumber}[kind.kind])
+	v, err = numberFrom(tx, node, resultNumbers[kind.kind])
 	return v, err == nil, err
 }
+
+// numberOfFunction does the same as numberOfMethod for a function of torch, such as torch.equal.
+func numberOfFunction(tx Translator, fn py.Object, name string, kind result, args []VariableTracker,
+	kwargs []Kw) (v VariableTracker, ok bool, err error) {
+	tensor := slices.ContainsFunc(args, func(a VariableTracker) bool {
+		v, err := Argument(tx, a)
+		return err == nil && IsTensor(v)
+	})
+	if !tensor || tx.World().FixesSizes > 0 || !capturesResult(tx, kind) {
+		return nil, false, nil
+	}
+	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	if err != nil {
+		return nil, false, err
+	}
+	v, err = numberFrom(tx, node, resultNumbers[kind.kind])
+	return v, err == nil, err
+}
+
+// capturesResult reports whether an operation with such a result may be in the graph. A compiler's graph takes numbers
+// of data only.
+func capturesResult(tx Translator, kind result) bool {
+	return kind.number() && !tx.Output().Unbacked() && tx.Output().CapturesNumbers(true)
+}
+
+var resultNumbers = map[resultKind]number{givesInt: intNumber, givesFloat: floatNumber, givesBool: boolNumber}
 
 // addresses lists the methods whose result depends on the memory that an operation has got.
 var addresses = map[string]bool{"data_ptr": true}

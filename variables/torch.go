@@ -247,18 +247,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	if err != nil {
 		return nil, err
 	}
-	kind, ok, err := placesKind(tx, strings.TrimPrefix(name, "torch."), args, kwargs)
+	kind, err := t.resultOf(tx, name, args, kwargs)
 	if err != nil {
 		return nil, err
-	}
-	if !ok {
-		kinds, err := argKinds(tx, args)
-		if err != nil {
-			return nil, err
-		}
-		if kind, err = tx.World().functionResult(tx.Scope(), t.Fn, len(args), KwNames(kwargs), kinds); err != nil {
-			return nil, err
-		}
 	}
 	// a Python function of torch is inlined, since the kinds of the functions that it calls may be known
 	if kind.kind == givesUnknown && t.Fn.Kind() == py.Function {
@@ -267,6 +258,9 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	}
 	switch kind.kind {
 	case givesInt, givesFloat, givesBool, givesScalar, givesObject, givesUnknown:
+		if v, ok, err := numberOfFunction(tx, t.Fn, name, kind, args, kwargs); ok || err != nil {
+			return v, err
+		}
 		return nil, unsupported(exc.UnknownResult, "%s (%s)", name, kind)
 	case givesSelf:
 		first, err := Realize(tx, arg(args, 0))
@@ -299,6 +293,30 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 	return graphCall(tx, t.Fn, name, args, kwargs, kind)
 }
 
+// resultOf returns the kind of a call's result.
+func (t *TorchVariable) resultOf(tx Translator, name string, args []VariableTracker, kwargs []Kw) (result, error) {
+	kind, ok, err := placesKind(tx, strings.TrimPrefix(name, "torch."), args, kwargs)
+	if ok || err != nil {
+		return kind, err
+	}
+	kinds, err := argKinds(tx, args)
+	if err != nil {
+		return result{}, err
+	}
+	return tx.World().functionResult(tx.Scope(), t.Fn, len(args), KwNames(withoutOut(tx, kwargs)), kinds)
+}
+
+// withoutOut leaves out=None out of keyword arguments: torch takes it for no argument.
+func withoutOut(tx Translator, kwargs []Kw) []Kw {
+	return slices.DeleteFunc(slices.Clone(kwargs), func(kw Kw) bool {
+		if kw.Name != "out" {
+			return false
+		}
+		c, ok := AsConstant(tx, kw.Value)
+		return ok && c == py.None()
+	})
+}
+
 // callOut adds an operation that writes its results into the tensors given as out=. torch resizes these if necessary,
 // and the operation returns them.
 func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTracker, kwargs []Kw, out VariableTracker,
@@ -308,7 +326,7 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 		return nil, err
 	}
 	given := []VariableTracker{v}
-	if s, ok := v.(*TupleVariable); ok && gives == (result{givesTensors, len(s.items)}) {
+	if s, ok := v.(*TupleVariable); ok && (gives.kind == givesNone || gives == (result{givesTensors, len(s.items)})) {
 		if given, err = RealizeAll(tx, s.items); err != nil {
 			return nil, err
 		}
@@ -335,8 +353,11 @@ func (t *TorchVariable) callOut(tx Translator, name string, args []VariableTrack
 	for _, x := range changed {
 		x.change()
 	}
-	if gives.kind == givesTensor {
+	switch gives.kind {
+	case givesTensor:
 		return given[0], nil
+	case givesNone:
+		return NoneConst(), nil
 	}
 	return &TensorSequence{Node: node, n: len(given), items: given}, nil
 }

@@ -304,8 +304,8 @@ type Output interface {
 	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler. Such a compiler
 	// accepts torch._check of them.
 	Unbacked() bool
-	// FloatInGraph returns the tracker of a float that a node of a compiler's graph computes.
-	FloatInGraph(node *fxgraph.Node) *ComputedVariable
+	// NumberInGraph returns the tracker of a float or a bool that a node of a whole graph computes.
+	NumberInGraph(node *fxgraph.Node, class string) *ComputedVariable
 	// CapturesNumbers reports whether an operation that returns numbers from a tensor's data may be in the graph: ints
 	// or, if `floats` is set, floats and bools. Call it only if the answer matters; see TakesApart.
 	CapturesNumbers(floats bool) bool

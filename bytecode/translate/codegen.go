@@ -374,9 +374,10 @@ func (c *Codegen) BinaryOp(op opcode.BinaryOp)   { c.emit(opcode.BINARY_OP, int(
 func (c *Codegen) CompareOp(op opcode.CompareOp) { c.emit(opcode.COMPARE_OP, int(op)) }
 func (c *Codegen) BinarySubscr()                 { c.emit(opcode.BINARY_SUBSCR, 0) }
 
-// UnaryOp writes + (0), - (1) or ~ (2).
+// UnaryOp writes + (0), - (1), ~ (2) or, for a bool, not (3).
 func (c *Codegen) UnaryOp(op int) {
-	c.emit([]opcode.Op{opcode.UNARY_POSITIVE, opcode.UNARY_NEGATIVE, opcode.UNARY_INVERT}[op], 0)
+	c.emit([]opcode.Op{opcode.UNARY_POSITIVE, opcode.UNARY_NEGATIVE, opcode.UNARY_INVERT,
+		opcode.UNARY_NOT}[op], 0)
 }
 
 // PushNull implements variables.Emitter: it writes the NULL below a callable.

@@ -124,6 +124,10 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, Inputs{Examples: inputs, Sizes: sizes,
 		Changed: o.changedMemory(), OfModules: o.moduleInputs(), Whole: o.apartMatters && !o.opts.TakesApart})
 	o.opts.Clock.End()
+	if o.refusesNumbers(err) {
+		o.opts.BreakAtNumbers = true
+		return fn, nil, errNumbersRefused
+	}
 	if err == nil && !sizes.IsNull() {
 		fn, err = o.afterSymbols(fn)
 		return fn, loads, err

@@ -115,7 +115,7 @@ func (o *OutputGraph) AfterGraph(v variables.VariableTracker) bool {
 	if x, ok := v.(*variables.SymNodeVariable); ok && x.Settled(o.world) == nil {
 		return x.Node != nil || o.computedInGraph(x.Size)
 	}
-	return isFloatInGraph(v) || o.computed.late[variables.SlotOf(v)]
+	return isNumberInGraph(v) || o.computed.late[variables.SlotOf(v)]
 }
 
 // readyAtStart reports whether a value exists before any of the frame's code runs.

@@ -29,6 +29,14 @@ func (o *OutputGraph) numbersRefused() error {
 	return errNumbersRefused
 }
 
+// refusesNumbers reports whether a backend that is not known as a compiler has failed on a graph with numbers of the
+// data: it may support tensors only.
+func (o *OutputGraph) refusesNumbers(err error) bool {
+	e, ok := err.(*py.Error)
+	return ok && !o.takesSymbols() && len(o.symbols.read)+len(o.computed.numbers) > 0 &&
+		py.TypeName(e.Type) == "BackendCompilerFailed"
+}
+
 // takesSymbols reports whether the backend is a compiler that records in torch's ShapeEnv what it assumes about sizes.
 func (o *OutputGraph) takesSymbols() bool {
 	return !o.backend.Inline() && (o.opts.TakesApart || o.opts.TakesSymbols)
@@ -103,15 +111,15 @@ func (o *OutputGraph) isInputs(sizes ...sym.Size) bool {
 	})
 }
 
-// FloatInGraph implements variables.Output.
-func (o *OutputGraph) FloatInGraph(node *fxgraph.Node) *variables.ComputedVariable {
-	v := &variables.ComputedVariable{Type: o.world.Builtin("float"), Node: node}
+// NumberInGraph implements variables.Output.
+func (o *OutputGraph) NumberInGraph(node *fxgraph.Node, class string) *variables.ComputedVariable {
+	v := &variables.ComputedVariable{Type: o.world.Builtin(class), Node: node}
 	o.addNumber(node, v)
 	return v
 }
 
-// isFloatInGraph reports whether v is a float that a node of a compiler's graph computes.
-func isFloatInGraph(v variables.VariableTracker) bool {
+// isNumberInGraph reports whether v is a float or a bool that a node of a whole graph computes.
+func isNumberInGraph(v variables.VariableTracker) bool {
 	x, ok := v.(*variables.ComputedVariable)
 	return ok && x.Node != nil
 }

@@ -652,5 +652,5 @@ func (o *OutputGraph) CapturesNumbers(floats bool) bool {
 	if o.bodies > 0 || !o.symbolizes() || o.opts.BreakAtNumbers {
 		return false
 	}
-	return o.runsOperators() && (o.backend.Inline() || !floats || o.TakesNumbers() && o.takesUnbacked())
+	return o.runsOperators() && (!floats || !o.takesSymbols() || o.TakesNumbers())
 }

@@ -673,7 +673,7 @@ func (o *OutputGraph) Freeze(tx variables.Translator, v variables.VariableTracke
 		}
 		v = l.Real()
 	}
-	if variables.Materialized(v) || variables.Outside(v) != nil || isFloatInGraph(v) {
+	if variables.Materialized(v) || variables.Outside(v) != nil || isNumberInGraph(v) {
 		return nil
 	}
 	if h := variables.Holder(v); h != nil { // v is the contents of the instance h

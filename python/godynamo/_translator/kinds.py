@@ -283,6 +283,8 @@ def _by_schema(name: str, nargs: int, kwnames: Kwnames, letters: str) -> str:
         # the number and names of the arguments.
         matching = [s for s in schemas if _applies(s, nargs, kwnames, "")]
     kinds = {s.kind for s in matching}
+    if "out" in kwnames and len(kinds) > 1:  # a list that is given as out= is not returned
+        kinds = {s.kind for s in matching if s.has_out}
     return kinds.pop() if len(kinds) == 1 else "unknown"
 
 
