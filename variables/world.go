@@ -292,14 +292,23 @@ func (w *World) IsStateContext(class py.Object) bool { return dictHasType(w.stat
 
 // IsGradContext reports whether class is one of torch's context managers that only switch grad mode. Such a context
 // manager keeps the previous mode in its attribute "prev".
-func (w *World) IsGradContext(class py.Object) bool {
+func (w *World) IsGradContext(class py.Object) bool { return w.restoredGrad(class) == "prev" }
+
+// RestoresGrad reports whether the `__exit__` of one of torch's context managers restores grad mode.
+func (w *World) RestoresGrad(class py.Object) bool { return w.restoredGrad(class) != "" }
+
+// restoredGrad returns the value of a class in CONTEXTS (_called/torch_state.py).
+func (w *World) restoredGrad(class py.Object) string {
 	if !py.Is(class.Type(), py.IdentityHash) {
-		return false
+		return ""
 	}
 	s := py.OpenScope()
 	defer s.Close()
-	grad, ok := s.DictGet(w.stateContexts, class)
-	return ok && grad == py.True()
+	how, ok := s.DictGet(w.stateContexts, class)
+	if !ok {
+		return ""
+	}
+	return py.GoString(how)
 }
 
 // IsSingletonType reports whether values of typ are compared by identity.

@@ -245,7 +245,7 @@ func (tx *InstructionTranslator) exitOf(h *bytecode.ExceptionRegion) *variables.
 }
 
 // staysAfterBlocks notes a switch that no manager makes. If an operation raises, it stays after the `with` blocks of
-// torch's managers around it, unless a manager of grad mode undoes it.
+// torch's managers around it, unless one of them restores grad mode.
 func (o *OutputGraph) staysAfterBlocks(name string, args []py.Object) error {
 	for t := o.current; t != nil; t = t.parent {
 		if t.inst == nil {
@@ -262,7 +262,7 @@ func (o *OutputGraph) staysAfterBlocks(name string, args []py.Object) error {
 				with = "with_default_dtype"
 			case !gradModes[name]:
 				return exc.Break(exc.CallUnsupported, "%s in a block of another mode", name)
-			case o.world.IsGradContext(ctx.Class):
+			case o.world.RestoresGrad(ctx.Class):
 				return nil
 			}
 			after, err := o.stateCall(with, o.state.after[ctx], args[0])

@@ -30,16 +30,17 @@ SETTERS = (
     "_C._set_default_dtype",
 )
 
-#: Context managers that only switch modes. The value is True if they switch grad mode and keep the old one in ``prev``.
-CONTEXTS: dict[type, bool] = {
-    torch.no_grad: True,
-    torch.enable_grad: True,
-    torch.set_grad_enabled: True,
-    torch.inference_mode: False,
-    torch.autocast: False,
-    torch.cpu.amp.autocast_mode.autocast: False,
-    torch.cuda.amp.autocast_mode.autocast: False,
-    profiler.record_function: False,
+#: Context managers that only switch modes. The value says whether they restore grad mode at their end: "prev" if they
+#: keep the old one in ``prev``, "inside" if torch's object of the mode keeps it, else "".
+CONTEXTS: dict[type, str] = {
+    torch.no_grad: "prev",
+    torch.enable_grad: "prev",
+    torch.set_grad_enabled: "prev",
+    torch.inference_mode: "inside",
+    torch.autocast: "",
+    torch.cpu.amp.autocast_mode.autocast: "",
+    torch.cuda.amp.autocast_mode.autocast: "",
+    profiler.record_function: "",
 }
 
 _DEVICES = ("cpu", "cuda")

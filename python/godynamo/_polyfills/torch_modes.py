@@ -109,8 +109,9 @@ def sdpa_kernel(backends: Any, set_priority: Any = False) -> Any:
     return SdpaKernel(backends, set_priority)
 
 
-for _manager in (InferenceMode, DisableTorchFunctionSubclass, DisableTorchFunction, SdpaKernel):
-    torch_state.CONTEXTS[_manager] = False
+for _manager in (DisableTorchFunctionSubclass, DisableTorchFunction, SdpaKernel):
+    torch_state.CONTEXTS[_manager] = ""
+torch_state.CONTEXTS[InferenceMode] = "inside"
 
 
 class Record(StandIn):

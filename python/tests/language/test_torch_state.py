@@ -364,3 +364,33 @@ def test_a_hook_that_leaves_another_mode_breaks_the_graph():
         assert godynamo.optimize(fn)(weight()[0]).dtype is torch.float64
     finally:
         torch.set_default_dtype(torch.float32)
+
+
+OUTER = ["torch.inference_mode()", "torch.inference_mode(False)", "torch.no_grad()", "torch.autocast('cpu')"]
+INNER = [
+    *("with torch.no_grad():", "with torch.enable_grad():", "with torch.set_grad_enabled(False):", "if True:"),
+    *("torch.set_grad_enabled(False)", "torch.set_grad_enabled(True)", "with torch.inference_mode():"),
+]
+NESTED = """
+def fn(x):
+    with {outer}:
+        {inner}{body} y = x + 1
+        return x[torch.tensor([9])]
+"""
+
+
+@pytest.mark.parametrize("outer", OUTER)
+@pytest.mark.parametrize("inner", INNER)
+def test_nested_modes_after_an_exception(outer, inner):
+    names = {"torch": torch}
+    exec(NESTED.format(outer=outer, inner=inner, body="" if inner.endswith(":") else ";"), names)
+    fn = names["fn"]
+    optimized = godynamo.optimize(fn)
+    for start in (True, False, True):
+        seen = []
+        for call in (fn, optimized):
+            with torch.set_grad_enabled(start):
+                with pytest.raises(IndexError):
+                    call(torch.ones(3))
+                seen.append((*modes(), torch.is_inference_mode_enabled()))
+        assert seen[0] == seen[1]
