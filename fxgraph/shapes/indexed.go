@@ -208,7 +208,8 @@ func scalarTensor(c *call) Value {
 }
 
 // sections is the rule of tensor_split and, along fixed dimensions, of hsplit, vsplit and dsplit. It cuts a dimension
-// into a given number of nearly equal pieces. There is no answer for cuts at given indices.
+// into a given number of nearly equal pieces. The sizes of pieces that are cut at the elements of a tensor depend on
+// data. There is no answer for cuts at given ints.
 func sections(dim int) rule {
 	return func(c *call) Value {
 		c.only(3)
@@ -218,6 +219,9 @@ func sections(dim int) rule {
 			d = c.dim(c.integer(2, "dim", 0), len(t.Shape))
 		} else if c.only(2); dim == 1 && len(t.Shape) == 1 {
 			d = 0
+		}
+		if at, ok := c.at(1, "indices_or_sections").(*Tensor); ok && dim < 0 {
+			return c.cutAt(t, d, at)
 		}
 		n := c.integer(1, "indices_or_sections", 0)
 		if dim < 0 {
@@ -241,4 +245,20 @@ func sections(dim int) rule {
 		}
 		return c.parts(t, d, sizes)
 	}
+}
+
+// cutAt returns the pieces of t, cut along dimension d at the elements of a vector.
+func (c *call) cutAt(t *Tensor, d int, at *Tensor) Value {
+	if c.bad || d >= len(t.Shape) || len(at.Shape) != 1 || at.Dtype != torchInt64 || at.Device != "cpu" {
+		return c.fail()
+	}
+	n := c.fixed(at.Shape[0]) // the number of pieces
+	if c.bad || n >= maxCut {
+		return c.fail()
+	}
+	sizes := make([]Size, n+1)
+	for i := range sizes {
+		sizes[i] = c.fresh(t.Shape[d])
+	}
+	return c.parts(t, d, sizes)
 }

@@ -81,3 +81,20 @@ def test_the_sizes_of_one_mask_are_equal(f: Callable[..., Any]) -> None:
     args = calls()[0]
     explained = godynamo.explain(f)(*args)
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
+
+
+def pieces(x: Any, at: Any) -> Any:
+    a, b, c = x.tensor_split(at)
+    return a.shape[0] * 2, b + 1, c.numel(), torch.cat([c, a]), [p.sum() for p in torch.tensor_split(x, at, dim=-1)]
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, _: gm.forward], ids=["inline", "whole graph"])
+def test_pieces_between_the_elements_of_a_tensor(backend: Any) -> None:
+    godynamo.reset()
+    optimized = godynamo.optimize(pieces, backend=backend)
+    x = torch.arange(12.0).reshape(4, 3)
+    for at in ([1, 3], [0, 4], [3, 1], [-1, 2], [9, 9], [2, -2]):
+        found, expected = optimized(x, torch.tensor(at)), pieces(x, torch.tensor(at))
+        assert str(found) == str(expected)
+    assert len(godynamo.cache_entries(optimized)) == 1
+    assert_no_internal_errors()
