@@ -304,6 +304,9 @@ type Output interface {
 	// Unbacked reports whether numbers known only at run time are unbacked symbols of a compiler. Such a compiler
 	// accepts torch._check of them.
 	Unbacked() bool
+	// RunsUnchanged reports whether the graph runs as it is captured, as far as is known. If the backend turns out to
+	// compile it, or raises, the frame is translated again for a compiler.
+	RunsUnchanged() bool
 	// NumberInGraph returns the tracker of a float or a bool that a node of a whole graph computes.
 	NumberInGraph(node *fxgraph.Node, class string) *ComputedVariable
 	// CapturesNumbers reports whether an operation that returns numbers from a tensor's data may be in the graph: ints

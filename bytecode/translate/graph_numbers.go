@@ -33,8 +33,17 @@ func (o *OutputGraph) numbersRefused() error {
 // data: it may support tensors only.
 func (o *OutputGraph) refusesNumbers(err error) bool {
 	e, ok := err.(*py.Error)
-	return ok && !o.takesSymbols() && len(o.symbols.read)+len(o.computed.numbers) > 0 &&
+	return ok && !o.takesSymbols() && (o.unchanged || len(o.symbols.read)+len(o.computed.numbers) > 0) &&
 		py.TypeName(e.Type) == "BackendCompilerFailed"
+}
+
+// RunsUnchanged implements variables.Output.
+func (o *OutputGraph) RunsUnchanged() bool {
+	if o.takesSymbols() || !o.CapturesNumbers(true) {
+		return false
+	}
+	o.unchanged = true
+	return true
 }
 
 // takesSymbols reports whether the backend is a compiler that records in torch's ShapeEnv what it assumes about sizes.

@@ -421,7 +421,7 @@ func (o *OutputGraph) afterCompile() error {
 	switch {
 	case err != nil || !fixes || o.forCompiler():
 		return err
-	case len(o.symbols.values) > 0 || len(o.symbols.read) > 0 || len(o.computed.numbers) > 0:
+	case o.unchanged || len(o.symbols.values) > 0 || len(o.symbols.read) > 0 || len(o.computed.numbers) > 0:
 		return errFixesSizes
 	}
 	for _, t := range o.inputs {

@@ -183,6 +183,8 @@ type asked struct {
 	foreseenBy map[*fxgraph.Node]bool
 	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
 	apartMatters bool
+	// unchanged is set if the graph is correct only if the backend runs it as it is captured.
+	unchanged bool
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {

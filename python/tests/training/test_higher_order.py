@@ -116,7 +116,7 @@ def test_higher_order_operators(name, backend):
         assert outcome(f, x) == outcome(fn, x)
 
 
-@pytest.mark.parametrize("name", [name for name in CAPTURED if name != "while_loop"])
+@pytest.mark.parametrize("name", CAPTURED)
 def test_they_are_operations_of_one_graph(name):
     counter = CompileCounter()
     f = godynamo.optimize(lambda x: (CAPTURED[name](x), x + 1), backend=counter)
@@ -128,6 +128,34 @@ def test_they_are_operations_of_one_graph(name):
 def test_a_while_loop_is_an_operation_where_operations_are_inlined():
     godynamo.optimize(CAPTURED["while_loop"])(X)
     assert not breaks()
+
+
+def refuses_loops(gm, example_inputs):
+    if "while_loop" in gm.code:
+        raise NotImplementedError("loops")
+    return gm.forward
+
+
+@pytest.mark.parametrize(
+    ("backend", "captured"),
+    [
+        (lambda gm, _: gm.forward, True),
+        (lambda gm, _: lambda *inputs: gm(*inputs), False),
+        (refuses_loops, False),
+        (lambda gm, inputs: torch.jit.trace(gm, [x.clone() for x in inputs]), False),
+    ],
+    ids=["returns the graph", "compiles", "raises", "traces"],
+)
+def test_the_turns_of_a_while_loop_depend_on_data(backend, captured):
+    def fn(x, n):
+        y = x * 2
+        i, a = while_loop(lambda i, a: i < n.sum(), lambda i, a: (i + 1, a + y), (torch.tensor(0), x.clone()))
+        return a.shape, a * 2, i
+
+    f = godynamo.optimize(fn, backend=backend)
+    for n in (1, 3, 0, 2):
+        assert str(f(X, torch.tensor([n, 1]))) == str(fn(X, torch.tensor([n, 1])))
+    assert bool(breaks()) is not captured
 
 
 @pytest.mark.parametrize("name", ["cond with tensors from outside", "scan", "map", "associative_scan"])
