@@ -130,6 +130,16 @@ func (n *Node) NumUsers() int { return len(n.users) }
 // UsedBy reports whether user has this node among its operands.
 func (n *Node) UsedBy(user *Node) bool { return n.users[user] > 0 }
 
+// HasUser reports whether a node for which is is true has the node as an operand.
+func (n *Node) HasUser(is func(user *Node) bool) bool {
+	for user := range n.users {
+		if is(user) {
+			return true
+		}
+	}
+	return false
+}
+
 // String returns the node's name.
 func (n *Node) String() string { return n.Name }
 

@@ -14,11 +14,12 @@ var Stores = map[string]string{StoreOfData: "set_", "torch.Tensor.requires_grad.
 func storeTarget(name string) string { return "torch.Tensor." + name + ".__set__" }
 
 // setField handles `t.data = value` and `t.requires_grad = value`. The graph calls the __set__ method of d, torch's
-// descriptor of the attribute, so an exception is the same as in eager mode.
+// descriptor of the attribute, so an exception is the same as in eager mode. A whole graph takes stores to `data` only,
+// unless AOTAutograd would trace it: traced tensors do not follow such a store.
 func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value VariableTracker) error {
 	refused := unsupported(exc.StoreUnsupported, "%s of a tensor", name)
 	own, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
-	if d != own || !t.plain(tx) || tx.World().Calls > 0 || tx.Output().WholeGraph() {
+	if d != own || !t.plain(tx) || tx.World().Calls > 0 || tx.World().Exporting {
 		return refused
 	}
 	value, err := Realize(tx, value)
@@ -43,16 +44,35 @@ func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value
 	if err := t.mayChange(tx, Stores[storeTarget(name)]); err != nil {
 		return err
 	}
-	set, err := tx.Scope().GetAttr(d, "__set__")
+	if tx.Output().WholeGraph() && (name != "data" || tx.Output().TakesApart()) {
+		return refused
+	}
+	set, args, err := setterOf(tx, name, d)
 	if err != nil {
 		return err
 	}
-	node, err := tx.Output().CallFunction(tx, set, storeTarget(name), []VariableTracker{t, value}, nil)
+	args = append(append([]VariableTracker{t}, args...), value)
+	node, err := tx.Output().CallFunction(tx, set, storeTarget(name), args, nil)
 	if err == nil {
 		t.change()
 		node.Inplace = true
 	}
 	return err
+}
+
+// setterOf returns the function that a graph calls for a store to the attribute d, and its arguments between tensor and
+// value. FX writes the source of a whole graph, so it needs a function with a name.
+func setterOf(tx Translator, name string, d py.Object) (set py.Object, args []VariableTracker, err error) {
+	if !tx.Output().WholeGraph() {
+		set, err = tx.Scope().GetAttr(d, "__set__")
+		return set, nil, err
+	}
+	m, err := tx.Scope().Import("builtins")
+	if err != nil {
+		return py.Object{}, nil, err
+	}
+	set, err = tx.Scope().GetAttr(m, "setattr")
+	return set, []VariableTracker{StrConst(tx, name)}, err
 }
 
 // plain reports whether t is a torch.Tensor or nn.Parameter whose operations torch computes itself.

@@ -10,10 +10,11 @@ import (
 	"github.com/godynamo/godynamo/variables"
 )
 
-// Some changes that operations make can be undone: changes to the state of torch's random generators, and to the values
-// of small tensors that came with the frame (usually batch norm's statistics). The old state is saved before such an
-// operation if the piece (the code between two graph breaks) may run again after it. This is so if an operation is
-// inside `try` or `with`, or if an effect precedes an operation of a whole graph.
+// Some changes that operations make can be undone: changes to the state of torch's random generators, to the values of
+// small tensors that came with the frame (usually batch norm's statistics), and stores to `data`, which give a tensor
+// other memory. The old state is saved before such an operation if the piece (the code between two graph breaks) may
+// run again after it. This is so if an operation is inside `try` or `with`, or if an effect precedes an operation of a
+// whole graph.
 
 // normalizations lists operations that change running statistics in training. Each function reports whether a node
 // runs in training mode.
@@ -88,11 +89,31 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 		changed = []*fxgraph.Node{t}
 	}
 	for _, t := range changed {
-		if !o.cheapToCopy(t) {
+		if !o.cheapToCopy(t) || storedBefore(t, n) {
 			return nil, false
 		}
 	}
 	return changed, true
+}
+
+// replacedInput returns the tensor of the frame to whose `data` a node stores, or nil.
+func (o *OutputGraph) replacedInput(n *fxgraph.Node) *fxgraph.Node {
+	if n.Target.Text != variables.StoreOfData {
+		return nil
+	}
+	t, _ := n.Args[0].(*fxgraph.Node)
+	if in, ok := o.inputOf[t]; !ok || !in.Real.IsNull() || in.Example.IsNull() {
+		return nil
+	}
+	return t
+}
+
+// storedBefore reports whether a node before n stores to the `data` of the tensor t. Then n changes other memory than
+// that which t had at the start.
+func storedBefore(t, n *fxgraph.Node) bool {
+	return t.HasUser(func(user *fxgraph.Node) bool {
+		return user.Target.Text == variables.StoreOfData && user.Args[0] == fxgraph.Arg(t) && user.Index < n.Index
+	})
 }
 
 func (o *OutputGraph) tensorOperands(n *fxgraph.Node) int {
@@ -152,17 +173,25 @@ func (o *OutputGraph) eventTrace(e *event) trace {
 
 // putBackRegion is a range of instructions. State is saved before it, and restored if one of the instructions raises.
 type putBackRegion struct {
-	start, end      int
-	saved           bool
-	random, tensors int // temps, or -1 if no such state is saved
-	copies          py.Object
+	start, end            int
+	saved                 bool
+	random, tensors, data int // temps, or -1 if no such state is saved
+	copies                py.Object
 }
 
-// saveState writes the calls that save the state of torch's random generators and the values of tensors.
-func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
+// changedState is the state that operations change and that can be restored: that of the random generators, values of
+// tensors, and the memory of tensors.
+type changedState struct {
+	random        bool
+	tensors, data []*fxgraph.Node
+}
+
+// saveState writes the calls that save the state.
+func (c *Codegen) saveState(changed changedState) error {
 	r := &c.putsBack
-	r.random, r.tensors = -1, -1
-	if random {
+	r.random, r.tensors, r.data = -1, -1, -1
+	tensors := changed.tensors
+	if changed.random {
 		fn, err := c.function("godynamo._called.torch_state", "random_state")
 		if err != nil {
 			return err
@@ -200,16 +229,32 @@ func (c *Codegen) saveState(random bool, tensors []*fxgraph.Node) error {
 		r.tensors = c.newTemp()
 		c.emit(opcode.STORE_FAST, spaceTemp|r.tensors)
 	}
+	if len(changed.data) > 0 {
+		read, err := c.function("godynamo._called.copies", "read_data")
+		if err != nil {
+			return err
+		}
+		c.PushNull()
+		c.LoadConst(read)
+		for _, t := range changed.data {
+			c.loadNode(t)
+		}
+		c.Call(len(changed.data), nil)
+		r.data = c.newTemp()
+		c.emit(opcode.STORE_FAST, spaceTemp|r.data)
+	}
 	r.start, r.saved = len(c.list), true
 	return nil
 }
 
-// endState ends the region in which state is restored, and drops the copies of tensors.
+// endState ends the region in which state is restored, and drops the copies of tensors and their old memory.
 func (c *Codegen) endState() {
 	c.putsBack.end = len(c.list)
-	if c.putsBack.saved && c.putsBack.tensors >= 0 {
-		c.LoadConst(py.None())
-		c.emit(opcode.STORE_FAST, spaceTemp|c.putsBack.tensors)
+	for _, temp := range []int{c.putsBack.tensors, c.putsBack.data} {
+		if c.putsBack.saved && temp >= 0 {
+			c.LoadConst(py.None())
+			c.emit(opcode.STORE_FAST, spaceTemp|temp)
+		}
 	}
 }
 
@@ -217,32 +262,39 @@ func (c *Codegen) endState() {
 // last event is the last protected operation. If that operation raises, it has not changed a tensor yet, so the tensors
 // that it changes are not saved.
 func (c *Codegen) saveStateOf(events []*event) error {
-	random := false
-	var tensors []*fxgraph.Node
+	var state changedState
 	seen := map[*fxgraph.Node]bool{}
+	stored := map[*fxgraph.Node]bool{}
 	for i, e := range events {
 		if e.node == nil {
 			continue
 		}
 		if c.out.drawsBy(e.node) == draws {
-			random, e.putBack = true, true
+			state.random, e.putBack = true, true
 		}
 		if i == len(events)-1 && c.out.backend.Inline() || c.out.traceOf(e.node) != copied {
 			continue
 		}
-		changed, _ := c.out.changedInputs(e.node)
 		e.putBack = true
+		if t := c.out.replacedInput(e.node); t != nil {
+			if !stored[t] {
+				stored[t] = true
+				state.data = append(state.data, t)
+			}
+			continue
+		}
+		changed, _ := c.out.changedInputs(e.node)
 		for _, t := range changed {
 			if !seen[t] {
 				seen[t] = true
-				tensors = append(tensors, t)
+				state.tensors = append(state.tensors, t)
 			}
 		}
 	}
-	if !random && len(tensors) == 0 {
+	if !state.random && len(state.tensors) == 0 && len(state.data) == 0 {
 		return nil
 	}
-	return c.as(heldCalls, func() error { return c.saveState(random, tensors) })
+	return c.as(heldCalls, func() error { return c.saveState(state) })
 }
 
 func (c *Codegen) function(module, name string) (py.Object, error) {
@@ -279,6 +331,13 @@ func (c *Codegen) writeStateRestore() error {
 				return err
 			}
 			put(fn, r.random)
+		}
+		if r.data >= 0 { // before the values, which belong into the old memory
+			fn, err := c.function("godynamo._called.copies", "put_data_back")
+			if err != nil {
+				return err
+			}
+			put(fn, r.data)
 		}
 		if r.tensors >= 0 {
 			fn, err := c.out.scope.GetAttr(r.copies, "put_back")

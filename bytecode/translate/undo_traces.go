@@ -15,7 +15,8 @@ const (
 	noTrace trace = iota
 	// Random numbers were drawn. The state of torch's generators can be restored (Codegen.saveState).
 	draws
-	// Only tensors of the frame that are cheap to copy were changed. Their values can be restored.
+	// Only tensors of the frame were changed, and these are cheap to copy or got other memory. Their values and their
+	// memory can be restored.
 	copied
 	// A tensor that other code may hold was changed, or numbers were drawn from a generator that was passed.
 	lasts
@@ -32,7 +33,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	t := noTrace
 	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) || observers[shortName(n)] {
 		t = lasts
-		if _, ok := o.changedInputs(n); ok {
+		if _, ok := o.changedInputs(n); ok || o.replacedInput(n) != nil {
 			t = copied
 		}
 	}

@@ -1,4 +1,5 @@
-"""Saves the values of small tensors before operations change them, and restores them if the user's code runs again."""
+"""Saves the values of small tensors, and the memory of tensors to whose ``data`` a graph stores, before operations
+change them. Restores both if the user's code runs again."""
 
 from __future__ import annotations
 
@@ -36,6 +37,17 @@ def _setter() -> Callable[[tuple[torch.Tensor, ...], tuple[int, ...]], None]:
 
 
 _put_versions = _setter()
+
+
+def read_data(*tensors: torch.Tensor) -> list[tuple[torch.Tensor, torch.Tensor]]:
+    """Return tensors with aliases of their memory, for put_data_back()."""
+    return [(t, t.data) for t in tensors]
+
+
+def put_data_back(read: list[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    """Restore the memory of the tensors, with its sizes and strides. A store to ``data`` changes no version."""
+    for tensor, data in read:
+        tensor.data = data
 
 
 def cheap_to_copy(tensor: torch.Tensor) -> bool:

@@ -86,6 +86,12 @@ def handled(x, y):
     return x * 2, x.dtype
 
 
+def refused(x, y):
+    x.data = y.to(torch.float32)
+    x.data = torch.ones(3, dtype=torch.int64)  # raises if x requires gradients
+    return x.dtype
+
+
 def no_bool(x, y):
     x.requires_grad = 1
     return x
@@ -136,10 +142,17 @@ def outcome(f, x, y):
     return result, seen(x), seen(y)
 
 
+def whole(gm, example_inputs):
+    return gm.forward
+
+
 @pytest.mark.parametrize("kind", TENSORS)
-@pytest.mark.parametrize("f", [*ONE_GRAPH, handled, no_bool, no_tensor, then_backward], ids=lambda f: f.__name__)
-def test_stores_are_eagers(f, kind):
-    compiled = godynamo.optimize(f)
+@pytest.mark.parametrize(
+    "f", [*ONE_GRAPH, handled, refused, no_bool, no_tensor, then_backward], ids=lambda f: f.__name__
+)
+@pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
+def test_stores_are_eagers(f, kind, backend):
+    compiled = godynamo.optimize(f, backend=backend)
     for inputs in ("two", "two", "one", "views", "two"):
         runs = []
         for call in (f, compiled):
@@ -183,13 +196,61 @@ def test_frozen_parameters_in_a_training_step():
     assert (explained.graph_count, explained.graph_break_count) == (1, 0), explained.break_reasons
 
 
-def test_whole_graphs_break():
-    """A compiler's graph cannot give a tensor other memory."""
-    compiled = godynamo.optimize(plain, backend=godynamo.testing.CompileCounter())
-    x, y = torch.rand(2, 3), torch.rand(4, 3)
-    assert outcome(compiled, x.clone(), y) == outcome(plain, x.clone(), y)
-    (reason,) = godynamo.utils.counters["graph_break"]
-    assert "data of a tensor" in reason
+def test_whole_graphs():
+    """A whole graph takes the store, unless AOTAutograd traces it: traced tensors keep their memory."""
+    for backend, broken in ((godynamo.testing.CompileCounter(), 0), ("aot_eager", 1)):
+        godynamo.utils.counters.clear()
+        compiled = godynamo.optimize(plain, backend=backend)
+        x, y = torch.rand(2, 3), torch.rand(4, 3)
+        assert outcome(compiled, x.clone(), y) == outcome(plain, x.clone(), y)
+        reasons = godynamo.utils.counters["graph_break"]
+        assert len(reasons) == broken and all("data of a tensor" in reason for reason in reasons)
+
+
+def stores_twice(x, y, log):
+    x.mul_(2)
+    log.append("first")
+    x.data = y[:2] * x
+    log.append("second")
+    x.data = x.data[:1]
+    return x @ y
+
+
+def changes_afterwards(x, y, log):
+    log.append("first")
+    x.data = y
+    x.add_(1)
+    return x @ y
+
+
+def in_a_block(x, y, log):
+    x.data = y[:2] + 1
+    try:
+        return x @ y
+    except RuntimeError:
+        log.append(x.tolist())
+        return x + x.numel()
+
+
+@pytest.mark.parametrize("f", [stores_twice, changes_afterwards, in_a_block], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
+def test_the_memory_is_put_back(f, backend):
+    """If the graph raises, the user's code runs again, with the memory that the tensor had before."""
+    compiled = godynamo.optimize(f, backend=backend)
+    for fits in (True, False, True, False):
+        runs = []
+        for call in (f, compiled):
+            torch.manual_seed(1)
+            log, x, y = [], torch.rand(2, 3), torch.rand(3, 3) if fits else torch.rand(5, 3)
+            old = x.data
+            runs.append((outcome(lambda x, y, call=call, log=log: call(x, y, log), x, y), log, seen(old)))
+        assert runs[0] == runs[1]
+
+
+def test_effects_around_stores_break_no_whole_graph():
+    counter = godynamo.testing.CompileCounter()
+    godynamo.optimize(stores_twice, backend=counter)(torch.rand(2, 3), torch.rand(3, 3), [])
+    assert counter.frame_count == 1 and not godynamo.utils.counters["graph_break"]
 
 
 def test_the_weight_of_a_module():
