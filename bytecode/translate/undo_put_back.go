@@ -80,6 +80,8 @@ var arithmetic = map[string]bool{"add_": true, "sub_": true, "mul_": true, "div_
 func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, ok bool) {
 	if changesStatistics(n) {
 		changed = statistics(n)
+	} else if out := o.outOfTorch(n); out != nil {
+		changed = []*fxgraph.Node{out}
 	} else {
 		t, known := changedBy(n)
 		if !known || strings.HasPrefix(n.Target.Text, "^") || !arithmetic[shortName(n)] || hasOut(n) ||
@@ -96,12 +98,23 @@ func (o *OutputGraph) changedInputs(n *fxgraph.Node) (changed []*fxgraph.Node, o
 	return changed, true
 }
 
-// replacedInput returns the tensor of the frame to whose `data` a node stores, or nil.
-func (o *OutputGraph) replacedInput(n *fxgraph.Node) *fxgraph.Node {
-	if n.Target.Text != variables.StoreOfData {
+// outOfTorch returns the operand out= of a function of torch, which changes no other operand. Autograd records no such
+// operation. It returns nil if out= is missing or a tuple.
+func (o *OutputGraph) outOfTorch(n *fxgraph.Node) *fxgraph.Node {
+	if n.Opaque || !strings.HasPrefix(n.Target.Text, "torch.") || strings.HasPrefix(n.Target.Text, operators) {
 		return nil
 	}
-	t, _ := n.Args[0].(*fxgraph.Node)
+	out, _ := outOf(n).(*fxgraph.Node)
+	return out
+}
+
+// replacedInput returns the tensor of the frame that a node gives other memory or, by out=, perhaps other sizes. It
+// returns nil if there is none.
+func (o *OutputGraph) replacedInput(n *fxgraph.Node) *fxgraph.Node {
+	t := o.outOfTorch(n)
+	if n.Target.Text == variables.StoreOfData {
+		t, _ = n.Args[0].(*fxgraph.Node)
+	}
 	if in, ok := o.inputOf[t]; !ok || !in.Real.IsNull() || in.Example.IsNull() {
 		return nil
 	}
@@ -281,7 +294,6 @@ func (c *Codegen) saveStateOf(events []*event) error {
 				stored[t] = true
 				state.data = append(state.data, t)
 			}
-			continue
 		}
 		changed, _ := c.out.changedInputs(e.node)
 		for _, t := range changed {

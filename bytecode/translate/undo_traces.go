@@ -1,10 +1,14 @@
 package translate
 
 import (
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/pyhook/py"
+	"github.com/godynamo/godynamo/variables"
 )
 
 // trace is what an operation leaves behind if a later operation raises and the user's code runs again from the start of
@@ -33,7 +37,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	t := noTrace
 	if n.Inplace && !o.changesOwn(n) || changesStatistics(n) || observers[shortName(n)] {
 		t = lasts
-		if _, ok := o.changedInputs(n); ok || o.replacedInput(n) != nil {
+		if _, ok := o.changedInputs(n); ok || n.Target.Text == variables.StoreOfData && o.replacedInput(n) != nil {
 			t = copied
 		}
 	}
@@ -207,7 +211,7 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 	if hasOut(n) {
 		return false
 	}
-	if o.world.MakesNew(o.scope, n.Target.Text) {
+	if o.world.MakesNew(o.scope, n.Target.Text) || o.ofSizes(n) {
 		return true
 	}
 	if n.Inplace { // its result is the tensor that it changes
@@ -229,6 +233,46 @@ func (o *OutputGraph) ownStorage(n *fxgraph.Node, depth int) bool {
 		fxgraph.EachNode(k.Value, look)
 	}
 	return nodes > 0 && own
+}
+
+// ofSizes reports whether a node is `x.new(2, 3)` or `torch.Tensor(2, 3)`. With another argument, such as a tensor, the
+// result may share its memory.
+func (o *OutputGraph) ofSizes(n *fxgraph.Node) bool {
+	sizes := n.Args
+	switch {
+	case n.Op == fxgraph.CallMethod && n.Target.Text == "new" && len(sizes) > 0:
+		sizes = sizes[1:]
+	case n.Op != fxgraph.CallFunction || !legacyClass.MatchString(n.Target.Text):
+		return false
+	}
+	for _, a := range sizes {
+		if !o.isSize(a) {
+			return false
+		}
+	}
+	return len(n.Kwargs) == 0
+}
+
+// legacyClass matches the names of the classes whose calls make tensors: torch.Tensor, torch.FloatTensor, ...
+var legacyClass = regexp.MustCompile(`^torch\.[A-Z]?[a-zA-Z0-9]*Tensor$`)
+
+// isSize reports whether an operand is an int, or a tuple or list of ints.
+func (o *OutputGraph) isSize(a fxgraph.Arg) bool {
+	var items []fxgraph.Arg
+	switch a := a.(type) {
+	case *fxgraph.Node:
+		return o.isNumber(a)
+	case fxgraph.Lit:
+		_, err := strconv.Atoi(a.Text)
+		return err == nil
+	case fxgraph.Tuple:
+		items = a.Items
+	case fxgraph.List:
+		items = a.Items
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(items, func(item fxgraph.Arg) bool { return !o.isSize(item) })
 }
 
 func hasOut(n *fxgraph.Node) bool { return outOf(n) != nil }

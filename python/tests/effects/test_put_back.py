@@ -258,3 +258,70 @@ def test_effects_in_front_of_the_first_operation(backend):
 
     f0 = f.__code__.co_firstlineno
     assert run(godynamo.optimize(f, backend=backend)) == run(f)
+
+
+class Spectral(Counts):
+    """torch's spectral norm writes into its buffers by out=, then stores the weight, layer by layer."""
+
+    def __init__(self):
+        super().__init__("plain")
+        self.layers = nn.Sequential(*(nn.utils.spectral_norm(nn.Linear(4, 4)) for _ in range(3)))
+
+    def forward(self, x, y):
+        return self.layers(x) @ y
+
+
+@pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
+def test_spectral_norm(backend):
+    torch.manual_seed(0)
+    module = Spectral()
+    plain, module = copy.deepcopy(module), copy.deepcopy(module)
+    optimized = godynamo.optimize(module, backend=backend)
+    utils.counters.clear()
+    for y in (torch.ones(4), torch.ones(7), torch.ones(4), torch.ones(7)):
+        x = torch.randn(5, 4)
+        assert outcome(module, backend, optimized, x, y) == outcome(plain, backend, plain, x, y)
+    assert not utils.counters["graph_break"]
+
+
+def resized(total, x, y, log):
+    torch.add(x, 1, out=total)
+    log.append(total.tolist())
+    total.mul_(2)
+    return x @ y
+
+
+def own(total, x, y, log):
+    noise = x.new(3).normal_()
+    log.append("own")
+    more = torch.Tensor(2, 3).fill_(1)
+    total.resize_(0) if y is None else log.append("more")
+    return (noise + more).mul_(x) @ y
+
+
+def shared(total, x, y, log):
+    same = x.new(total)
+    log.append("shared")
+    same.zero_()
+    return x @ y
+
+
+@pytest.mark.filterwarnings("ignore:An output with one or more elements was resized")
+@pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
+@pytest.mark.parametrize("f", [resized, own, shared], ids=lambda f: f.__name__)
+def test_memory_of_the_frame_and_of_others(f, backend):
+    """out= may change sizes, which are put back. Memory that the frame has made needs no copy."""
+    optimized = godynamo.optimize(f, backend=backend)
+    utils.counters.clear()
+    for y in (torch.ones(3), torch.ones(7), torch.ones(3), torch.ones(7)):
+        runs = []
+        for call in (f, optimized):
+            torch.manual_seed(1)
+            total, x, log = torch.ones(2), torch.rand(3), []
+            try:
+                result = call(total, x, y, log).tolist()
+            except RuntimeError as error:
+                result = str(error)
+            runs.append((result, total.tolist(), total._version, log, torch.rand(2).tolist()))
+        assert runs[0] == runs[1]
+    assert f is shared or f is resized or not utils.counters["graph_break"]
