@@ -32,7 +32,13 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	top func(truth bool) variables.VariableTracker) (bool, error) {
 	u, ok := why.(*exc.Unsupported)
 	o := tx.out
-	if !ok || !u.DataDependent || !tx.mayPredict(v) {
+	if !ok || !u.DataDependent {
+		return false, why
+	}
+	if !o.backend.Inline() {
+		return tx.asserted(inst, v, why)
+	}
+	if !tx.mayPredict(v) {
 		return false, why
 	}
 	s := o.scope
@@ -40,15 +46,7 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if err != nil {
 		return false, err
 	}
-	// Distributions check that all values are valid; the first prediction is that they are. One function checks for all
-	// distributions, so the callers are part of the question.
-	question, first := "", variables.IsDistributions(s, tx.globals)
-	if first || variables.IsOptimizers(s, tx.globals) || tx.hidden {
-		question = tx.placeText(inst)
-	}
-	for up := tx.parent; first && up != nil; up = up.parent {
-		question += " in " + up.placeText(up.inst)
-	}
+	question, first := tx.question(inst)
 	expected, err := s.CallMethod(m, "expected", s.Str(question), py.Bool(first))
 	if err != nil || expected == py.None() {
 		return false, cmp.Or(err, why)
@@ -70,13 +68,33 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if question == "" {
 		return truth, nil
 	}
-	key, err := s.CallMethod(m, "answer", s.Str(question), expected)
+	return truth, o.notRefuted(m, question, expected)
+}
+
+// question names a branch whose answer is predicted, or is empty if the answer is always the same. Distributions check
+// that all values are valid; first is set for them, since the first prediction is that they are. One function checks
+// for all distributions, so the callers are part of the question.
+func (tx *InstructionTranslator) question(inst *bytecode.Instruction) (question string, first bool) {
+	s := tx.out.scope
+	first = variables.IsDistributions(s, tx.globals)
+	if first || variables.IsOptimizers(s, tx.globals) || tx.hidden {
+		question = tx.placeText(inst)
+	}
+	for up := tx.parent; first && up != nil; up = up.parent {
+		question += " in " + up.placeText(up.inst)
+	}
+	return question, first
+}
+
+// notRefuted guards that the answer to a question has not turned out to be wrong. m is godynamo._called.predictions.
+func (o *OutputGraph) notRefuted(m py.Object, question string, answer py.Object) error {
+	key, err := o.scope.CallMethod(m, "answer", o.scope.Str(question), answer)
 	if err != nil {
-		return false, err
+		return err
 	}
 	src := guards.NewModuleAttrSource(guards.NewConstSource(o.Const(m), "___predictions"), "refuted")
 	o.AddGuards(guards.DictContains(src, o.Const(key), false))
-	return truth, nil
+	return nil
 }
 
 // placeText names an instruction of the frame.
@@ -128,7 +146,7 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 // nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython makes the call.
 func (tx *InstructionTranslator) predictedCall(inst *bytecode.Instruction) (variables.VariableTracker, error) {
 	n := inst.Arg
-	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) {
+	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) && (n != 1 || !tx.asserts()) {
 		return nil, nil
 	}
 	fn, self := callee(tx.stack[len(tx.stack)-n-2 : len(tx.stack)-n])

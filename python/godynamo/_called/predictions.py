@@ -7,6 +7,7 @@ on in CPython, and a guard on ``refuted`` has the next call translated again, wi
 from __future__ import annotations
 
 import torch
+import torch.fx.node
 
 #: how often the answer to one question may turn out to be wrong; then the graph breaks at the branch
 _MAX_CHANGES = 8
@@ -51,6 +52,15 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
     else:
         refuted[answer(question, not truth)] = None
     return None
+
+
+def must_hold(value: torch.Tensor, question: str) -> None:
+    """Raise if the value is false. A whole graph that raises is replaced by the user's code, which runs again."""
+    if as_predicted(value, True, question) is None:
+        raise AssertionError(question)
+
+
+torch.fx.node.has_side_effect(must_hold)  # passes keep calls that nothing uses
 
 
 def as_float(value: complex) -> bool | None:

@@ -85,6 +85,11 @@ def relaxed(x):
     return (D.RelaxedOneHotCategorical(torch.tensor(0.5), logits=policy(x)).rsample(),)
 
 
+def whole(gm, example_inputs):
+    return gm.forward
+
+
+BACKENDS = pytest.mark.parametrize("backend", ["eager", whole], ids=["eager", "whole"])
 PROGRAMS = [categorical, gaussian, independent, squashed, beta, multivariate, one_hot, mixture, relaxed]
 
 
@@ -105,10 +110,11 @@ def run(fn, *args):
     return [(str(r.dtype), r.tolist()) for r in results], grad is not None and grad.tolist(), list(log), torch.rand(1)
 
 
+@BACKENDS
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
-def test_one_graph(fn):
+def test_one_graph(fn, backend):
     run(fn)  # kl_divergence keeps which function computes it
-    compiled = godynamo.optimize(fn)
+    compiled = godynamo.optimize(fn, backend=backend)
     for _ in range(3):
         assert run(compiled) == run(fn)
     assert reasons() == [] and _C.counters()["internal_errors"] == 0
@@ -116,7 +122,7 @@ def test_one_graph(fn):
 
 
 @pytest.mark.parametrize("fn", PROGRAMS, ids=lambda fn: fn.__name__)
-def test_whole_graphs(fn):
+def test_graphs_that_are_traced(fn):
     compiled = godynamo.optimize(fn, backend="aot_eager")
     for _ in range(2):
         assert run(compiled)[2:] == run(fn)[2:]
@@ -148,21 +154,31 @@ def handled(x, scale):
     return (d.mean,)
 
 
+def grown(x, scale):
+    x.mul_(2)
+    log.append(x.tolist())
+    d = D.Normal(policy(x), F.dropout(policy(x), 0.5) * 0 + scale)
+    log.append("made")
+    return d.rsample(), d.mean
+
+
+@BACKENDS
 @pytest.mark.parametrize(
     "fn, values",
-    [(scaled, (1.0, -1.0)), (scored, (1.0, 0.5)), (handled, (1.0, -1.0))],
-    ids=["scaled", "scored", "handled"],
+    [(scaled, (1.0, -1.0)), (grown, (1.0, -1.0)), (scored, (1.0, 0.5)), (handled, (1.0, -1.0))],
+    ids=["scaled", "grown", "scored", "handled"],
 )
-def test_values_that_are_not_valid(fn, values):
+def test_values_that_are_not_valid(fn, values, backend):
     good, bad = values
-    compiled = godynamo.optimize(fn)
+    compiled = godynamo.optimize(fn, backend=backend)
     for value in (good, good, bad, good, bad, bad, good, good):
         assert run(compiled, torch.tensor(value)) == run(fn, torch.tensor(value)), value
     assert _C.counters()["internal_errors"] == 0
 
 
-def test_after_many_failures_the_check_breaks_the_graph():
-    compiled = godynamo.optimize(scaled)
+@BACKENDS
+def test_after_many_failures_the_check_breaks_the_graph(backend):
+    compiled = godynamo.optimize(scaled, backend=backend)
     for i in range(24):
         value = torch.tensor(-1.0 if i % 2 else 1.0)
         assert run(compiled, value) == run(scaled, value)
@@ -172,8 +188,9 @@ def test_after_many_failures_the_check_breaks_the_graph():
     assert counted("translations") == before
 
 
-def test_a_failure_elsewhere_leaves_a_translation_alone():
-    compiled, other = godynamo.optimize(gaussian), godynamo.optimize(scaled)
+@BACKENDS
+def test_a_failure_elsewhere_leaves_a_translation_alone(backend):
+    compiled, other = godynamo.optimize(gaussian, backend=backend), godynamo.optimize(scaled, backend=backend)
     run(compiled)
     run(other, torch.tensor(-1.0))
     before = counted("translations")
