@@ -308,7 +308,12 @@ def _schema_name(fn: Callable[..., Any]) -> str:
         return str(fn._schema.name).removeprefix("aten::")
     if isinstance(fn, torch._ops.OpOverloadPacket):
         return str(fn._qualified_op_name).removeprefix("aten::")
-    return str(getattr(fn, "__name__", ""))
+    name = str(getattr(fn, "__name__", ""))
+    return _SAME_FUNCTION.get(name, name)
+
+
+#: other names of functions of torch -> the name that has a schema
+_SAME_FUNCTION = {"dsmm": "mm", "hsmm": "mm", "spmm": "mm", "saddmm": "sspaddmm"}
 
 
 def result_kind(fn: Callable[..., Any]) -> str:

@@ -250,3 +250,9 @@ def test_a_dtype_tells_overloads_apart():
     assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "Tfio") == "tensor"
     assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "LTTo") == "list"
     assert kinds.result_kind_call(torch.quantize_per_tensor, 4, (), "TTTo") == "tensor"
+
+
+@pytest.mark.parametrize("name", ["mm", "spmm", "dsmm", "hsmm"])
+def test_other_names_of_one_function(name):
+    """They are equal to each other, so what is cached for one must hold for all."""
+    assert kinds.result_kind(getattr(torch, name)) == kinds.result_kind(torch.mm) == "tensor"
