@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
@@ -40,6 +42,37 @@ func (o *ObjectVariable) realInstance(tx Translator) (obj py.Object, ok bool, er
 	typeName(tx, o.Class)
 	obj, err = tx.Scope().CallMethod(o.native, "__new__", o.Class, c.Value)
 	return obj, err == nil, observed(err)
+}
+
+// realText returns the program's own instance of a subclass of str, with a guard on its identity, for C code that reads
+// nothing but its text. torch.__version__ is such an instance.
+func (o *ObjectVariable) realText(tx Translator) (obj py.Object, ok bool) {
+	c, known := o.value.(*ConstantVariable)
+	if !known || c.Value.Kind() != py.Str || o.Src == nil || o.Obj.IsNull() {
+		return py.Object{}, false
+	}
+	tx.Output().AddGuards(guards.IDMatch(o.Src, tx.Output().Const(o.Obj), guards.KeepStrong))
+	return o.Obj, true
+}
+
+// searches reports whether fn is the method search, match or fullmatch of a regular expression. It reads the text of an
+// instance of a subclass of str, whatever the class overrides.
+func searches(tx Translator, fn py.Object) bool {
+	s := tx.Scope()
+	if fn.Kind() != py.Builtin {
+		return false
+	}
+	pattern, ok := py.Answered(s.GetAttr(fn, "__self__"))
+	re, known := py.Answered(s.Import("re"))
+	if !ok || !known {
+		return false
+	}
+	class, ok := py.Answered(s.GetAttr(re, "Pattern"))
+	if !ok || pattern.Type() != class {
+		return false
+	}
+	name, ok := py.Answered(s.GetAttr(fn, "__name__"))
+	return ok && slices.Contains([]string{"search", "match", "fullmatch"}, py.GoString(name))
 }
 
 // returnsItself reports whether a method of str or bytes, called on an instance of a subclass, returns that instance

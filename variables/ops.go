@@ -217,6 +217,12 @@ func foldCall(tx Translator, fn py.Object, args []VariableTracker, kwargs []Kw) 
 			return nil, err
 		}
 		all[i] = v
+		if o, ok := v.(*ObjectVariable); ok && searches(tx, fn) {
+			if real, ok := o.realText(tx); ok {
+				all[i] = NewConstant(real, nil)
+				continue
+			}
+		}
 		if o, ok := v.(*ObjectVariable); ok && o.value != nil && o.plainValue(tx) {
 			if real, ok, err := o.realInstance(tx); err != nil {
 				return nil, err

@@ -6,6 +6,7 @@ import collections
 import enum
 import math
 import operator
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -215,3 +216,43 @@ def test_plain_subclasses_are_captured_whole(what: str, value: Any) -> None:
         return x + 1, what % o if "%" in what else what.format(o), -o if isinstance(o, (int, float)) else o + "c"
 
     assert outcome(godynamo.optimize(f, nopython=True), torch.ones(2), value) == outcome(f, torch.ones(2), value)
+
+
+class Loud(str):
+    """A str that C code must not compare."""
+
+    def __eq__(self, other):
+        raise RuntimeError("compared")
+
+    __hash__ = str.__hash__
+
+
+DIGITS = re.compile(r"\d+")
+
+
+def test_a_search_reads_only_the_text():
+    def found(x, s):
+        m = DIGITS.search(s)
+        return x + int(m.group()), m.span()
+
+    def whole(x, s):
+        m = DIGITS.search(s)
+        return x + 1, m.string is s, type(m.string)
+
+    text = Loud("ab12")
+    for fn, captured in ((found, True), (whole, False)):
+        compiled = godynamo.optimize(fn)
+        for s in (text, text, Loud("xyz7"), "3", text):
+            assert compiled(torch.ones(1), s)[1:] == fn(torch.ones(1), s)[1:]
+        if captured:
+            assert not godynamo.utils.counters["graph_break"]
+
+
+def test_comparisons_of_torchs_version():
+    def fn(x):
+        new = torch.__version__ >= "1.7.0", torch.__version__ < (1, 2), torch.__version__ == "no version"
+        return x * 2 if new[0] else x, new
+
+    explained = godynamo.explain(fn)(torch.ones(2))
+    assert explained.graph_break_count == 0, explained.break_reasons
+    assert godynamo.optimize(fn)(torch.ones(2))[1] == fn(torch.ones(2))[1] == (True, False, False)
