@@ -38,6 +38,7 @@ def judged(cases: Iterator[Case]) -> dict[str, Any]:
         "ran": 0,
         "counted": 0,
         "one": 0,
+        "again": 0,
         "unvalued": 0,
         "wrong": [],
         "error": "",
@@ -55,6 +56,7 @@ def judged(cases: Iterator[Case]) -> dict[str, Any]:
             if verdict.ran and case.counted:
                 row["counted"] += 1
                 row["one"] += verdict.one
+                row["again"] += verdict.again
                 breaks += verdict.breaks
                 split += [] if verdict.one else [case.name]
     except Exception as error:  # raised by the table itself, for example for samples that need a missing package

@@ -47,8 +47,9 @@ class Verdict:
 
     ran: bool  #: eager returned a result and raised no exception
     wrong: list[str]  #: the differences between godynamo's calls and eager's, by backend
-    one: bool  #: each whole-graph backend received exactly one graph, without a break
+    one: bool  #: the whole-graph backend received one graph in each translation, without a break
     breaks: Counter[str]
+    again: bool = False  #: a later call was translated again, since the first one had changed what the guards check
     valued: bool = True  #: values were compared; False if eager's own differ from call to call, or are uninitialized
 
 
@@ -237,7 +238,7 @@ def judge(case: Case) -> Verdict:
             valued = False
             plain = _calls(case, None, False)
         wrong: list[str] = []
-        one, breaks = False, Counter[str]()
+        one, again, breaks = False, False, Counter[str]()
         for kind in ("inline", "whole graph"):
             recorder = Recorder()
             _before()
@@ -247,13 +248,15 @@ def judge(case: Case) -> Verdict:
                 frames = utils.counters["frames"]
                 # A frame without anything to capture is left to CPython.
                 nothing = not recorder.graphs and not plain[0]["tensors"] and not tensors_of([case.args, case.kwargs])
-                one = not breaks and recorder.graphs <= 1 and frames["total"] == 1 and (nothing or frames["ok"] == 1)
+                again = frames["total"] > 1 and sum(utils.counters["recompiles"].values()) == frames["total"] - 1
+                one = not breaks and (frames["total"] == 1 or again) and recorder.graphs <= frames["total"]
+                one = one and (nothing or frames["ok"] == frames["total"])
                 if not one and not breaks:
                     breaks[f"no break: {recorder.graphs} graphs, frames {dict(frames)}"] += 1
             if _C.counters()["internal_errors"]:
                 wrong.append(f"{kind}: internal error")
             wrong += [f"{kind}, call {i}: {d}" for i, (p, o) in enumerate(zip(plain, ours)) for d in difference(p, o)]
-    return Verdict(plain[0]["how"] == "returned", wrong, one, breaks, valued)
+    return Verdict(plain[0]["how"] == "returned", wrong, one, breaks, again and one, valued)
 
 
 def _before() -> None:

@@ -112,6 +112,7 @@ def _one_child(what: str, names: list[str], folder: Path, samples: int, timeout:
             "unvalued": 0,
             "counted": 0,
             "one": 0,
+            "again": 0,
             "breaks": {},
             "split": [],
         }
@@ -144,7 +145,8 @@ def summary(rows: list[Row], what: str) -> str:
     out.append(f"{what}: {len(right)} of {len(ran)} right, {len(one)} of {len(counted)} in one graph")
     out.append(
         f"calls: {sum(r['right'] for r in rows)} of {cases} right, {sum(r['one'] for r in rows)} of "
-        f"{sum(r['counted'] for r in rows)} in one graph; {len(rows) - len(ran)} {what} without samples"
+        f"{sum(r['counted'] for r in rows)} in one graph, {sum(r['again'] for r in rows)} of them translated again "
+        f"since the first call changed what guards check; {len(rows) - len(ran)} {what} without samples"
     )
     loose = [f"{r['unit']} ({r['unvalued']})" for r in rows if r["unvalued"]]
     count = sum(r["unvalued"] for r in rows)

@@ -91,7 +91,7 @@ def cases(path: Path, most: int) -> Iterator[Case]:
         if _seconds(module, args, kwargs) > longest:
             continue
         for training in (True, False):
-            make = maker(lambda cls=cls, init=init: _constructed(cls, init), training)
+            make = maker(lambda module=module, cls=cls, init=init: _another(module, cls, init), training)
             mode = "train" if training else "eval"
             yield Case(f"{number} {cls.__name__} {mode}", make, tuple(args), dict(kwargs))
 
@@ -101,6 +101,15 @@ def _seconds(module: torch.nn.Module, args: Any, kwargs: Any) -> float:
     with torch.no_grad(), contextlib.suppress(Exception):
         copy.deepcopy(module)(*copy.deepcopy(args), **copy.deepcopy(kwargs))
     return time.monotonic() - started
+
+
+def _another(module: torch.nn.Module, cls: Any, init: Any) -> torch.nn.Module:
+    """Return a copy of the module: a constructor may leave memory uninitialized, which then differs from call to call.
+    Some modules cannot be copied."""
+    try:
+        return copy.deepcopy(module)
+    except Exception:
+        return _constructed(cls, init)
 
 
 def _constructed(cls: Any, init: Any) -> torch.nn.Module:

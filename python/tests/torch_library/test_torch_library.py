@@ -70,6 +70,26 @@ def test_a_split_is_told_with_its_reason():
     assert list(verdict.breaks) == ["a tensor's value is needed as a Python number: tolist()"]
 
 
+class Counts(torch.nn.Module):
+    calls = 0
+
+    def forward(self, x):
+        self.calls += 1
+        return x * self.calls
+
+
+class Items(Counts):
+    def forward(self, x):
+        return super().forward(x) * x.sum().item()
+
+
+def test_a_call_that_is_translated_again_is_one_graph():
+    verdict = judge(Case("c", Counts, (torch.ones(2),)))
+    assert (verdict.wrong, verdict.one, verdict.again, dict(verdict.breaks)) == ([], True, True, {})
+    verdict = judge(Case("c", Items, (torch.ones(2),)))
+    assert (verdict.wrong, verdict.one, verdict.again) == ([], False, False)
+
+
 @pytest.mark.parametrize(
     ("change", "key"),
     [
@@ -163,6 +183,17 @@ class NeedsMore(nn.Module):
     def __init__(self, missing):
         super().__init__()
 
+class Numbered(nn.Module):
+    made = 0
+
+    def __init__(self):  # differs from instance to instance, as uninitialized memory does
+        super().__init__()
+        Numbered.made += 1
+        self.number = Numbered.made
+
+    def forward(self, x):
+        return x * self.number
+
 class Raises(nn.Module):
     def forward(self, x):
         return x @ x.reshape(-1)
@@ -173,6 +204,7 @@ TESTCASES = [
     (Splits, lambda: ([], {}), lambda: ([torch.rand([4])], {})),
     (NeedsMore, lambda: ([], {}), lambda: ([torch.rand([4])], {}), False),
     (Raises, lambda: ([], {}), lambda: ([torch.rand([2, 2])], {}), False),
+    (Numbered, lambda: ([], {}), lambda: ([torch.rand([2, 2])], {}), True),
 ]
 
 class Test_some_project(_paritybench_base):
@@ -208,7 +240,8 @@ def test_files_of_paritybench_are_run(tmp_path, monkeypatch):
     names = list(tables("paritybench").units())
     assert names == ["Author_project", "broken_one"]
     good, broken = run_units("paritybench", names, samples=100)
-    assert (good["cases"], good["right"], good["ran"], good["one"], good["wrong"]) == (6, 6, 4, 2, [])
+    assert (good["cases"], good["right"], good["ran"], good["one"], good["wrong"]) == (8, 8, 6, 4, [])
+    assert good["unvalued"] == 0
     assert set(good["split"]) == {"1 Splits train", "1 Splits eval"}
     assert any("tolist()" in reason for reason in good["breaks"])
     assert "nothing_of_this_name" in broken["error"]
