@@ -16,6 +16,9 @@ from .rows import Ref
 
 log = logging.getLogger("godynamo")
 
+# A store to `data` (variables/tensor_data.go): passes of FX keep it, although nothing uses its result.
+torch.fx.node.has_side_effect(setattr)
+
 
 class _Builder:
     """Builds FX nodes from rows. An operand that FX cannot print becomes an attribute of the root module."""

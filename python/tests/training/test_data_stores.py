@@ -247,6 +247,21 @@ def test_the_memory_is_put_back(f, backend):
         assert runs[0] == runs[1]
 
 
+def test_passes_of_fx_keep_the_store():
+    def backend(gm, example_inputs):
+        gm.graph.eliminate_dead_code()
+        gm.recompile()
+        return gm
+
+    x = torch.ones(2, 3)
+    godynamo.optimize(stores, backend=backend)(x)
+    assert x.tolist() == [[2.0] * 3] * 2
+
+
+def stores(x):
+    x.data = x + 1
+
+
 def test_effects_around_stores_break_no_whole_graph():
     counter = godynamo.testing.CompileCounter()
     godynamo.optimize(stores_twice, backend=counter)(torch.rand(2, 3), torch.rand(3, 3), [])
