@@ -286,7 +286,7 @@ choose(unit *u, const gd_group_step *s, uint32_t tensors, gd_kernel_call *call)
     static const struct {
         gd_kernel kernel;
         uint32_t tensors;
-    } plain[] = {
+    } plain[GD_SMALL_ITEM + 1] = {
         [GD_SMALL_MUL] = {GD_KERNEL_MUL, 2},         [GD_SMALL_DIV] = {GD_KERNEL_DIV, 2},
         [GD_SMALL_ADDCMUL] = {GD_KERNEL_ADDCMUL, 3}, [GD_SMALL_ADDCDIV] = {GD_KERNEL_ADDCDIV, 3},
         [GD_SMALL_COPY] = {GD_KERNEL_COPY, 2},       [GD_SMALL_SQRT] = {GD_KERNEL_SQRT, 1},

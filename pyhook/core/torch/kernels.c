@@ -28,7 +28,7 @@
 #    define SERVED() 1
 #endif
 
-#define CASE(name, tensors, number, value) \
+#define CASE(name, number, value) \
     case GD_KERNEL_##name: \
         NO_DEPENDENCE \
         for (size_t i = from; i < to; i++) { \
@@ -126,11 +126,11 @@ compute(const gd_kernel_call *call, const variant *v)
     return 1;
 }
 
-#define ROW(name, tensors, number, value) {#name, tensors, number},
+#define ROW(name, number, value) {#name, number},
 
 static const struct {
     const char *name;
-    int tensors, number;
+    int number;
 } kernels[] = {GD_KERNELS(ROW)};
 
 /* ---- which variant has torch's bits ---- */
@@ -248,23 +248,6 @@ kernel_agrees(PyObject *module, PyObject *args)
     return PyBool_FromLong(same);
 }
 
-/* kernel_variants(): {"ADD_SCALED": (float, float with 1, double, double with 1), ...} as `known` */
-static PyObject *
-kernel_variants(PyObject *module, PyObject *unused)
-{
-    (void)module;
-    (void)unused;
-    PyObject *found = PyDict_New();
-    for (int i = 0; found != NULL && i < GD_KERNEL_COUNT; i++) {
-        PyObject *row = Py_BuildValue("(iiii)", known[i][0][0], known[i][0][1], known[i][1][0], known[i][1][1]);
-        if (row == NULL || PyDict_SetItemString(found, kernels[i].name, row) < 0) {
-            Py_CLEAR(found);
-        }
-        Py_XDECREF(row);
-    }
-    return found;
-}
-
 /* For tests: with False, no kernel is used. */
 static PyObject *
 kernels_use(PyObject *module, PyObject *flag)
@@ -278,9 +261,6 @@ static PyMethodDef functions[] = {
     {"kernel_agrees", kernel_agrees, METH_VARARGS,
      "kernel_agrees(name, variant, is_double, n, a, b, c, number, want) -> bool\n\n"
      "Whether a variant of a kernel computes the n elements at `want` from those at a, b and c, which are addresses."},
-    {"kernel_variants", kernel_variants, METH_NOARGS,
-     "kernel_variants() -> dict of kernels: for float and double, with another number than 1 and with 1, the number of "
-     "the variant that has torch's bits, -1 if none has, 0 if it has not been needed."},
     {"_kernels_use", kernels_use, METH_O,
      "Tests: switch the kernels off and on. Returns whether they are used; some processors do not serve them."},
     {NULL, NULL, 0, NULL},

@@ -9,26 +9,26 @@
 
 #include "pycompat.h"
 
-/* X(name, tensors that are read, whether a number is read, value of an element); s is the number. MADD(x, y, z) is
- * x * y + z. `lerp` counts from the nearer end, as torch does. */
+/* X(name, whether a number is read, value of an element); s is the number. MADD(x, y, z) is x * y + z. `lerp` counts
+ * from the nearer end, as torch does. */
 #define GD_KERNELS(X) \
-    X(ADD_SCALED, 2, 1, MADD(b[i], s, a[i])) \
-    X(ADD_NUMBER, 1, 1, a[i] + s) \
-    X(MUL, 2, 0, a[i] * b[i]) \
-    X(MUL_NUMBER, 1, 1, a[i] * s) \
-    X(DIV, 2, 0, a[i] / b[i]) \
-    X(DIV_NUMBER, 1, 1, a[i] / s) \
-    X(ADDCMUL, 3, 1, MADD(s *b[i], c[i], a[i])) \
-    X(ADDCDIV, 3, 1, a[i] + s * b[i] / c[i]) \
-    X(LERP_NEAR, 2, 1, MADD(s, b[i] - a[i], a[i])) \
-    X(LERP_FAR, 2, 1, MADD(s - 1, b[i] - a[i], b[i])) \
-    X(SQRT, 1, 0, SQUARE_ROOT(a[i])) \
-    X(NEG, 1, 0, -a[i]) \
-    X(ABS, 1, 0, ABSOLUTE(a[i])) \
-    X(RECIPROCAL, 1, 0, 1 / a[i]) \
-    X(COPY, 1, 0, a[i])
+    X(ADD_SCALED, 1, MADD(b[i], s, a[i])) \
+    X(ADD_NUMBER, 1, a[i] + s) \
+    X(MUL, 0, a[i] * b[i]) \
+    X(MUL_NUMBER, 1, a[i] * s) \
+    X(DIV, 0, a[i] / b[i]) \
+    X(DIV_NUMBER, 1, a[i] / s) \
+    X(ADDCMUL, 1, MADD((s * b[i]), c[i], a[i])) \
+    X(ADDCDIV, 1, a[i] + s * b[i] / c[i]) \
+    X(LERP_NEAR, 1, MADD(s, b[i] - a[i], a[i])) \
+    X(LERP_FAR, 1, MADD(s - 1, b[i] - a[i], b[i])) \
+    X(SQRT, 0, SQUARE_ROOT(a[i])) \
+    X(NEG, 0, -a[i]) \
+    X(ABS, 0, ABSOLUTE(a[i])) \
+    X(RECIPROCAL, 0, 1 / a[i]) \
+    X(COPY, 0, a[i])
 
-#define GD_KERNEL_NAME(name, tensors, number, value) GD_KERNEL_##name,
+#define GD_KERNEL_NAME(name, number, value) GD_KERNEL_##name,
 typedef enum { GD_KERNELS(GD_KERNEL_NAME) GD_KERNEL_COUNT } gd_kernel;
 #undef GD_KERNEL_NAME
 

@@ -188,6 +188,11 @@ def test_numbers_of_tensors() -> None:
     compare((2, 2, steps), lambda: [torch.ones(3), torch.tensor(3), torch.ones(3), torch.tensor(4)], 0)
 
 
+def test_item_of_several_elements_raises() -> None:
+    steps = (("call_method", "mul_", (0, (2.0,)), ()), ("call_method", "item", (0,), ()))
+    compare((2, 1, steps), lambda: [torch.ones(1), torch.ones(3)], 1)
+
+
 NOT_SMALL = {
     "a part of a storage": lambda: torch.ones(8)[:4],
     "a transposed tensor": lambda: torch.ones(2, 2).t(),
