@@ -413,11 +413,11 @@ def test_the_graphs_of_a_backend_that_is_given_whole_graphs_are_counted_without_
         y = x + 1
         l.append(1)
         y.add_(2)
-        return y * x.sum().item()
+        return y * x.reshape(1, -1).tolist()[0][1]
 
     e = godynamo.explain(godynamo.optimize(f, backend=backend, nopython=True))(x, [])
     assert not called and e.graph_count >= 2 and e.kept_out[0].code == "GD0102"
-    assert torch.equal(e.result, (x + 3) * x.sum())
+    assert torch.equal(e.result, (x + 3) * x[1])
     plain = godynamo.explain(godynamo.disable(f))(x, [])
     assert (e.torch_calls.total, e.bytecodes.total) == (plain.torch_calls.total, plain.bytecodes.total)
 
