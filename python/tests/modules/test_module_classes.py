@@ -65,8 +65,6 @@ ROWS = {
 }
 #: forms that break the graph, with the reason; all others are one graph
 SPLIT = {
-    # momentum=None: the weight of the average is one over the number of batches, a different number in each call
-    "BatchNorm1d": "a tensor's value is needed as a Python number: float of a tensor",
     # an autograd.Function that fills its own memory by `out=` and resizes it
     "CrossMapLRN2d": "store that cannot be replayed: a side effect before an operation that changes tensors in place",
 }
