@@ -355,13 +355,19 @@ func (s *StandInVariable) Settle(tx Translator) error {
 		return err
 	}
 	s.recipe = recipe
-	if s.shares {
-		tx.Output().Shares(func() VariableTracker {
-			if v := s.state.attrs["number"]; v != nil && !isNone(v) {
-				return v
-			}
-			return nil
-		})
+	switch {
+	case s.shares:
+		tx.Output().Shares(s.mode)
+	case s.mode() != nil:
+		tx.Output().Adopts()
+	}
+	return nil
+}
+
+// mode returns the key in torch_state of the mode that captured code has entered for the object, or nil.
+func (s *StandInVariable) mode() VariableTracker {
+	if v := s.state.attrs["number"]; v != nil && !isNone(v) {
+		return v
 	}
 	return nil
 }

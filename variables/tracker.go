@@ -327,6 +327,8 @@ type Output interface {
 	// returns the mode's key in torch_state, or nil once the captured code has left the mode. When the captured code
 	// ends or a handler runs, the object owns the mode.
 	Shares(number func() VariableTracker)
+	// Adopts records that a real object of the program is about to take over a mode that captured code has entered.
+	Adopts()
 	// Freeze makes v loadable at this point of the program. It materializes a mutable value that has no real object.
 	Freeze(tx Translator, v VariableTracker) error
 	// Effect records a change in program order, among the operations. It freezes `values` first.

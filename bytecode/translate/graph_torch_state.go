@@ -31,6 +31,7 @@ type torchState struct {
 	unscoped int
 	entering int  // number of running BEFORE_WITH instructions for one of torch's managers
 	told     bool // a guard checks the modes that were entered before the frame
+	adopted  bool // an object of the program has taken over a mode, see Adopts
 }
 
 // restoreRegion is a range of written instructions. If one of them raises, the snapshot state is restored.
@@ -66,6 +67,9 @@ func (o *OutputGraph) EntersState() error {
 	if o.state.entering == 0 {
 		return exc.Break(exc.CallUnsupported, "a mode entered outside a with statement")
 	}
+	if o.state.adopted { // its number would not be that of the translation
+		return exc.Break(exc.CallUnsupported, "a mode entered after an object of another mode left the graph")
+	}
 	if o.state.told {
 		return nil
 	}
@@ -81,6 +85,16 @@ func (o *OutputGraph) EntersState() error {
 		"entered "+o.scope.Repr(keys)))
 	o.state.told = true
 	return nil
+}
+
+// Adopts implements variables.Output. From here on only the object leaves its mode, and a snapshot would enter the mode
+// a second time. So no snapshot is restored after an exception in one of the open blocks: their exits count as handlers
+// of the user's code. A piece cannot run again once a mode has been adopted, so the graph breaks before the next
+// operation that has a handler.
+func (o *OutputGraph) Adopts() {
+	o.state.adopted = true
+	clear(o.state.after)
+	o.left++
 }
 
 // noteState takes the snapshot at the frame's start. It is called before the first switch.
@@ -187,6 +201,9 @@ func (o *OutputGraph) entering(m variables.VariableTracker) (done func() error) 
 	o.state.entering++
 	return func() error {
 		o.state.entering--
+		if o.state.adopted {
+			return nil
+		}
 		if v, err := variables.GetAttr(o.current, ctx, "prev"); err == nil && o.world.IsGradContext(ctx.Class) {
 			if on, ok := variables.AsConstant(o.current, v); ok {
 				if before, err = o.stateCall("with_grad", before, on); err != nil {

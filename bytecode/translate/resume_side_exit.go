@@ -120,11 +120,15 @@ func (o *OutputGraph) sideExit(why string) error {
 		o.nextExit = o.exits[n-1]
 		return nil
 	}
+	adopted := o.state.adopted
 	because, err := o.keepFrames(&exit)
+	if o.state.adopted && !adopted && !o.nextState.IsNull() {
+		because = cmp.Or(because, "a mode to leave is inside one that an object takes over")
+	}
 	if because != "" {
 		return impossible(because)
 	}
-	o.nextExit = &exit
+	o.nextExit, o.exitStep = &exit, o.steps // materializing the manager of a mode runs code
 	return err
 }
 

@@ -19,6 +19,8 @@ import (
 //     (undo_put_back.go). After any other change, the graph breaks before the next protected operation.
 //   - The graph also breaks after an effect that operations may see, and at a Python operation inside a block.
 //   - After an operation that must not run twice, a later one with a handler has a side exit (resume_side_exit.go).
+//   - The graph also breaks after an object of the program has taken over a mode (Adopts): the second run would leave
+//     only the modes that captured code still holds.
 //   - Under saved-tensor hooks, which see each operation, no operation with a handler is captured (undo_hooks.go).
 
 // protect is called before an operation is added. It returns a graph break if a handler would catch the operation's
@@ -45,13 +47,17 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 		return exc.Break(exc.InsideBlock, "operation inside try or with, in a graph with side effects")
 	}
 	if o.backend.Inline() && o.countLeft() > 0 {
+		after := "a change of a tensor in place"
+		if o.state.adopted {
+			after = "an object of a torch mode left the graph"
+		}
 		if o.leftBefore == o.left {
 			return o.breakAt(o.leftStep, &exc.Unsupported{Code: exc.InsideBlock,
-				Context: "an operation whose exception has a handler, after one that changed a tensor in place",
+				Context: "an operation whose exception has a handler, after " + after,
 				Before:  true, Stack: o.position().stack()})
 		}
 		return exc.Break(exc.InsideBlock,
-			"a change of a tensor in place, then an operation whose exception has a handler, in one call")
+			"%s, then an operation whose exception has a handler, in one call", after)
 	}
 	o.hasProtected = true
 	return nil

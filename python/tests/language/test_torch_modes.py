@@ -133,6 +133,101 @@ def test_torch_modes(case: Case) -> None:
     assert modes() == (True, False)
 
 
+def a_caught_operation(x, kept):
+    manager = torch.inference_mode()
+    with manager:
+        kept.append(manager)
+        try:
+            return x.view(3)
+        except RuntimeError:
+            return modes()
+
+
+def an_operation_in_the_block(x, kept):
+    manager = torch.inference_mode()
+    with manager:
+        kept.append(manager)
+        y = x.view(3)
+    return y
+
+
+def an_operation_in_a_block_inside(x, kept):
+    manager = torch.inference_mode()
+    with torch.no_grad(), manager, torch.enable_grad():
+        kept.append(manager)
+        return x.view(3)
+
+
+def an_operation_in_an_inlined_block(x, kept):
+    try:
+        return an_operation_in_the_block(x, kept)
+    except RuntimeError:
+        return modes()
+
+
+def a_mode_inside(x, kept):
+    manager = torch.inference_mode()
+    with manager:
+        kept.append(manager)
+        with torch.inference_mode(False):
+            y = x + 1
+        inside = modes()
+    return y.is_inference(), inside
+
+
+def an_operation_that_must_not_run_twice(x, kept):
+    with torch.inference_mode():
+        try:
+            x.retain_grad()
+        except RuntimeError:
+            kept.append(modes())
+
+
+def in_a_mode_to_leave(x, kept):
+    y = x[:]
+    with torch.inference_mode():
+        try:
+            with torch._C.DisableTorchFunctionSubclass():
+                y.retain_grad()
+        except RuntimeError:
+            kept.append(modes())
+        kept.append(torch._C._is_torch_function_enabled())
+
+
+KEEPING = (
+    a_caught_operation,
+    an_operation_in_the_block,
+    an_operation_in_a_block_inside,
+    an_operation_in_an_inlined_block,
+    a_mode_inside,
+    an_operation_that_must_not_run_twice,
+    in_a_mode_to_leave,
+)
+
+
+@pytest.mark.parametrize("fn", KEEPING)
+def test_an_object_of_a_mode_leaves_the_graph(fn) -> None:
+    """From then on only the object leaves the mode, also if an operation raises."""
+
+    def run(call):
+        kept: list = []
+        try:
+            result = call(torch.ones(4), kept)
+        except RuntimeError as error:
+            result = str(error)
+        state = modes(), torch._C._is_torch_function_enabled()
+        for item in kept:
+            if isinstance(item, torch.inference_mode) and torch.is_inference_mode_enabled():
+                item.__exit__(None, None, None)
+        return result, state, [item if type(item) in (bool, tuple) else type(item) for item in kept]
+
+    g = godynamo.optimize(fn)
+    want = run(fn)
+    for _ in range(3):
+        assert run(g) == want
+        assert torch_state.entered() == ()
+
+
 def test_results_are_inference_tensors() -> None:
     def f(x):
         y = x + 1
