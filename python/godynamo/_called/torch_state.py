@@ -111,6 +111,31 @@ def _begun(argument: tuple[str, str | None], observer: Any) -> tuple[Any, Any]:
     return record, observer
 
 
+#: Dispatch keys that a trace adds to a thread. When torch's object of inference mode is left, it restores the keys of
+#: the moment at which it was entered. If an operation raises in a trace, the mode is left only after the trace.
+_KEYS_OF_TRACES = tuple(
+    getattr(torch._C.DispatchKey, name) for name in ("PythonDispatcher", "Python", "PythonTLSSnapshot", "Functionalize")
+)
+
+
+def _keys_of_traces() -> list[tuple[bool, bool]]:
+    """Return for each key whether it is included and whether it is excluded."""
+    c: Any = torch._C
+    included, excluded = c._dispatch_tls_is_dispatch_key_included, c._dispatch_tls_is_dispatch_key_excluded
+    return [(included(key), excluded(key)) for key in _KEYS_OF_TRACES]
+
+
+def _leave_after_trace(entry: tuple[tuple[int, Any, Any], Any]) -> None:
+    """Leave a mode, but keep the keys."""
+    c: Any = torch._C
+    before = _keys_of_traces()
+    _leave(entry)
+    for key, now, (included, excluded) in zip(_KEYS_OF_TRACES, _keys_of_traces(), before, strict=True):
+        if now != (included, excluded):
+            c._dispatch_tls_set_dispatch_key_included(key, included)
+            c._dispatch_tls_set_dispatch_key_excluded(key, excluded)
+
+
 def enter_inference_mode(mode: bool) -> int:
     """Enter ``torch._C._InferenceMode(mode)``; return the number for leave_entered()."""
     return _enter(_inference, mode)
@@ -251,7 +276,7 @@ def restore(state: State) -> None:
     wanted, grad, cache, nesting, *devices = state[: 4 + len(_DEVICES)]
     stack = _entered.stack
     while stack and entered() != wanted[: len(stack)]:
-        _leave(stack.pop())
+        _leave_after_trace(stack.pop())
     for _, how, argument in wanted[len(stack) :]:
         _enter(how, argument)
     torch._C._set_grad_enabled(grad)

@@ -278,6 +278,28 @@ def test_the_profiler_sees_recorded_blocks(split: bool) -> None:
     assert seen(godynamo.optimize(f, backend="eager")) == [("inner block", 1), ("outer block", 1)]
 
 
+def raises_in_the_block(x):
+    with torch.inference_mode():
+        try:
+            return x.view(3)
+        except RuntimeError:
+            pass
+    return x + 1
+
+
+def test_an_operation_that_raises_in_a_trace() -> None:
+    """torch's object of inference mode restores the dispatch keys of the trace, which has ended by then."""
+
+    def keys():
+        return torch._C._dispatch_tls_local_include_set(), torch._C._dispatch_tls_local_exclude_set()
+
+    g, x, before = godynamo.optimize(raises_in_the_block, backend="aot_eager"), torch.ones(4), keys()
+    for _ in range(2):
+        assert torch.equal(g(x), x + 1)
+        assert keys() == before
+        assert modes() == (True, False)
+
+
 def left_in_the_rest(x):
     with torch.autocast("cpu", dtype=torch.bfloat16):
         a = x @ x
