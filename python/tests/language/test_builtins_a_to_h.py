@@ -484,7 +484,7 @@ def test_float() -> None:
         "2.5",
         Thing(),
     )
-    split(lambda x: x + float(x.sum()), x3(), at_most=2)
+    split(lambda x: x + float(x.sum()), x3(), at_most=3)
     raises(lambda: float("x"))
     raises(lambda: float(2j))
     raises(lambda o: float(o), Bare())
