@@ -47,9 +47,10 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 		return exc.Break(exc.InsideBlock, "operation inside try or with, in a graph with side effects")
 	}
 	if o.backend.Inline() && o.countLeft() > 0 {
-		after := "a change of a tensor in place"
+		earlier, after := "a change of a tensor in place", "one that changed a tensor in place"
 		if o.state.adopted {
-			after = "an object of a torch mode left the graph"
+			earlier = "an object of a torch mode left the graph"
+			after = earlier
 		}
 		if o.leftBefore == o.left {
 			return o.breakAt(o.leftStep, &exc.Unsupported{Code: exc.InsideBlock,
@@ -57,7 +58,7 @@ func (o *OutputGraph) protect(tx variables.Translator) error {
 				Before:  true, Stack: o.position().stack()})
 		}
 		return exc.Break(exc.InsideBlock,
-			"%s, then an operation whose exception has a handler, in one call", after)
+			"%s, then an operation whose exception has a handler, in one call", earlier)
 	}
 	o.hasProtected = true
 	return nil
