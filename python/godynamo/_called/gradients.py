@@ -29,12 +29,12 @@ _TORCHS = torch.Tensor.backward, autograd.backward
 
 
 def backward(loss: torch.Tensor) -> None:
-    """Do what ``loss.backward()`` does. Half of the time of torch's Python functions is in checks of arguments that
-    ``backward()`` of one number does not have."""
+    """Do what ``loss.backward()`` does. torch's Python functions spend much time on checks of arguments that are not
+    passed here."""
     if (
         type(loss) is not torch.Tensor
         or has_torch_function_unary(loss)  # a mode is active
-        or torch._C._len_torch_dispatch_stack() > 0  # this mode would see what _shown_as_torchs does
+        or torch._C._len_torch_dispatch_stack() > 0  # this mode would see what _show_as_torchs does
         or torch.is_anomaly_enabled()
         or not loss.requires_grad
         or loss.layout is not torch.strided
@@ -48,21 +48,24 @@ def backward(loss: torch.Tensor) -> None:
     try:
         graph._engine_run_backward((loss,), (gradient,), False, False, (), allow_unreachable=True, accumulate_grad=True)
     except BaseException as error:
-        raise _shown_as_torchs(error)  # noqa: B904 - it is the same exception
+        _show_as_torchs(error)
+        raise
 
 
 # C removes the frame from tracebacks (calls_for_line in core/calls/traceback.c).
 backward.__code__ = backward.__code__.replace(co_qualname="<a call of backward>")
 
 
-def _shown_as_torchs(error: BaseException) -> BaseException:
-    """Put the frames of torch's functions before the frames of a traceback that are below ``backward`` here.
+def _show_as_torchs(error: BaseException) -> None:
+    """Make the traceback of an exception of the engine show torch's functions in place of ``backward`` above.
 
-    For this, torch's functions run the same exception through a hook.
+    For this, torch's functions run once more, on a leaf whose hook raises the exception.
     """
 
+    held = [error]
+
     def raise_again(_: torch.Tensor) -> Any:
-        raise error
+        raise held.pop()
 
     context, cause, suppressed = error.__context__, error.__cause__, error.__suppress_context__
     below: Any = error.__traceback__ and error.__traceback__.tb_next
@@ -83,7 +86,8 @@ def _shown_as_torchs(error: BaseException) -> BaseException:
         entry.tb_next = below
     error.__context__, error.__cause__, error.__suppress_context__ = context, cause, suppressed
     error.__traceback__ = torchs if entry is not None else below
-    return error
+    # The traceback's frames refer to this one, which must not keep the exception alive.
+    del error, leaf, below, torchs, entry, context, cause
 
 
 _RUN = graph._engine_run_backward

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import traceback
 import warnings
+import weakref
 
 import pytest
 import torch
@@ -43,6 +45,40 @@ def test_an_exception_in_backward_has_the_users_traceback(raiser):
         return context, [(frame.name, frame.line) for frame in traceback.extract_tb(error.__traceback__)][1:]
 
     assert names(godynamo.optimize(step)) == names(step)
+
+
+def test_an_exception_of_backward_is_in_no_cycle():
+    class Own(ValueError):
+        pass
+
+    class RaisesOwn(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            raise Own
+
+    p = torch.nn.Parameter(torch.ones(3))
+
+    def step():
+        RaisesOwn.apply(p).sum().backward()
+
+    def dies(f):
+        gc.collect()
+        gc.disable()
+        try:
+            try:
+                f()
+            except Own as error:
+                ref = weakref.ref(error)
+            return ref() is None
+        finally:
+            gc.enable()
+
+    compiled = godynamo.optimize(step)
+    assert [dies(compiled), dies(compiled), dies(step)] == [True] * 3
 
 
 def test_an_exception_in_anomaly_mode_is_reported_once():
