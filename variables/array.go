@@ -60,7 +60,7 @@ func (a *ArrayVariable) GetAttr(tx Translator, name string) (VariableTracker, er
 	}
 	if r != pyNone {
 		return arrayOutcome(tx, r, []*ArrayVariable{a}, func() (*fxgraph.Node, error) {
-			return tx.Output().CallForeign(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
+			return tx.Output().CallNumpy(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
 				[]VariableTracker{arrayNode(a.Node), StrConst(tx, name)}, nil)
 		})
 	}
@@ -151,7 +151,7 @@ func (a *ArrayVariable) number(tx Translator, of string, fn py.Object) (Variable
 	if !fn.IsNull() {
 		name = "builtins." + of
 	}
-	node, err := tx.Output().CallForeign(tx, fn, name, []VariableTracker{arrayNode(a.Node)}, nil)
+	node, err := tx.Output().CallNumpy(tx, fn, name, []VariableTracker{arrayNode(a.Node)}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +175,7 @@ func (a *ArrayVariable) listed(tx Translator) (VariableTracker, error) {
 	if !captures(tx, kind) {
 		return nil, refused
 	}
-	list, err := tx.Output().CallForeign(tx, py.Object{}, "tolist", []VariableTracker{arrayNode(a.Node)}, nil)
+	list, err := tx.Output().CallNumpy(tx, py.Object{}, "tolist", []VariableTracker{arrayNode(a.Node)}, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +198,7 @@ func (a *ArrayVariable) listed(tx Translator) (VariableTracker, error) {
 // wrapArray returns the tracker of an array that was passed to the frame. The layout is guarded, the contents are not.
 func wrapArray(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	tx, world := w.tx, w.tx.World()
-	if w.obj.Type() != world.arrayType || tx.Output().WholeGraph() || world.PythonOps {
+	if w.obj.Type() != world.arrayType || !capturesArrays(tx) {
 		return nil, nil, nil
 	}
 	m, err := arrayModule(tx)
@@ -214,6 +214,11 @@ func wrapArray(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	a := &ArrayVariable{Base: Base{Src: w.src}, Sample: parts[0]}
 	a.Node = tx.Output().ArrayInput(a)
 	return a, append(w.ofType(), guards.PyCheck(w.src, tx.Output().Const(parts[1]), py.GoString(parts[2]))), nil
+}
+
+// capturesArrays reports whether values of numpy may be in the graph.
+func capturesArrays(tx Translator) bool {
+	return !tx.World().PythonOps && (!tx.Output().WholeGraph() || tx.Output().RunsUnchanged())
 }
 
 // arrayModule returns the module godynamo._translator.arrays.

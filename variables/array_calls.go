@@ -30,8 +30,8 @@ type arrayCall struct {
 
 // run adds the operation to the graph and returns its result.
 func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
-	s, w := tx.Scope(), tx.World()
-	if tx.Output().WholeGraph() || w.PythonOps {
+	s := tx.Scope()
+	if !capturesArrays(tx) {
 		return nil, unsupported(exc.CallUnsupported, "%s of numpy", c.name)
 	}
 	// the graph passes a copy of a list
@@ -74,7 +74,7 @@ func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
 	}
 	return arrayOutcome(tx, r, c.found, func() (*fxgraph.Node, error) {
 		target, name := c.fn, c.name
-		if place, inlined := inlinedPlace(tx); inlined && !c.key { // a subscript does not warn
+		if place, hidden := placeToName(tx); hidden && !c.key { // a subscript does not warn
 			if c.method {
 				target, _ = s.TypeLookup(c.samples[0].Type(), c.name)
 			}
@@ -83,7 +83,7 @@ func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
 				return nil, err
 			}
 		}
-		node, err := tx.Output().CallForeign(tx, target, name, args, kwargs)
+		node, err := tx.Output().CallNumpy(tx, target, name, args, kwargs)
 		if err == nil {
 			node.Inplace = c.inPlace
 		}
@@ -91,12 +91,12 @@ func (c *arrayCall) run(tx Translator) (VariableTracker, error) {
 	})
 }
 
-// inlinedPlace returns the place in the user's code of the current instruction. inlined is false if it belongs to the
-// outermost frame, whose lines the transformed function has.
-func inlinedPlace(tx Translator) (place Place, inlined bool) {
-	_, inlined = tx.Place(2)
+// placeToName returns the place in the user's code of the current instruction. hidden is false if a warning names it
+// anyway: it belongs to the outermost frame, whose lines the transformed function has. A whole graph has its own.
+func placeToName(tx Translator) (place Place, hidden bool) {
+	_, inlined := tx.Place(2)
 	place, ok := tx.Place(1)
-	return place, ok && inlined
+	return place, ok && (inlined || tx.Output().WholeGraph())
 }
 
 // placedFunction returns a function that calls fn from this place of the user's code. A warning then names this place,
@@ -280,7 +280,7 @@ func arrayOutcome(tx Translator, described py.Object, operands []*ArrayVariable,
 			return nil, unsupported(exc.CallUnsupported, "a call of numpy that returns a number")
 		}
 		// the call itself may have an effect, as a draw of random numbers has
-		n, err = tx.Output().CallForeign(tx, tx.World().Builtin(kind), "builtins."+kind,
+		n, err = tx.Output().CallNumpy(tx, tx.World().Builtin(kind), "builtins."+kind,
 			[]VariableTracker{arrayNode(n)}, nil)
 		if err != nil {
 			return nil, err
@@ -290,7 +290,7 @@ func arrayOutcome(tx Translator, described py.Object, operands []*ArrayVariable,
 	}
 	var items []VariableTracker
 	for i, it := range s.Items(parts[1]) {
-		item, err := tx.Output().CallForeign(tx, tx.World().Operator("getitem"), "operator.getitem",
+		item, err := tx.Output().CallNumpy(tx, tx.World().Operator("getitem"), "operator.getitem",
 			[]VariableTracker{arrayNode(n), IntConst(tx, i)}, nil)
 		if err != nil {
 			return nil, err
@@ -308,7 +308,7 @@ func (t *TorchVariable) callNumpy(tx Translator, name string, args []VariableTra
 	kwargs []Kw) (VariableTracker, error) {
 	if tx.World().isNumpyFunction(t.Fn) && !anyArray(tx, args...) {
 		r, err := foldPure(tx, t.Fn, args, kwargs)
-		if _, unknown := err.(*exc.Unsupported); !unknown || tx.Output().WholeGraph() {
+		if _, unknown := err.(*exc.Unsupported); !unknown || !capturesArrays(tx) {
 			return r, err
 		}
 	}

@@ -13,7 +13,7 @@ var makesTensor = map[string]bool{"torch.tensor": true, "torch.as_tensor": true,
 // some. ok is false for other first arguments.
 func tensorOfArray(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (VariableTracker,
 	bool, error) {
-	if !makesTensor[name] || len(args) == 0 || tx.Output().WholeGraph() || !holdsArray(tx, args[0], 0) {
+	if !makesTensor[name] || len(args) == 0 || !holdsArray(tx, args[0], 0) {
 		return nil, false, nil
 	}
 	r, err := tensorFromArray(tx, fn, name, args, kwargs)
@@ -67,7 +67,7 @@ func tensorFromArray(tx Translator, fn py.Object, name string, args []VariableTr
 	if sample == pyNone {
 		return nil, unsupported(exc.CallUnsupported, "%s of this array", name)
 	}
-	node, err := tx.Output().CallForeign(tx, fn, name, operands, kwargs)
+	node, err := tx.Output().CallNumpy(tx, fn, name, operands, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -130,7 +130,7 @@ func arrayOfTensor(tx Translator, fn py.Object, name string, args []VariableTrac
 func (t *TensorVariable) array(tx Translator, fn py.Object, name string) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
 	refused := unsupported(exc.TensorToPython, "numpy()")
-	if tx.Output().WholeGraph() || w.PythonOps || w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType {
+	if !capturesArrays(tx) || w.FixesSizes > 0 || !t.Class.IsNull() && t.Class != w.ParameterType {
 		return nil, refused
 	}
 	if err := withoutModes(tx, "Tensor.numpy"); err != nil {
@@ -171,13 +171,13 @@ func (t *TensorVariable) array(tx Translator, fn py.Object, name string) (Variab
 	target := "numpy"
 	if name != "" {
 		target += "." + name
-		if place, inlined := inlinedPlace(tx); inlined {
+		if place, hidden := placeToName(tx); hidden {
 			if fn, err = placedFunction(tx, m, fn, place); err != nil {
 				return nil, err
 			}
 		}
 	}
-	node, err := tx.Output().CallForeign(tx, fn, target, []VariableTracker{t}, nil)
+	node, err := tx.Output().CallNumpy(tx, fn, target, []VariableTracker{t}, nil)
 	if err != nil {
 		return nil, err
 	}

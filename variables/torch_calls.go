@@ -44,8 +44,11 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 	torchCalls = map[callableKind]torchCall{
 		kindFromNumpy: exactly(1, func(tx Translator, t *TorchVariable, args []VariableTracker) (VariableTracker,
 			error) {
-			if r, ok, err := tensorOfArray(tx, t.Fn, "torch.from_numpy", args, nil); ok || err != nil {
-				return r, err
+			// any backend takes the tensor of an array that the program only passes on
+			if l, ok := args[0].(*LazyVariable); !ok || l.Realized() || !tx.Output().WholeGraph() {
+				if r, ok, err := tensorOfArray(tx, t.Fn, "torch.from_numpy", args, nil); ok || err != nil {
+					return r, err
+				}
 			}
 			return arrayTensor(tx, t.Fn, args[0])
 		}),

@@ -468,6 +468,8 @@ type Output interface {
 	ObjectOperand(tx Translator, v VariableTracker) (*OpaqueVariable, error)
 	// CallForeign adds a foreign operation (fxgraph.Node.Foreign): a call of a function, or of a method if fn is zero.
 	CallForeign(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
+	// CallNumpy adds a foreign operation that calls numpy. A whole graph that runs as it is captured takes it as well.
+	CallNumpy(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw) (*fxgraph.Node, error)
 	// ForeignRule names the rule for what the result of a foreign operation looks like
 	// (python/godynamo/_translator/foreign.py).
 	ForeignRule(n *fxgraph.Node, rule string)

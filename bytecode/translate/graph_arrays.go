@@ -2,6 +2,7 @@ package translate
 
 import (
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -13,6 +14,19 @@ import (
 func (o *OutputGraph) ArrayInput(a *variables.ArrayVariable) *fxgraph.Node {
 	o.foreign.found()
 	n := o.placeholder(a, sanitize(a.Src.Name())).Node
-	n.Foreign = true
+	n.Foreign, o.foreign.arrays[n] = true, true
 	return n
+}
+
+// CallNumpy implements variables.Output.
+func (o *OutputGraph) CallNumpy(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*fxgraph.Node, error) {
+	if err := o.mayBeForeign(tx, name, true); err != nil {
+		return nil, err
+	}
+	n, err := o.callForeign(tx, fn, name, args, kwargs)
+	if err == nil {
+		o.foreign.arrays[n] = true
+	}
+	return n, err
 }

@@ -19,9 +19,14 @@ import (
 // CallForeign implements variables.Output.
 func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*fxgraph.Node, error) {
-	if err := o.mayBeForeign(tx, name); err != nil {
+	if err := o.mayBeForeign(tx, name, false); err != nil {
 		return nil, err
 	}
+	return o.callForeign(tx, fn, name, args, kwargs)
+}
+
+func (o *OutputGraph) callForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
+	kwargs []variables.Kw) (*fxgraph.Node, error) {
 	o.foreign.found()
 	args, kwargs = slices.Clone(args), slices.Clone(kwargs)
 	var err error
@@ -75,8 +80,9 @@ func (o *OutputGraph) foreignOperand(tx variables.Translator,
 }
 
 // mayBeForeign gives an operation that is foreign a side exit if a handler would catch its exception. It returns a
-// graph break if the operation cannot be part of the graph here.
-func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
+// graph break if the operation cannot be part of the graph here. numpy is set if the operation calls numpy, or has
+// operands of numpy's.
+func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string, numpy bool) error {
 	if o.foreign.sampling {
 		return nil
 	}
@@ -86,10 +92,15 @@ func (o *OutputGraph) mayBeForeign(tx variables.Translator, name string) error {
 		}
 		return nil
 	}
-	if !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+	whole := !o.backend.Inline()
+	if whole && !(numpy && o.RunsUnchanged()) || o.bodies > 0 || o.tentative > 0 {
 		return exc.Break(exc.CallUnsupported, "%s, in a graph that is given to a backend or to an operation", name)
 	}
-	if handled, _ := tx.(*InstructionTranslator).protection(); handled {
+	handled, _ := tx.(*InstructionTranslator).protection()
+	switch {
+	case handled && whole:
+		return exc.Break(exc.InsideBlock, "%s, inside try or with, in a graph that is given to a backend", name)
+	case handled:
 		return o.sideExit(name + ", which must not run twice, inside try or with")
 	}
 	return nil
@@ -123,8 +134,12 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 	if !o.foreign.any {
 		return nil
 	}
-	found := false
-	look := func(n *fxgraph.Node) { found = found || n.Foreign }
+	found, numpy := false, true
+	look := func(n *fxgraph.Node) {
+		if n.Foreign {
+			found, numpy = true, numpy && o.foreign.arrays[n]
+		}
+	}
 	for _, a := range args {
 		fxgraph.EachNode(a, look)
 	}
@@ -134,7 +149,7 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 	if !found {
 		return nil
 	}
-	return o.mayBeForeign(tx, name)
+	return o.mayBeForeign(tx, name, numpy)
 }
 
 // spreadForeign marks an operation that has a foreign operand.

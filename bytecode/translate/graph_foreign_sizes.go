@@ -27,6 +27,7 @@ type foreignNodes struct {
 	rules    map[*fxgraph.Node]string   // the rule, or "", of each call of a function or method of torch.distributed
 	dtensors map[*fxgraph.Node]*dtensor // nil: the node is not known to be a DTensor
 	locals   map[*fxgraph.Node]bool     // whether the node is known not to be a DTensor
+	arrays   map[*fxgraph.Node]bool     // the arrays of numpy
 	// repeatable has the operations that may run again, see CallRepeatable.
 	repeatable map[*fxgraph.Node]bool
 }
@@ -65,7 +66,7 @@ func (o *OutputGraph) ForeignLike(n, like *fxgraph.Node) { o.GiveForeign(n, o.fo
 func (f *foreignNodes) found() {
 	if !f.any {
 		f.any, f.rules = true, map[*fxgraph.Node]string{}
-		f.repeatable = map[*fxgraph.Node]bool{}
+		f.repeatable, f.arrays = map[*fxgraph.Node]bool{}, map[*fxgraph.Node]bool{}
 		f.dtensors, f.locals = map[*fxgraph.Node]*dtensor{}, map[*fxgraph.Node]bool{}
 	}
 }

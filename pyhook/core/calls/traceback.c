@@ -199,6 +199,17 @@ calls_for_line(const PyObject *entry)
            || PyUnicode_CompareWithASCIIString(code->co_qualname, "<a call of backward>") == 0;
 }
 
+/* Returns the rest of a traceback without the entry of such a function at its start, a new reference or NULL. The rest
+ * may also be NULL or a tuple of parts. */
+static PyObject *
+past_call_for_line(PyObject *rest)
+{
+    if (rest != NULL && PyTraceBack_Check(rest) && calls_for_line(rest)) {
+        rest = (PyObject *)((PyTracebackObject *)rest)->tb_next;
+    }
+    return Py_XNewRef(rest);
+}
+
 /* Returns a new traceback in which user frames replace the transformed frame, that of e's function. Returns NULL
  * without an exception if the traceback has no such frame, NULL with an exception on failure. goes_on: the user's
  * frame has not ended, so the traceback must not keep the values of its variables alive. Constants are shown in either
@@ -214,14 +225,11 @@ rewrite(const gd_GuardedCode *e, PyObject *traceback, int goes_on)
         return NULL;
     }
     int found = n - 1;
-    PyObject *rest = (PyObject *)ours->tb_next, *chain = NULL;
-    if (rest != NULL && calls_for_line(rest)) {
-        rest = (PyObject *)((PyTracebackObject *)rest)->tb_next;
-    }
-    Py_XINCREF(rest);
+    PyObject *rest = past_call_for_line((PyObject *)ours->tb_next), *chain = NULL;
     shown_frame ran = {ours->tb_frame, !goes_on};
     if (!(row->flags & GD_TB_DROP) && rest != NULL && e->operations != Py_None) {
         known_operation(e, row->flags & GD_TB_GRAPH, &chain, &rest);
+        Py_XSETREF(rest, past_call_for_line(rest)); /* the graph has called it */
     }
     if (chain != NULL) {
         rest = user_entries(chain, ran, rest);

@@ -116,6 +116,6 @@ def refused(x, a):
         return x + 1, str(e)[:20]
 
 
-@pytest.mark.parametrize("fn,graphs", [(arithmetic, 1), (made_inside, 1), (of_a_tensor, 1), (refused, 1)])
+@pytest.mark.parametrize("fn,graphs", [(arithmetic, 2), (made_inside, 1), (of_a_tensor, 1), (refused, 1)])
 def test_what_numpy_computes(fn, graphs):
     compare(fn, graphs)
