@@ -184,7 +184,7 @@ func (d *decoder) instructions() error {
 		d.starts[start] = int32(first + 1)
 		start, extended, extendedArg, precall, unit = -1, 0, 0, -1, next
 	}
-	if start >= 0 || !endsFlow(d.block[len(d.block)-1].Op) {
+	if start >= 0 || !EndsFlow(d.block[len(d.block)-1].Op) {
 		return malformed("code runs off its end")
 	}
 	return nil

@@ -22,7 +22,7 @@ func endLoops(list []*Instruction, end []opcode.Op) []*Instruction {
 			if i > 0 && list[i-1].Handler == inst.Handler {
 				region = inst.Handler // the row of the exception table stays whole
 			}
-			if i > 0 && !endsFlow(list[i-1].Op) {
+			if i > 0 && !EndsFlow(list[i-1].Op) {
 				over := NewJump(opcode.JUMP, inst).At(inst.Pos)
 				over.Handler = region
 				out = append(out, over)

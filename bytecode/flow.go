@@ -6,8 +6,8 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 )
 
-// endsFlow reports whether control never falls through from op to the next instruction.
-func endsFlow(op opcode.Op) bool {
+// EndsFlow reports whether control never falls through from op to the next instruction.
+func EndsFlow(op opcode.Op) bool {
 	switch op {
 	case opcode.RETURN_VALUE, opcode.RETURN_CONST, opcode.RAISE_VARARGS, opcode.RERAISE, opcode.JUMP:
 		return true
@@ -39,7 +39,7 @@ func link(list []*Instruction) error {
 			return malformed("instruction %d: %v has a handler outside the code", i, inst.Op)
 		}
 	}
-	if len(list) == 0 || !endsFlow(list[len(list)-1].Op) {
+	if len(list) == 0 || !EndsFlow(list[len(list)-1].Op) {
 		return malformed("code runs off its end")
 	}
 	return nil
@@ -150,7 +150,7 @@ func (f *stackFlow) follow(index int32) error {
 			return err
 		}
 	}
-	if endsFlow(inst.Op) {
+	if EndsFlow(inst.Op) {
 		return nil
 	}
 	return f.reach(index+1, depth+pushes-pops)
@@ -222,7 +222,7 @@ func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
 				work = append(work, inst.Handler.Target)
 			}
 			next := int(inst.index) + 1
-			if endsFlow(inst.Op) || next >= len(list) {
+			if EndsFlow(inst.Op) || next >= len(list) {
 				break
 			}
 			inst = list[next]
@@ -302,7 +302,7 @@ func Liveness(code *Code) map[*Instruction]LocalSet {
 		for i := len(list) - 1; i >= 0; i-- {
 			inst := list[i]
 			clear(before)
-			if !endsFlow(inst.Op) && i+1 < len(list) {
+			if !EndsFlow(inst.Op) && i+1 < len(list) {
 				copy(before, at(list[i+1]))
 			}
 			if inst.Target != nil {

@@ -160,7 +160,7 @@ func (w *lowering) intactBlocks() []bool {
 	list := w.code.Instructions
 	intact := make([]bool, len(list))
 	for i := len(list) - 1; i >= 0; i-- {
-		last := list[i].IsJump() || endsFlow(list[i].Op) || w.targets[list[i+1]]
+		last := list[i].IsJump() || EndsFlow(list[i].Op) || w.targets[list[i+1]]
 		intact[i] = list[i].order > 0 && (last || w.follows(i+1) && intact[i+1])
 	}
 	return intact

@@ -4,7 +4,6 @@ import (
 	"cmp"
 
 	"github.com/godynamo/godynamo/bytecode"
-	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -37,8 +36,7 @@ func (tx *InstructionTranslator) asserted(inst *bytecode.Instruction, v variable
 		return false, err
 	}
 	question, _ := tx.question(inst)
-	expected, err := s.CallMethod(m, "expected", s.Str(question), py.True())
-	if err != nil || expected != py.True() {
+	if valid, err := o.expected(question, true, why); err != nil || !valid {
 		return false, cmp.Or(err, why)
 	}
 	check, err := s.GetAttr(m, "must_hold")
@@ -50,5 +48,5 @@ func (tx *InstructionTranslator) asserted(inst *bytecode.Instruction, v variable
 		return false, err
 	}
 	o.hasProtected = true
-	return true, o.notRefuted(m, question, expected)
+	return true, o.notRefuted(m, question, true)
 }

@@ -17,12 +17,67 @@ import (
 // is not in their support. Such a branch goes the same way in nearly all calls. So the graph predicts which way, and an
 // operation checks it (godynamo._called.predictions). If the prediction is wrong, the frames go on in CPython at the
 // branch, and the next call is translated again.
+//
+// In any code, a branch of which one side only raises (`assert torch.isfinite(x).all()`) is predicted to go the other
+// way.
 
 // predictedBranch returns which way a branch on v goes in the graph. why is the graph break without a prediction; it is
 // returned where none can be made.
 func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v variables.VariableTracker,
 	why error) (bool, error) {
-	return tx.predicted(inst, v, why, func(truth bool) variables.VariableTracker { return variables.BoolConst(!truth) })
+	other := func(truth bool) variables.VariableTracker { return variables.BoolConst(!truth) }
+	u, ok := why.(*exc.Unsupported)
+	truth, raises := tx.withoutRaise(inst)
+	if !ok || !u.DataDependent || !raises || !tx.mayLeave() || !tx.checkable(v) {
+		return tx.predicted(inst, v, why, other)
+	}
+	question := ""
+	if handled, _ := tx.protection(); handled && !tx.out.opts.NoPython { // the raise may be the usual way
+		question = tx.placesText(inst)
+	}
+	if expected, err := tx.out.expected(question, truth, why); err != nil || expected != truth {
+		return false, cmp.Or(err, why)
+	}
+	return truth, tx.check(v, why, question, truth, other(truth))
+}
+
+// withoutRaise returns the truth with which a branch does not go to the one of its sides that only raises. ok is false
+// if neither side only raises, or both.
+func (tx *InstructionTranslator) withoutRaise(inst *bytecode.Instruction) (truth, ok bool) {
+	at := tx.d.index[inst]
+	next, target := tx.onlyRaises(at+1), tx.onlyRaises(tx.d.index[inst.Target])
+	return next == (inst.Op == opcode.POP_JUMP_IF_TRUE), next != target
+}
+
+// maxRaising is the number of instructions that onlyRaises reads. A message with a few values in it takes about 20,
+// pytest's description of an assert's operands 100.
+const maxRaising = 400
+
+// onlyRaises reports whether all paths from an instruction end with a raise.
+func (tx *InstructionTranslator) onlyRaises(from int) bool {
+	list, work, seen := tx.d.code.Instructions, []int{from}, map[int]bool{}
+	for len(work) > 0 {
+		at := work[len(work)-1]
+		work = work[:len(work)-1]
+		if seen[at] {
+			continue
+		}
+		seen[at] = true
+		inst := list[at]
+		raises := inst.Op == opcode.RAISE_VARARGS && inst.Arg > 0
+		switch {
+		case len(seen) > maxRaising || inst.Op == opcode.YIELD_VALUE:
+			return false
+		case inst.IsJump():
+			work = append(work, tx.d.index[inst.Target])
+		case bytecode.EndsFlow(inst.Op) && !raises:
+			return false
+		}
+		if !bytecode.EndsFlow(inst.Op) {
+			work = append(work, at+1)
+		}
+	}
+	return true
 }
 
 // predicted returns the truth of v that the graph predicts at an instruction, or why if it can predict none. If the
@@ -38,37 +93,53 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if !o.backend.Inline() {
 		return tx.asserted(inst, v, why)
 	}
-	if !tx.mayPredict(v) {
+	if !tx.leavesForValues(variables.MayPredict) && !tx.leavesForValues(variables.IsDistributions) || !tx.checkable(v) {
 		return false, why
 	}
-	s := o.scope
-	m, err := s.Import("godynamo._called.predictions")
+	question, first := tx.question(inst)
+	truth, err := o.expected(question, first, why)
 	if err != nil {
 		return false, err
 	}
-	question, first := tx.question(inst)
-	expected, err := s.CallMethod(m, "expected", s.Str(question), py.Bool(first))
-	if err != nil || expected == py.None() {
+	return truth, tx.check(v, why, question, truth, top(truth))
+}
+
+// expected returns predictions.expected: the answer to a question, or why if the answers change too often.
+func (o *OutputGraph) expected(question string, first bool, why error) (bool, error) {
+	m, err := o.scope.Import("godynamo._called.predictions")
+	if err != nil {
+		return false, err
+	}
+	truth, err := o.scope.CallMethod(m, "expected", o.scope.Str(question), py.Bool(first))
+	if err != nil || truth == py.None() {
 		return false, cmp.Or(err, why)
 	}
-	truth := expected == py.True()
+	return truth == py.True(), nil
+}
+
+// check adds an operation that checks the answer to a question about the truth of v. If the answer is wrong, CPython
+// finds top on top of the stack.
+func (tx *InstructionTranslator) check(v variables.VariableTracker, why error, question string, truth bool,
+	top variables.VariableTracker) error {
+	o, s := tx.out, tx.out.scope
+	m, err := s.Import("godynamo._called.predictions")
+	if err != nil {
+		return err
+	}
 	check, err := s.GetAttr(m, "as_predicted")
 	if err != nil {
-		return false, err
+		return err
 	}
 	args := []variables.VariableTracker{v, variables.BoolConst(truth), variables.NewConstant(s.Str(question), nil)}
 	_, err = o.CallLeaving(tx, check, variables.AsPredicted, args,
-		variables.Leaving{Result: top(truth), Place: variables.AtInstruction, Why: "branch"})
-	if err != nil {
-		if _, breaks := err.(*exc.Unsupported); breaks {
-			err = why
-		}
-		return false, err
+		variables.Leaving{Result: top, Place: variables.AtInstruction, Why: "branch"})
+	if _, breaks := err.(*exc.Unsupported); breaks {
+		return why
 	}
-	if question == "" {
-		return truth, nil
+	if err != nil || question == "" {
+		return err
 	}
-	return truth, o.notRefuted(m, question, expected)
+	return o.notRefuted(m, question, truth)
 }
 
 // question names a branch whose answer is predicted, or is empty if the answer is always the same. Distributions check
@@ -77,18 +148,27 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 func (tx *InstructionTranslator) question(inst *bytecode.Instruction) (question string, first bool) {
 	s := tx.out.scope
 	first = variables.IsDistributions(s, tx.globals)
-	if first || variables.IsOptimizers(s, tx.globals) || tx.hidden {
+	switch {
+	case first:
+		question = tx.placesText(inst)
+	case variables.IsOptimizers(s, tx.globals) || tx.hidden:
 		question = tx.placeText(inst)
-	}
-	for up := tx.parent; first && up != nil; up = up.parent {
-		question += " in " + up.placeText(up.inst)
 	}
 	return question, first
 }
 
+// placesText names an instruction of the frame, and those of its callers that are running.
+func (tx *InstructionTranslator) placesText(inst *bytecode.Instruction) string {
+	text := tx.placeText(inst)
+	for up := tx.parent; up != nil; up = up.parent {
+		text += " in " + up.placeText(up.inst)
+	}
+	return text
+}
+
 // notRefuted guards that the answer to a question has not turned out to be wrong. m is godynamo._called.predictions.
-func (o *OutputGraph) notRefuted(m py.Object, question string, answer py.Object) error {
-	key, err := o.scope.CallMethod(m, "answer", o.scope.Str(question), answer)
+func (o *OutputGraph) notRefuted(m py.Object, question string, answer bool) error {
+	key, err := o.scope.CallMethod(m, "answer", o.scope.Str(question), py.Bool(answer))
 	if err != nil {
 		return err
 	}
@@ -203,12 +283,9 @@ func (tx *InstructionTranslator) predictedTruth(inst *bytecode.Instruction,
 	return ifFalse, nil
 }
 
-// mayPredict reports whether a branch on v is in code whose branches are predicted, and may be an operation of the
-// graph: v is a number computed at run time, or a tensor with one element.
-func (tx *InstructionTranslator) mayPredict(v variables.VariableTracker) bool {
-	if !tx.leavesForValues(variables.MayPredict) && !tx.leavesForValues(variables.IsDistributions) {
-		return false
-	}
+// checkable reports whether an operation of the graph can check the truth of v: of a number computed at run time, or of
+// a tensor with one element.
+func (tx *InstructionTranslator) checkable(v variables.VariableTracker) bool {
 	switch x := variables.MustRealize(tx, v).(type) {
 	case *variables.ComputedVariable:
 		return variables.IsComputedPlain(tx, x) && x.Node == nil
@@ -221,9 +298,13 @@ func (tx *InstructionTranslator) mayPredict(v variables.VariableTracker) bool {
 // leavesForValues reports whether the frame runs code of a part of torch, and may go on in CPython where a value is not
 // as the graph expects.
 func (tx *InstructionTranslator) leavesForValues(runs func(s *py.Scope, globals py.Object) bool) bool {
+	return tx.mayLeave() && runs(tx.out.scope, tx.globals)
+}
+
+// mayLeave reports whether the frames may go on in CPython where a value is not as the graph expects.
+func (tx *InstructionTranslator) mayLeave() bool {
 	o := tx.out
-	return o.backend.Inline() && o.bodies == 0 && o.tentative == 0 && !o.opts.Exporting &&
-		runs(o.scope, tx.globals)
+	return o.backend.Inline() && o.bodies == 0 && o.tentative == 0 && !o.opts.Exporting
 }
 
 // hasOneElement reports whether a tensor is known to have one element.
