@@ -15,6 +15,7 @@ import json
 import os
 import signal
 import sys
+import threading
 import zlib
 from pathlib import Path
 
@@ -215,6 +216,27 @@ def _no_hook_left():
     yield
     if api._PyInterpreterState_GetEvalFrameFunc(interpreter) != before:
         api._PyInterpreterState_SetEvalFrameFunc(interpreter, ctypes.c_void_p(before))
+
+
+def torch_state():
+    """Return torch's state that guards compare, of this thread and of a new one; None before godynamo is imported."""
+    core = sys.modules.get("godynamo._C")
+    if core is None or "torch" not in sys.modules:
+        return None
+    seen = [core.torch_state()]
+    thread = threading.Thread(target=lambda: seen.append(core.torch_state()))
+    thread.start()
+    thread.join()
+    return [{name: value for name, (value, _) in state.items()} for state in seen]
+
+
+@pytest.fixture(autouse=True)
+def _no_state_left():
+    """Fail a test that leaves torch's state changed: later tests, also those of other threads, would differ."""
+    before = torch_state()
+    yield
+    if before is not None:
+        assert torch_state() == before
 
 
 @pytest.fixture(autouse=True)

@@ -126,14 +126,18 @@ def _keys_of_traces() -> list[tuple[bool, bool]]:
 
 
 def _leave_after_trace(entry: tuple[tuple[int, Any, Any], Any]) -> None:
-    """Leave a mode, but keep the keys."""
+    """Leave a mode. If the trace in which it was entered has ended, keep the keys, and the flags that traces set."""
     c: Any = torch._C
-    before = _keys_of_traces()
+    before, threads, views = _keys_of_traces(), c._is_multithreading_enabled(), c._is_view_replay_enabled()
     _leave(entry)
-    for key, now, (included, excluded) in zip(_KEYS_OF_TRACES, _keys_of_traces(), before, strict=True):
-        if now != (included, excluded):
-            c._dispatch_tls_set_dispatch_key_included(key, included)
-            c._dispatch_tls_set_dispatch_key_excluded(key, excluded)
+    if before == (now := _keys_of_traces()):
+        return
+    c._set_multithreading_enabled(threads)
+    c._set_view_replay_enabled(views)
+    for key, was, wanted in zip(_KEYS_OF_TRACES, now, before, strict=True):
+        if was != wanted:
+            c._dispatch_tls_set_dispatch_key_included(key, wanted[0])
+            c._dispatch_tls_set_dispatch_key_excluded(key, wanted[1])
 
 
 def enter_inference_mode(mode: bool) -> int:
