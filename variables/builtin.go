@@ -460,7 +460,7 @@ func builtinTuple(tx Translator, a []VariableTracker) (VariableTracker, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t, ok := v.(*TupleVariable); ok && t.exact() {
+	if t, ok := v.(*TupleVariable); ok && t.Exact() {
 		return t, nil
 	}
 	items, err := UnpackTuple(tx, v)

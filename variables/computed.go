@@ -600,6 +600,12 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 	return fn, example, err
 }
 
+// TakesData reports whether the operation makes a tensor of numbers, which may be in lists. The tensor's dtype depends
+// on their types only.
+func TakesData(operation string) bool {
+	return operation == "torch.tensor" || operation == "torch.as_tensor" || operation == "torch.asarray"
+}
+
 // TakesNumber reports whether this computed number may be an operand of the operation, in a graph that runs operation
 // by operation. It may if its value does not affect the metadata of the result.
 func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
@@ -612,6 +618,9 @@ func (v *ComputedVariable) TakesNumber(tx Translator, operation string) bool {
 			OnLists(operation) && isInPlace(operation))
 	}
 	if strings.HasPrefix(operation, "operator.") {
+		return true
+	}
+	if TakesData(operation) {
 		return true
 	}
 	if letter != 'f' {

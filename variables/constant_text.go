@@ -284,7 +284,10 @@ func Format(tx Translator, v VariableTracker, conversion string, spec VariableTr
 		}
 		return NewConstant(r, nil), nil
 	}
-	if IsTensor(v) {
+	if t, ok := v.(*TensorVariable); ok {
+		if r, err := t.format(tx, spec); r != nil || err != nil {
+			return r, err
+		}
 		return nil, unsupported(exc.TensorToPython, "text of a tensor")
 	}
 	if sp != "" {

@@ -91,8 +91,8 @@ func NewTupleOf(items []VariableTracker, class py.Object, src guards.Source) *Tu
 	return &TupleVariable{Base: Base{Src: src}, items: items, class: class}
 }
 
-// exact reports whether t is an exact tuple. For an exact tuple, tuple(t) and t[:] return t itself instead of a copy.
-func (t *TupleVariable) exact() bool { return t.class.IsNull() && t.holder == nil }
+// Exact reports whether t is an exact tuple. For an exact tuple, tuple(t) and t[:] return t itself instead of a copy.
+func (t *TupleVariable) Exact() bool { return t.class.IsNull() && t.holder == nil }
 
 // Subclass returns the tuple's class if it is a subclass of tuple, or the zero Object for an exact tuple.
 func (t *TupleVariable) Subclass() py.Object { return t.class }

@@ -103,7 +103,7 @@ func sortedClass(tx Translator, keys []VariableTracker) py.Object {
 	class := py.Object{}
 	for _, k := range keys {
 		k = MustRealize(tx, k)
-		if t, ok := k.(*TupleVariable); ok && t.exact() && len(t.items) > 0 {
+		if t, ok := k.(*TupleVariable); ok && t.Exact() && len(t.items) > 0 {
 			k = MustRealize(tx, t.items[0])
 		}
 		o, ok := k.(*ObjectVariable)

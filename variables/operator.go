@@ -669,10 +669,10 @@ func concatenate(tx Translator, inplace bool, a, b, owner VariableTracker) (Vari
 	case *TupleVariable:
 		items, ok, err := tupleItems(tx, b)
 		if ok && err == nil {
-			if len(items) == 0 && x.exact() {
+			if len(items) == 0 && x.Exact() {
 				return x, true, nil // CPython returns the left operand itself
 			}
-			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.exact() {
+			if y, exact := b.(*TupleVariable); exact && len(x.items) == 0 && y.Exact() {
 				return y, true, nil
 			}
 			return NewTuple(join(x.items, items), nil), true, nil
@@ -746,7 +746,7 @@ func multiply(tx Translator, inplace bool, a, b, owner VariableTracker) (Variabl
 		if !unrolls(len(x.items), count) {
 			return nil, true, unsupported(exc.TooLarge, "tuple of more than %d items", maxUnroll)
 		}
-		if x.exact() && (count == 1 || len(x.items) == 0) {
+		if x.Exact() && (count == 1 || len(x.items) == 0) {
 			return x, true, nil // CPython returns the tuple itself
 		}
 		return NewTuple(repeat(x.items, count), nil), true, nil

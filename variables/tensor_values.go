@@ -44,6 +44,28 @@ func numberOf(tx Translator, m *TensorMeta) number {
 	return notNumber
 }
 
+// format implements format() of a tensor without dimensions: torch formats its number. It returns nil for others.
+func (t *TensorVariable) format(tx Translator, spec VariableTracker) (VariableTracker, error) {
+	if !t.Class.IsNull() || !isPlainTensor(tx, t) {
+		return nil, nil
+	}
+	if on, err := tx.World().TorchFunctionModeActive(tx.Scope()); err != nil || on {
+		return nil, err
+	}
+	m, err := t.Sizes(tx)
+	if err != nil || len(m.Shape) > 0 {
+		if _, unknown := err.(*exc.Unsupported); unknown {
+			err = nil
+		}
+		return nil, err
+	}
+	number, ok, err := t.runTimeValue(tx, "item")
+	if err != nil || !ok {
+		return nil, err
+	}
+	return Format(tx, number, "", spec)
+}
+
 // captured lists the methods that runTimeValue may capture.
 var captured = map[string]bool{"item": true, "__int__": true, "__float__": true, "__bool__": true, "tolist": true}
 

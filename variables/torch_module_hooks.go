@@ -80,7 +80,7 @@ func (h *moduleHook) collect(v VariableTracker) error {
 			return err
 		}
 	}
-	if t, ok := v.(*TupleVariable); ok && t.exact() {
+	if t, ok := v.(*TupleVariable); ok && t.Exact() {
 		return nil
 	}
 	if h.copies {
@@ -191,7 +191,7 @@ func (h *moduleHook) pass(v VariableTracker) (VariableTracker, error) {
 	case *TensorVariable:
 		return h.passTensor(x)
 	case *TupleVariable:
-		if !x.exact() {
+		if !x.Exact() {
 			break
 		}
 		items, err := h.passAll(x.items)

@@ -151,10 +151,13 @@ func (o *OutputGraph) ComputedInput(slot *variables.Slot, example py.Object) *va
 	return variables.NewTensor(n)
 }
 
-// numbers returns the operand that represents a list of computed numbers, one for each tensor of an operation on lists.
-// It returns nil for other operands and operations.
+// numbers returns the operand that represents a list of computed numbers, one for each tensor of an operation on lists,
+// or the data of a new tensor. It returns nil for other operands and operations.
 func (o *OutputGraph) numbers(tx variables.Translator, operation string,
 	v variables.VariableTracker) (fxgraph.Arg, error) {
+	if variables.TakesData(operation) {
+		return o.data(tx, operation, v, 0)
+	}
 	list, ok := v.(*variables.ListVariable)
 	if !ok || !variables.OnLists(operation) {
 		return nil, nil
@@ -168,6 +171,53 @@ func (o *OutputGraph) numbers(tx variables.Translator, operation string,
 		if out[i], err = o.number(tx, operation, it); out[i] == nil || err != nil {
 			return nil, err
 		}
+	}
+	return fxgraph.List{Items: out}, nil
+}
+
+// maxNesting is the largest number of lists around a number in the data of a new tensor.
+const maxNesting = 8
+
+// data returns the operand that represents a list or tuple, also a nested one, with computed numbers in it. It returns
+// nil for other values.
+func (o *OutputGraph) data(tx variables.Translator, operation string, v variables.VariableTracker,
+	depth int) (fxgraph.Arg, error) {
+	var items []variables.VariableTracker
+	var err error
+	switch x := v.(type) {
+	case *variables.ListVariable:
+		items, err = x.Items(tx)
+	case *variables.TupleVariable:
+		if x.Exact() {
+			items, err = x.Items(tx)
+		}
+	}
+	if err != nil || depth == maxNesting {
+		return nil, err
+	}
+	out, found := make([]fxgraph.Arg, len(items)), false
+	for i, it := range items {
+		if out[i], err = o.number(tx, operation, it); out[i] == nil && err == nil {
+			out[i], err = o.data(tx, operation, it, depth+1)
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = found || out[i] != nil
+	}
+	if !found {
+		return nil, nil
+	}
+	for i, it := range items {
+		if out[i] != nil {
+			continue
+		}
+		if out[i], err = variables.AsProxy(tx, it); err != nil {
+			return nil, err
+		}
+	}
+	if _, tuple := v.(*variables.TupleVariable); tuple {
+		return fxgraph.Tuple{Items: out}, nil
 	}
 	return fxgraph.List{Items: out}, nil
 }
