@@ -33,6 +33,9 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	}
 	asked, pure := instanceChecks(tx, cls)
 	if !pure {
+		if r, err := asksMetaclass(tx, v, MustRealize(tx, a[1])); r != nil || err != nil {
+			return r, err
+		}
 		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that overrides __instancecheck__")
 	}
 	if !real.IsNull() {
@@ -66,6 +69,32 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 		return BoolConst(r), err
 	}
 	return saysItIs(tx, v, t, cls)
+}
+
+// asksMetaclass implements isinstance by the __instancecheck__ of a metaclass written in Python. It returns nil if cls
+// has none, or is a tuple.
+func asksMetaclass(tx Translator, v, cls VariableTracker) (VariableTracker, error) {
+	c, ok := cls.(*ClassVariable)
+	if !ok {
+		return nil, nil
+	}
+	m, err := c.metaMethod(tx, "__instancecheck__")
+	if err != nil || m == nil {
+		return nil, err
+	}
+	t, err := PythonType(tx, v)
+	if err != nil {
+		return nil, err
+	}
+	if t == c.Class { // CPython does not call the method
+		return BoolConst(true), nil
+	}
+	r, err := Call(tx, m, []VariableTracker{v}, nil)
+	if err != nil {
+		return nil, err
+	}
+	truth, err := Truth(tx, r)
+	return BoolConst(truth), err
 }
 
 // instanceOf implements isinstance for a tensor. `known` is the result, or nil if the tensor's possible types do not

@@ -36,7 +36,8 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 			return nil, &exc.Observed{TypeName: "TypeError", Text: "type '" + typeName(tx, c.Class) +
 				"' is not subscriptable"}
 		}
-		if fold = d == w.GenericGetItem || d.Kind() == py.ClassMethodDescr; !fold {
+		if fold = d == w.GenericGetItem || d.Kind() == py.ClassMethodDescr ||
+			c.Class == w.AbstractCallable; !fold {
 			fn, err := c.GetAttr(tx, "__class_getitem__")
 			if err != nil {
 				return nil, err
@@ -45,6 +46,9 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 		}
 	}
 	k, ok := AsConstant(tx, key)
+	if !ok && c.Class == w.AbstractCallable {
+		k, ok = parameterTypes(tx, key)
+	}
 	if !ok {
 		return nil, unsupported(exc.SubscriptUnsupported, "%s[%s]", Describe(tx, c), Describe(tx, key))
 	}
@@ -53,6 +57,27 @@ func (c *ClassVariable) GetItem(tx Translator, key VariableTracker) (VariableTra
 		return nil, observed(err)
 	}
 	return immutableResult(tx, r)
+}
+
+// parameterTypes returns the key of Callable[[...], result], which has a list of known types.
+func parameterTypes(tx Translator, key VariableTracker) (k py.Object, ok bool) {
+	t, ok := key.(*TupleVariable)
+	if !ok || !t.Exact() {
+		return k, false
+	}
+	parts := make([]py.Object, len(t.items))
+	for i, v := range t.items {
+		if l, list := v.(*ListVariable); list {
+			types, known := constants(tx, l.items)
+			if !known {
+				return k, false
+			}
+			parts[i] = tx.Scope().List(types...)
+		} else if parts[i], ok = AsConstant(tx, MustRealize(tx, v)); !ok {
+			return k, false
+		}
+	}
+	return tx.Scope().Tuple(parts...), true
 }
 
 // callAlias calls the class of a generic alias and, as typing does, stores the alias on the instance as __orig_class__.

@@ -31,6 +31,8 @@ type factObjects struct {
 	NNModule            py.Object
 	stateContexts       py.Object
 	GenericGetItem      py.Object
+	TypingCallable      py.Object
+	AbstractCallable    py.Object
 	ModuleList          py.Object
 	Sequential          py.Object
 	ScriptFunction      py.Object
@@ -217,6 +219,8 @@ func (f *factObjects) table() map[string]*py.Object {
 		"NNModule":              &f.NNModule,
 		"state_contexts":        &f.stateContexts,
 		"GenericGetItem":        &f.GenericGetItem,
+		"TypingCallable":        &f.TypingCallable,
+		"AbstractCallable":      &f.AbstractCallable,
 		"ModuleList":            &f.ModuleList,
 		"Sequential":            &f.Sequential,
 		"ScriptFunction":        &f.ScriptFunction,

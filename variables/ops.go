@@ -530,6 +530,9 @@ func GetItem(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	}
 	o, ok := AsConstant(tx, obj)
 	k, ok2 := AsConstant(tx, key)
+	if ok && !ok2 && o == tx.World().TypingCallable {
+		k, ok2 = parameterTypes(tx, key)
+	}
 	if ok && ok2 {
 		if err := tx.World().computable(tx, []py.Object{o, k}, "__getitem__", "__index__", "__hash__",
 			"__eq__"); err != nil {
@@ -608,7 +611,7 @@ func sequenceItem(tx Translator, obj VariableTracker, seq Sequence, key Variable
 	case *ListVariable:
 		return NewList(out, nil), nil
 	case *TupleVariable:
-		if v.exact() && step == 1 && len(out) == len(items) {
+		if v.Exact() && step == 1 && len(out) == len(items) {
 			return v, nil // CPython returns the tuple itself
 		}
 		if v.class == tx.World().SizeType {

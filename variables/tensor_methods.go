@@ -82,8 +82,9 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return v, err
 		}
 	}
-	if len(kwargs) == 0 {
-		if v, ok, err := t.metaMethod(tx, name, args); ok {
+	dim := len(args) == 0 && len(kwargs) == 1 && kwargs[0].Name == "dim" && (name == "size" || name == "stride")
+	if dim || len(kwargs) == 0 {
+		if v, ok, err := t.metaMethod(tx, name, append(args, KwValues(kwargs)...)); ok {
 			return v, err
 		}
 	}

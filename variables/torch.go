@@ -261,6 +261,11 @@ func (t *TorchVariable) callOp(tx Translator, name string, args []VariableTracke
 		if v, ok, err := numberOfFunction(tx, t.Fn, name, kind, args, kwargs); ok || err != nil {
 			return v, err
 		}
+		if pure, err := tx.World().IsPure(tx.Scope(), t.Fn); err != nil {
+			return nil, err
+		} else if pure { // of dtypes: promote_types, can_cast
+			return foldCall(tx, t.Fn, args, kwargs)
+		}
 		return nil, unsupported(exc.UnknownResult, "%s (%s)", name, kind)
 	case givesSelf:
 		first, err := Realize(tx, arg(args, 0))

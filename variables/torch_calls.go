@@ -243,6 +243,9 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			if name == "torch.is_tensor" {
 				return t.predicate(tx, name, args)
 			}
+			if len(args) == 0 && len(kwargs) == 1 && kwargs[0].Name == "input" {
+				args, kwargs = []VariableTracker{kwargs[0].Value}, nil
+			}
 			return t.dispatched(tx, args, kwargs,
 				func() (VariableTracker, error) { return t.predicate(tx, name, args) })
 		},

@@ -145,6 +145,8 @@ def facts() -> dict[str, Any]:
         "NNModule": torch.nn.Module,
         "state_contexts": torch_state.CONTEXTS,
         "GenericGetItem": vars(typing.Generic)["__class_getitem__"],
+        "TypingCallable": typing.Callable,
+        "AbstractCallable": collections.abc.Callable,
         "ModuleList": torch.nn.ModuleList,
         "Sequential": torch.nn.Sequential,
         "ScriptFunction": torch.jit.ScriptFunction,

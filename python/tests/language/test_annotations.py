@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import typing
 from typing import (
     Any,
@@ -199,3 +200,14 @@ def test_get_type_hints() -> None:
 @row("S004-58")
 def test_generic_alias_as_value() -> None:
     one_graph(lambda x: (x + 1, list[int], int | str), x3())
+
+
+def test_callables_with_known_parameters() -> None:
+    def annotated(x):
+        def inner(f: Callable[[T], T], g: collections.abc.Callable[[int, str], None] | None = None) -> Callable[..., T]:
+            return f(x), g
+
+        return inner(torch.sin)
+
+    one_graph(annotated, x3())
+    one_graph(lambda x: (x + 1, Callable[[int], str], collections.abc.Callable[[], int]), x3())

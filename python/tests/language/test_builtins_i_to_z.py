@@ -163,7 +163,8 @@ def test_isinstance() -> None:
 def test_isinstance_decided_by_classes() -> None:
     with_tensor(lambda r, d: (isinstance(r, Abstract), isinstance(d, Abstract)), Registered(), Duck())
     split(lambda x, d, r: (x + 1, isinstance(d, Hooked), isinstance(r, Hooked)), x3(), Duck(), Registered(), at_most=4)
-    split(lambda x: (x + 1, isinstance(42, ByMeta), isinstance(41, ByMeta)), x3(), at_most=4)
+    one_graph(lambda x: (x + 1, isinstance(42, ByMeta), isinstance(41, ByMeta), isinstance(ByMeta(), ByMeta)), x3())
+    split(lambda x: (x + 1, isinstance(42, (str, ByMeta))), x3(), at_most=4)
     split(lambda x, d: (x + 1, isinstance(d, SupportsQuack)), x3(), Duck(), at_most=4)
     raises(lambda: isinstance(1, 5))
     raises(lambda: isinstance(1, list[int]))

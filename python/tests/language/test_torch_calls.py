@@ -5,6 +5,8 @@ import weakref
 
 import pytest
 import torch
+import torch.fx.experimental.symbolic_shapes  # torch._check imports it when it is first called
+import torch.utils._pytree as pytree
 
 import godynamo
 from godynamo import utils
@@ -22,6 +24,25 @@ def dtype_of_a_computed_tensor(x):
         y.is_contiguous(),
         y * 2,
     )
+
+
+def queried_by_keyword(x):
+    sizes = x.size(dim=0), x.size(dim=-1), x.stride(dim=1)
+    return sizes, torch.is_floating_point(input=x), torch.is_complex(input=x), x + sizes[0]
+
+
+def of_dtypes(x):
+    wider = torch.promote_types(torch.int32, torch.float32), torch.promote_types(torch.uint8, torch.int8)
+    return (
+        wider,
+        torch.can_cast(torch.float32, torch.int32),
+        torch.can_cast(from_=torch.int8, to=x.dtype),
+        x.to(wider[0]),
+    )
+
+
+def mapped_by_type(x):
+    return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, {"a": x, "b": [x, 3]})
 
 
 def maximum_of_two_and_along_a_dimension(x):
@@ -67,6 +88,9 @@ def masked(x):
     "f",
     [
         dtype_of_a_computed_tensor,
+        queried_by_keyword,
+        of_dtypes,
+        mapped_by_type,
         maximum_of_two_and_along_a_dimension,
         own_axis,
         hidden_function,
@@ -84,6 +108,40 @@ def test_one_graph_and_the_result_of_eager(f):
     for _ in range(2):
         assert same(ours(x), f(x), tol=0)
     assert (counter.frame_count, dict(utils.counters["graph_break"])) == (1, {})
+
+
+def numbers_in_lists(x):
+    data = [x.sum().item(), 2.0, x.max().item()]
+    pairs = torch.tensor([[x.sum().item(), 1.0], [0.0, x.min().item()]], dtype=torch.float64)
+    return torch.tensor(data), pairs, torch.as_tensor((x.mean().item(), 1)), torch.tensor([x.sum().item() > 0, True])
+
+
+def formatted(x):
+    text = f"loss {x.sum():.3f} at {x.argmax()}, {x.min():>10.2e}, {x.mean()}"
+    return text, "{:.1f} {}".format(x.mean(), x.max()), format(x.sum(), "+.2f"), x + 1  # noqa: UP032
+
+
+@pytest.mark.parametrize("f", [numbers_in_lists, formatted])
+def test_numbers_of_the_data(f):
+    ours = godynamo.optimize(f, nopython=True)
+    for x in torch.randn(2, 3), torch.full((2, 3), float("nan")), torch.randn(2, 3, requires_grad=True):
+        assert repr(ours(x)) == repr(f(x))
+
+
+def test_a_format_that_the_number_rejects():
+    def f(x):
+        return f"{x.sum():d}"
+
+    for x in torch.ones(2), torch.ones(2, dtype=torch.int64), torch.ones(2, dtype=torch.complex64):
+        expected = error_of(f, x)
+        assert error_of(godynamo.optimize(f), x) == expected
+
+
+def error_of(f, x):
+    try:
+        return f(x)
+    except Exception as e:
+        return type(e), str(e)
 
 
 def test_a_check_that_fails_raises_torchs_exception():
