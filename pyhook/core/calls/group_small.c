@@ -119,7 +119,7 @@ same_kind(const gd_tensor_view *a, const gd_tensor_view *b)
     return a->scalar_type == b->scalar_type && a->ndim == b->ndim && memcmp(a->sizes, b->sizes, sizeof a->sizes) == 0;
 }
 
-/* Reads the externals. Returns 0 if one of them is neither a number nor a small tensor. */
+/* Reads the externals. Returns 0 if one of them is neither a number nor a small tensor without NaN. */
 static int
 read_externals(unit *u)
 {
@@ -131,7 +131,7 @@ read_externals(unit *u)
         if (PyFloat_CheckExact(v) || PyLong_CheckExact(v)) {
             continue;
         }
-        if (!find_elements(v, &u->views[i], e)) {
+        if (!find_elements(v, &u->views[i], e) || gd_kernel_nan(e->data, e->n, e->is_double)) {
             return 0;
         }
         most = e->n > most ? e->n : most;
@@ -154,7 +154,8 @@ read_again(unit *u)
         elements *e = &u->externals[i], now;
         gd_tensor_view view;
         if (e->data != NULL) {
-            int same = find_elements(u->external[i], &view, &now) && same_kind(&view, &u->views[i]);
+            int same = find_elements(u->external[i], &view, &now) && same_kind(&view, &u->views[i])
+                       && !gd_kernel_nan(now.data, now.n, now.is_double);
             e->data = same ? now.data : NULL;
         }
     }
@@ -251,7 +252,8 @@ number_of(unit *u, const gd_group_operand *o, int is_double, double *number)
     else {
         return 0;
     }
-    return is_double || !isfinite(*number) || fabs(*number) <= FLT_MAX; /* torch raises for some larger ones */
+    return is_double ? !isnan(*number)
+                     : isinf(*number) || fabs(*number) <= FLT_MAX; /* torch raises for some larger ones */
 }
 
 /* Reports whether no operand has a keyword, or only the last one, and this is the keyword. */
@@ -332,8 +334,16 @@ choose(unit *u, const gd_group_step *s, uint32_t tensors, gd_kernel_call *call)
     return s->n == tensors && s->names == NULL && plain[s->small].tensors == tensors;
 }
 
-/* Computes a step from the elements of its operands. Returns 1, or 0 if it has no kernel for them, and nothing is
- * computed. */
+/* All other kernels make the processor's NaN, and no external has one. */
+static int
+makes_another_nan(const gd_kernel_call *call)
+{
+    return (call->kernel == GD_KERNEL_NEG || call->kernel == GD_KERNEL_ABS)
+           && gd_kernel_nan(call->a, call->n, call->is_double);
+}
+
+/* Computes a step from the elements of its operands. Returns 1, or 0 if it has no kernel for them, or if torch has
+ * computed a step of the unit, and nothing is computed. */
 static int
 compute(unit *u, uint32_t at)
 {
@@ -350,7 +360,7 @@ compute(unit *u, uint32_t at)
             return 0;
         }
     }
-    if (tensors == 0) {
+    if (tensors == 0 || !u->g->with_kernels) {
         return 0;
     }
     gd_kernel_call call = {.is_double = e[0].is_double, .n = e[0].n, .a = e[0].data, .b = e[1].data, .c = e[2].data};
@@ -365,7 +375,7 @@ compute(unit *u, uint32_t at)
         read_again(u);
         return compute(u, at);
     }
-    else if (!gd_kernel_run(&call)) {
+    else if (makes_another_nan(&call) || !gd_kernel_run(&call)) {
         return 0;
     }
     if (!s->writes) {

@@ -4,11 +4,11 @@
 
 #include "calls/group_plan.h"
 
-/* Runs one unit, operation by operation as in the program, if all its tensors are small, plain, contiguous, on the CPU
- * and alone in their storage, and nothing could tell that torch is not called. The caller has made sure that grad mode
- * is off and no mode active. An operation without a kernel for its operands is called; later calls of the group then
- * try this no more. Signals are handled after the unit. Returns 1 if the unit has run, 0 if it has not begun, or -1
- * with the exception of a step. */
+/* Runs one unit, operation by operation as in the program, if all its tensors are small, plain, contiguous, on the
+ * CPU, alone in their storage and without NaN, and nothing could tell that torch is not called. The caller has made
+ * sure that grad mode is off and no mode active. An operation without a kernel for its operands is called, as are those
+ * after it; later calls of the group then try this no more. Signals are handled after the unit. Returns 1 if the unit
+ * has run, 0 if it has not begun, or -1 with the exception of a step. */
 int gd_group_run_small(gd_group *g, PyObject *const *external);
 
 #endif

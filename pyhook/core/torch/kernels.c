@@ -72,6 +72,24 @@ LOOPS(fused_double, double, FUSED_TARGET)
 #undef SQUARE_ROOT
 #undef ABSOLUTE
 
+#define NAN_LOOP(name, type, bits) \
+    FAST PLAIN_TARGET static int name(const type *data, size_t n) \
+    { \
+        bits found = 0; \
+        for (size_t i = 0; i < n; i++) { \
+            found |= -(bits)(data[i] != data[i]); \
+        } \
+        return found != 0; \
+    }
+NAN_LOOP(nan_float, float, uint32_t)
+NAN_LOOP(nan_double, double, uint64_t)
+
+int
+gd_kernel_nan(const char *data, size_t n, int is_double)
+{
+    return is_double ? nan_double((const double *)data, n) : nan_float((const float *)data, n);
+}
+
 /* ---- variants ---- */
 
 /* A sum of a product is rounded once if it is fused. The first elements, as many as fill blocks, are computed by

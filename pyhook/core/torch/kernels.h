@@ -58,6 +58,10 @@ int gd_kernels_in_use(void);
  * must be off, and no mode active. Returns whether other code may have run meanwhile. Raises nothing. */
 int gd_kernel_find(const gd_kernel_call *call);
 
+/* Reports whether one of n elements is NaN. Which of two NaNs an operation returns (they differ in sign and payload)
+ * depends on the order of operands in the compiled loop, so kernels compute with at most one kind of NaN. */
+int gd_kernel_nan(const char *data, size_t n, int is_double);
+
 /* Computes the call after gd_kernel_find. Returns 1, or 0 if no variant has torch's bits, and nothing is computed. */
 int gd_kernel_run(const gd_kernel_call *call);
 

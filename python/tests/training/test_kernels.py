@@ -43,7 +43,7 @@ def served() -> Iterator[None]:
 def one_by_one(plan: tuple[Any, ...], values: list[Any]) -> None:
     """Run the steps of a plan with torch, unit after unit."""
     units, externals, steps = plan
-    operators = {"+": operator.add, "/": operator.truediv, "*": operator.mul, "+=": operator.iadd}
+    operators = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "+=": operator.iadd}
     for u in range(units):
         unit, results = values[u * externals : (u + 1) * externals], []
         for kind, name, operands, names in steps:
@@ -117,7 +117,7 @@ def test_tensors_of_all_lengths(dtype: torch.dtype) -> None:
 
 
 def test_values_at_the_limits() -> None:
-    values = [0.0, -0.0, float("inf"), -float("inf"), float("nan"), 1e-45, -1e-40, 1.17549435e-38, 3.4e38, 1.0, -1.0]
+    values = [0.0, -0.0, float("inf"), -float("inf"), 1e-45, -1e-40, 1.17549435e-38, 3.4e38, 1.0, -1.0]
     pairs = list(itertools.product(values, values))
 
     def make() -> list[torch.Tensor]:
@@ -130,6 +130,41 @@ def test_values_at_the_limits() -> None:
         compare((3, 2, STEPS), make, 3)
     finally:
         torch.set_flush_denormal(False)
+
+
+@pytest.mark.parametrize("name", ["add_", "mul_", "div_"])
+def test_the_bits_of_nan(name: str) -> None:
+    """Which of two NaNs is the result depends on the order of the operands in torch's compiled loop."""
+    nans = [torch.tensor([n] * 9, dtype=torch.int32).view(torch.float32) for n in (0x7FC00001, -0x00400000 + 2)]
+    plan = (2, 2, (("call_method", name, (0, 1), ()), ("operator", "+=", (1, 0), ())))
+
+    def of_bits(values: list[torch.Tensor]) -> list[Any]:
+        return [v.view(torch.int32).tolist() for v in values]
+
+    for a, b in itertools.product([*nans, torch.ones(9)], repeat=2):
+        want, got = ([t.clone() for t in (a, b, b, a)] for _ in range(2))
+        with torch.no_grad():
+            one_by_one(plan, want)
+            _C.Group(plan)(*got)
+        assert of_bits(want) == of_bits(got)
+
+
+def test_the_sign_of_nan_after_abs_and_neg() -> None:
+    """The unit makes a NaN, changes its sign, and adds the two."""
+    for change in ("abs", "neg"):
+        steps = (
+            ("operator", "-", (0, 0), ()),
+            ("call_method", change, (~0,), ()),
+            ("operator", "+", (~0, ~1), ()),
+            ("operator", "+", (~1, ~0), ()),
+            ("call_method", "copy_", (0, ~2), ()),
+            ("call_method", "copy_", (1, ~3), ()),
+        )
+        want, got = ([torch.full((9,), float("inf")) for _ in range(4)] for _ in range(2))
+        with torch.no_grad():
+            one_by_one((2, 2, steps), want)
+            _C.Group((2, 2, steps))(*got)
+        assert [v.view(torch.int32).tolist() for v in want] == [v.view(torch.int32).tolist() for v in got]
 
 
 @pytest.mark.parametrize("number", [1, 0, -3, 2**24, 2**24 + 1, 2**70, 1e40, -1e40, float("inf"), float("nan"), True])
