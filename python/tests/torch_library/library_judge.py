@@ -118,7 +118,16 @@ class Describer:
             return ("complex", value.real.hex(), value.imag.hex())
         if callable(value):
             return (type(value).__name__, op_name(value))
+        if type(value).__str__ is object.__str__ and type(value).__repr__ is object.__repr__:  # shows its address
+            return (type(value).__name__, self._fields(value))
         return (type(value).__name__, str(value))
+
+    def _fields(self, value: Any) -> Any:
+        if id(value) in self._seen:
+            return ("again", self._seen[id(value)])
+        self._seen[id(value)] = len(self._seen)
+        self._keep.append(value)
+        return [(name, self.tree(v)) for name, v in getattr(value, "__dict__", {}).items()]
 
     def _tensor(self, t: torch.Tensor) -> Any:
         if id(t) in self._seen:
@@ -156,6 +165,11 @@ def tensors_of(tree: Any) -> list[torch.Tensor]:
     return [t for t in _pytree.tree_leaves(tree) if isinstance(t, torch.Tensor)]
 
 
+def consumed(value: Any) -> Any:
+    """Return the items of a generator, which may be generators themselves, or the value."""
+    return [consumed(v) for v in value] if isinstance(value, (map, types.GeneratorType)) else value
+
+
 def outcome(fn: Callable[..., Any], target: Any, case: Case, valued: bool) -> dict[str, Any]:
     """Return the outcome of one call; ``target`` is the module whose state and parameters are compared, or None."""
     args, kwargs = copies((case.args, case.kwargs))
@@ -166,12 +180,10 @@ def outcome(fn: Callable[..., Any], target: Any, case: Case, valued: bool) -> di
     out: dict[str, Any] = {"how": "returned"}
     value = None
     try:
-        value = fn(*args, **kwargs)
+        value = consumed(fn(*args, **kwargs))
     except Exception as error:
         out["how"] = f"raised {type(error).__name__}: {error}"
     out["random"] = random_state()
-    if type(value).__name__ == "map":
-        value = list(value)
     out["arguments"] = d.tree([list(args), kwargs])
     out["value"] = d.tree(value)
     out["tensors"] = len(tensors_of(value))
