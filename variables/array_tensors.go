@@ -143,8 +143,9 @@ func (t *TensorVariable) array(tx Translator, fn py.Object, name string) (Variab
 	if meta.RequiresGrad || s.Repr(meta.Layout) != "torch.strided" || s.Repr(meta.Device) != "device(type='cpu')" {
 		return nil, refused
 	}
-	t.Need(tx, "stride")
-	t.Need(tx, "requires_grad")
+	for _, field := range []string{"dtype", "layout", "device", "stride", "requires_grad"} {
+		t.Need(tx, field)
+	}
 	size := make([]py.Object, len(meta.Shape))
 	for i, n := range meta.Shape {
 		k, err := Specialise(tx, n)

@@ -70,8 +70,9 @@ func tensorOrInt(tx Translator, name string, items []VariableTracker) (VariableT
 	if mode, err := activeMode(tx); err != nil || mode != nil {
 		return nil, err
 	}
-	t.Need(tx, "dtype")
-	t.Need(tx, "ndim")
+	for _, field := range []string{"dtype", "ndim", "layout", "device"} {
+		t.Need(tx, field)
+	}
 	node, err := out.CallFunction(tx, tx.World().Builtin(name), "builtins."+name, operands, nil)
 	if err != nil {
 		return nil, err
@@ -146,8 +147,9 @@ func (v *TensorOrInt) sameResult(tx Translator, t *TensorVariable) (bool, error)
 	if err != nil {
 		return false, err
 	}
-	t.Need(tx, "dtype")
-	t.Need(tx, "ndim")
+	for _, field := range []string{"dtype", "ndim", "layout", "device"} {
+		t.Need(tx, field)
+	}
 	s := tx.Scope()
 	same := func(a, b py.Object) bool { return a == b || s.Repr(a) == s.Repr(b) }
 	if m.Layout != v.meta.Layout || !same(m.Device, v.meta.Device) {

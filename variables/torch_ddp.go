@@ -19,6 +19,7 @@ func ddpBefore(tx Translator, name string, args []VariableTracker, kwargs []Kw) 
 			return false, pyNone, nil
 		}
 		m, err := t.Meta(tx)
+		t.Need(tx, "device")
 		if err == nil && m.Device != device {
 			if same, ok := py.Answered(tx.Scope().CallMethod(device, "__eq__", m.Device)); !ok || same != py.True() {
 				err = h.refused // the method would move the tensor

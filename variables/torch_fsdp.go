@@ -137,6 +137,7 @@ func (h *fsdpHook) replacesTensor(t *TensorVariable) (bool, py.Object, error) {
 		if err != nil {
 			return false, pyNone, err
 		}
+		t.Need(h.tx, "dtype")
 		floats, err := h.tx.Scope().GetAttr(m.Dtype, "is_floating_point")
 		if err != nil {
 			return false, pyNone, err

@@ -256,12 +256,25 @@ def call(fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any], operands: tuple
     if fn is None:
         return None
     path = path_of(fn)
+    if _by_contents(path, args):
+        return None
     if path is not None and path.startswith("random."):
         fn = getattr(_generator, path.removeprefix("random."))
     if fn is operator.getitem or fn is operator.setitem:
         args = (args[0], _first(args[1]), *args[2:])
     found = _computed(fn, args, kwargs)
     return None if found is None else _described(found[0], operands, id(fn) in _SHAPES)
+
+
+def _by_contents(path: str | None, args: tuple[Any, ...]) -> bool:
+    """Return whether the shape of the result of one of FUNCTIONS depends on what a sample does not have.
+
+    ``where`` of a mask alone returns the indices of its items. ``permutation`` of a number has that many items; the
+    sample of a number that is known only at run time is 0 or 1.
+    """
+    if path == "random.permutation":
+        return type(args[0]) is int and args[0] < 2
+    return path == "where" and len(args) < 3
 
 
 def _first(key: Any) -> Any:

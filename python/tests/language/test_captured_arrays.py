@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import os
 import pathlib
 import subprocess
@@ -21,6 +22,7 @@ import torch
 
 import godynamo
 from godynamo import _C, utils
+from godynamo._translator import arrays
 
 pytestmark = pytest.mark.skipif(np.__version__ < "2", reason="arrays are captured with numpy 2 only")
 
@@ -533,9 +535,72 @@ def drawn(a):
     return a + rng.random(a.shape), a * 2
 
 
-@pytest.mark.parametrize("fn", [masked, drawn])
+def indices(a):
+    found = np.where(a > 2)
+    return found[0].shape, len(a[found]), a * 2
+
+
+def permuted(a):
+    return np.random.permutation(int(a.argmax())).shape, a * 2
+
+
+@pytest.mark.parametrize("fn", [masked, drawn, indices, permuted])
 def test_what_depends_on_values_breaks(fn):
     compare(fn, *ARRAYS, breaks=True)
+
+
+CONTENTS = [lambda s: np.zeros(s), lambda s: np.ones(s), lambda s: np.arange(np.prod(s)).reshape(s) + 2.5]
+OPERANDS = [
+    lambda fill, n: fill((3,)),
+    lambda fill, n: fill((3, 3)).astype(bool),
+    lambda fill, n: fill((4,)).astype(np.int64),
+    lambda fill, n: n,
+    lambda fill, n: [n, n],
+]
+
+
+@pytest.mark.parametrize("module", ["", "fft.", "linalg.", "random."])
+def test_layouts_of_results_do_not_depend_on_contents(module):
+    """Whatever numpy is called with, two samples with other contents have results of one layout, or are refused."""
+
+    def layout(described):
+        if described is None or described[0] == "constant":
+            return None
+        if described[0] in ("tuple", "list"):
+            return [layout(item) for item in described[1]]
+        value = described[1]
+        return (value.dtype, value.shape, value.strides) if isinstance(value, (np.ndarray, np.generic)) else described
+
+    arrays._look_again()
+    for fn, detail in arrays.FUNCTIONS.items():
+        path = arrays.PATHS[fn]
+        if path.rpartition(".")[0] + "." * ("." in path) != module or module == "" and type(fn) is np.ufunc:
+            continue
+        most = min(3, int(detail.split()[0]))
+        for n in range(1, most + 1):
+            for operands in itertools.product(OPERANDS, repeat=n):
+                layouts = []
+                for number, fill in enumerate(CONTENTS):
+                    args = tuple(make(fill, (0, 1, 3)[number]) for make in operands)
+                    layouts.append(layout(arrays.call(fn, args, {}, args)))
+                seen = [one for one in layouts if one is not None]
+                assert all(one == seen[0] for one in seen), (path, [make(np.zeros, 0) for make in operands])
+
+
+def of_a_dtype(x):
+    a = x.numpy()
+    return a.dtype, a.itemsize, a.nbytes, (a * 2).dtype, a.sum().item(), x + 1
+
+
+def of_a_computed_tensor(x):
+    a = np.asarray(x * 2)
+    return a.dtype, np.sin(a).dtype, a.strides, int(a.argmax())
+
+
+@pytest.mark.parametrize("fn", [of_a_dtype, of_a_computed_tensor])
+def test_the_dtype_of_the_tensor_is_guarded(fn):
+    dtypes = torch.float32, torch.int8, torch.float64, torch.bool
+    compare(fn, *[lambda d=d: (torch.ones(2, 3).to(d),) for d in dtypes])
 
 
 def test_modules_of_numpy_are_captured_when_the_program_has_imported_them():
