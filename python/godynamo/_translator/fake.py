@@ -266,7 +266,8 @@ class Session:
         try:
             # These functions run outside the fake mode: inference mode saves the state and restores it later, and the
             # saved state must not contain the fake mode.
-            with self._modes(), unseen(), contextlib.nullcontext() if target in torch_state.ENTERING else self._mode:
+            mode = contextlib.nullcontext() if target in torch_state.ENTERING else self._mode
+            with self._modes(), unseen(), mode, warned.hidden():
                 value = getattr(a[0], target)(*a[1:], **k) if op == "call_method" else target(*a, **k)
         except (DynamicOutputShapeException, DataDependentOutputException) as error:
             value = _Unknown(index, error)

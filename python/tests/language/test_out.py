@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 
+import godynamo
 from harness.cases import Cases, check
 
 cases = Cases()
@@ -85,3 +88,21 @@ def places(x):
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_out(case):
     check(case)
+
+
+def test_translating_shows_no_warning() -> None:
+    """torch warns about an out= tensor that it resizes; so does FakeTensor, in its own words."""
+
+    def fn(x: torch.Tensor, out: torch.Tensor) -> object:
+        torch.exp(x, out=out)
+        return out.shape, out + 1
+
+    def shown(call: object) -> list[str]:
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            call(torch.ones(2, 3), torch.zeros(5))  # type: ignore[operator]
+        return [str(w.message) for w in seen]
+
+    compiled = godynamo.optimize(fn)
+    assert shown(compiled) == shown(fn) == shown(compiled)
+    assert len(shown(fn)) == 1
