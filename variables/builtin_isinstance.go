@@ -117,15 +117,16 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 		}
 		return BoolConst(is), real, nil
 	}
+	if is, err := t.marked(tx, cls); is || err != nil {
+		return BoolConst(is), real, err
+	}
 	if t.Class.IsNull() || t.Class == w.ParameterType {
 		real = t.Example
 		if !real.IsNull() && asksForDtype(tx, cls) {
 			tx.Output().NeedField(t, 2|4|8)
 		}
-	} else if real = t.Real; !real.IsNull() { // the attribute _is_param of a real tensor marks an nn.Parameter
-		if _, err := t.instanceAttr(tx, "_is_param"); err != nil {
-			return nil, real, err
-		}
+	} else {
+		real = t.Real
 	}
 	if among := t.classes(tx); len(among) > 1 {
 		first := w.TensorTypeIs(s, among[0], cls)
@@ -149,19 +150,53 @@ func (t *TensorVariable) instanceOf(tx Translator, cls py.Object) (known Variabl
 	return nil, real, nil
 }
 
+// marked reports whether an attribute of the tensor makes it an instance of one of the classes: nn.Parameter and
+// nn.Buffer have such attributes.
+func (t *TensorVariable) marked(tx Translator, cls py.Object) (bool, error) {
+	s, w := tx.Scope(), tx.World()
+	if w.TensorTypeIs(s, t.class(tx), cls) {
+		return false, nil
+	}
+	names, err := s.Call(w.tensorMarks, cls)
+	if err != nil {
+		return false, observed(err)
+	}
+	for _, name := range s.Items(names) {
+		if is, err := t.hasMark(tx, py.GoString(name)); is || err != nil {
+			return is, err
+		}
+	}
+	return false, nil
+}
+
+func (t *TensorVariable) hasMark(tx Translator, name string) (bool, error) {
+	v, err := t.instanceAttr(tx, name)
+	if v == nil || err != nil {
+		return false, err
+	}
+	if c, ok := AsConstant(tx, MustRealize(tx, v)); !ok || c != py.True() {
+		return false, unsupported(exc.CallUnsupported, "isinstance of %s, whose attribute %s is not True",
+			t.describe(), name)
+	}
+	return true, nil
+}
+
 // isInstance implements isinstance for a tensor computed by the graph. typ is the tensor's type.
 func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (VariableTracker, error) {
 	s, w := tx.Scope(), tx.World()
-	if typ != w.TensorType || !w.truth(s, w.decidesItself, cls) {
-		return BoolConst(w.TensorTypeIs(s, typ, cls)), nil
+	if is := w.TensorTypeIs(s, typ, cls); is || !w.truth(s, w.decidesItself, cls) {
+		return BoolConst(is), nil
 	}
-	m, err := t.Sizes(tx)
+	if !asksForDtype(tx, cls) {
+		r, err := s.Call(w.tensorLikeIs, pyNone, cls)
+		return BoolConst(r == py.True()), observed(err)
+	}
+	sample, err := tx.Output().Sample(t)
 	if err != nil {
 		return nil, err
 	}
-	t.Need(tx, "dtype")
-	t.Need(tx, "device")
-	r, err := s.Call(w.tensorLikeIs, m.Dtype, m.Device, cls)
+	t.Need(tx, "stride") // and all others
+	r, err := s.Call(w.tensorLikeIs, sample, cls)
 	if err != nil {
 		return nil, observed(err)
 	}

@@ -81,6 +81,7 @@ type factObjects struct {
 	hasHistory          py.Object
 	tensorTypeIs        py.Object
 	tensorLikeIs        py.Object
+	tensorMarks         py.Object
 	tensorTypeName      py.Object
 	decidesItself       py.Object
 	boundSelf           py.Object
@@ -269,6 +270,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"has_history":           &f.hasHistory,
 		"tensor_type_is":        &f.tensorTypeIs,
 		"tensor_like_is":        &f.tensorLikeIs,
+		"tensor_marks":          &f.tensorMarks,
 		"tensor_type_name":      &f.tensorTypeName,
 		"decides_itself":        &f.decidesItself,
 		"bound_self":            &f.boundSelf,

@@ -1,6 +1,7 @@
 package variables
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/godynamo/godynamo/guards"
@@ -660,6 +661,14 @@ func (o *ObjectVariable) setModuleAttr(tx Translator, name string, value Variabl
 	t, tensor := v.(*TensorVariable)
 	if tensor && !t.Class.IsNull() {
 		return unsupported(exc.StoreUnsupported, "a parameter stored in a module")
+	}
+	for _, mark := range []string{"_is_param", "_is_buffer"} {
+		if !tensor {
+			break
+		}
+		if is, err := t.hasMark(tx, mark); is || err != nil {
+			return cmp.Or(err, unsupported(exc.StoreUnsupported, "a parameter or buffer stored in a module"))
+		}
 	}
 	for _, part := range []string{"_parameters", "_modules", "_buffers"} {
 		dv, err := o.lookup(tx, part)

@@ -195,6 +195,7 @@ def facts() -> dict[str, Any]:
         "has_history": lambda tensor: tensor.grad_fn is not None,
         "tensor_type_is": tensor_types.tensor_type_is,
         "tensor_like_is": tensor_types.tensor_like_is,
+        "tensor_marks": tensor_types.tensor_marks,
         "tensor_type_name": tensor_types.tensor_type_name,
         "decides_itself": tensor_types.decides_itself,
         "bound_self": bound_self,

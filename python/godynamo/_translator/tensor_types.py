@@ -9,6 +9,11 @@ from typing import Any
 
 import torch
 
+#: classes of torch.nn and the attribute that their metaclass reads
+_MARKS: list[tuple[type, str]] = [(torch.nn.Parameter, "_is_param")]
+if hasattr(torch.nn, "Buffer"):  # since torch 2.5
+    _MARKS.append((torch.nn.Buffer, "_is_buffer"))
+
 
 def tensor_type_is(t: type, cls: Any) -> bool:
     """Return isinstance(x, cls) for a computed tensor x of exact type t, if decides_itself(cls) is False."""
@@ -33,10 +38,25 @@ def decides_itself(cls: Any) -> bool:
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))
 
 
-def tensor_like_is(dtype: torch.dtype, device: torch.device, cls: Any) -> bool:
-    """Return isinstance(x, cls) for a plain tensor that the graph computes."""
+def tensor_like_is(sample: torch.Tensor | None, cls: Any) -> bool:
+    """Return isinstance(x, cls) for a tensor that the graph computes and that looks like ``sample``.
+
+    None is enough if no class in ``cls`` checks the dtype.
+    """
     with torch._C.DisableTorchFunction():
-        return isinstance(torch.empty(0, dtype=dtype, device=device), cls)
+        if sample is None:
+            return isinstance(torch.empty(0), cls)
+        made = torch.empty((0, 0), dtype=sample.dtype, device=sample.device, layout=sample.layout)
+        if sample.is_conj():
+            made = torch._conj(made)
+        if sample.is_neg():
+            made = torch._neg_view(made)
+        return isinstance(made, cls)
+
+
+def tensor_marks(cls: Any) -> tuple[str, ...]:
+    """Return the names of attributes that make a tensor an instance of one of the classes."""
+    return tuple(name for kind, name in _MARKS if any(c is kind for c in classes_in(cls)))
 
 
 def tensor_type_name(dtype: torch.dtype, device: torch.device, layout: torch.layout) -> str:
