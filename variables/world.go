@@ -686,8 +686,8 @@ func (w *World) PlainTensor(s *py.Scope, obj py.Object) py.Object {
 // PlainTensorFunction returns the function that converts a tensor of a subclass to a torch.Tensor.
 func (w *World) PlainTensorFunction() py.Object { return w.plainTensor }
 
-// WrapResult returns the function _translator/torch_function.wrapped.
-func (w *World) WrapResult() py.Object { return w.wrapResult }
+// WrapResults returns the function _translator/torch_function.wrapped.
+func (w *World) WrapResults() py.Object { return w.wrapResult }
 
 // isTensorClass reports whether class is torch.Tensor or a subclass.
 func (w *World) isTensorClass(class py.Object) bool { return py.IsSubtype(class, w.TensorType) }

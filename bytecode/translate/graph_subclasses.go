@@ -48,6 +48,7 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 			inputs = append(inputs, n)
 		}
 	}
+	var results, items []*fxgraph.Node
 	wrapped := map[*fxgraph.Node]bool{}
 	for _, n := range outputs {
 		// The user's Tensor.data has its own version counter. The view that AOTAutograd returns would share the
@@ -60,39 +61,58 @@ func (c *Codegen) wrapOutputs(outputs []*fxgraph.Node) error {
 			c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
 			continue
 		}
-		class, ok := o.classOf[n]
-		given := inputs
-		if o.world.GivesNew(o.scope, n.Target.Text) {
-			given = nil
+		_, wrapped[n] = o.classOf[n]
+		from, isNode := firstNode(n)
+		switch {
+		case wrapped[n] && isNode && n.Item && wrapped[from]: // an item of a wrapped sequence
+			items = append(items, n)
+		case wrapped[n] || len(inputs) > 0 && !o.world.GivesNew(o.scope, n.Target.Text):
+			results = append(results, n)
 		}
+	}
+	if len(results) > 0 {
+		if err := c.wrapResults(results, inputs); err != nil {
+			return err
+		}
+	}
+	for _, n := range items {
+		from, _ := firstNode(n)
+		if err := c.runItem(n, from); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wrapResults converts all results in one call, since two results may be one tensor.
+func (c *Codegen) wrapResults(results, inputs []*fxgraph.Node) error {
+	temps := func(nodes []*fxgraph.Node) {
+		for _, n := range nodes {
+			c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(n))
+		}
+		c.BuildTuple(len(nodes))
+	}
+	c.PushNull()
+	c.LoadConst(c.out.world.WrapResults())
+	temps(results)
+	for _, n := range results {
+		class, ok := c.out.classOf[n]
 		if !ok {
-			if len(given) == 0 {
-				continue
-			}
 			class = py.None()
 		}
-		wrapped[n] = ok
-		if from, isNode := firstNode(n); isNode && n.Item && wrapped[from] { // an item of a wrapped sequence
-			if err := c.runItem(n, from); err != nil {
-				return err
-			}
-			continue
-		}
-		c.PushNull()
-		c.LoadConst(o.world.WrapResult())
-		c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(n))
 		c.LoadConst(class)
-		for _, in := range given {
-			c.emit(opcode.LOAD_FAST, spaceTemp|c.tempOfNode(in))
+	}
+	c.BuildTuple(len(results))
+	temps(inputs)
+	for _, in := range inputs {
+		if err := c.loadSource(c.out.inputOf[in].Source()); err != nil {
+			return err
 		}
-		c.BuildTuple(len(given))
-		for _, in := range given {
-			if err := c.loadSource(o.inputOf[in].Source()); err != nil {
-				return err
-			}
-		}
-		c.BuildTuple(len(given))
-		c.Call(4, nil)
+	}
+	c.BuildTuple(len(inputs))
+	c.Call(4, nil)
+	c.UnpackSequence(len(results))
+	for _, n := range results {
 		c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
 	}
 	return nil

@@ -6,6 +6,7 @@ attributes distinguish them from other tensors. Code that uses classes with ``__
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -73,21 +74,25 @@ def converted(result: Any, cls: type) -> Any:
     return result
 
 
-def wrapped(result: Any, cls: type | None, inputs: tuple[Any, ...], real: tuple[Any, ...]) -> Any:
-    """Convert a result of a graph of plain tensors to the object that the program sees.
+def wrapped(
+    results: tuple[Any, ...], classes: tuple[type | None, ...], inputs: tuple[Any, ...], real: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    """Convert results of a graph of plain tensors to the objects that the program sees.
 
-    If the result is a graph input, return the object in ``real`` that the input replaces. Any other result becomes a
-    tensor of the subclass ``cls``, unless ``cls`` is None.
+    A graph input becomes the object in ``real`` that it replaces. Any other result becomes a tensor of its subclass in
+    ``classes``, unless that is None. Results that are one object stay one object.
     """
-    for plain_input, given in zip(inputs, real, strict=True):
-        if result is plain_input:
-            return given
-    if cls is None:
-        return result
-    if torch.is_grad_enabled():
-        return converted(result, cls)
-    with torch.enable_grad():  # the result may have been computed with grad mode on, inside the graph
-        return converted(result, cls)
+    given = {id(plain_input): one for plain_input, one in zip(inputs, real, strict=True)}
+    made: dict[tuple[int, type | None], Any] = {}
+    seen = []
+    with contextlib.nullcontext() if torch.is_grad_enabled() else torch.enable_grad():  # a result may have a history
+        for result, cls in zip(results, classes, strict=True):
+            key = id(result), cls
+            if key not in made:
+                found = given.get(id(result))
+                made[key] = found if found is not None else result if cls is None else converted(result, cls)
+            seen.append(made[key])
+    return tuple(seen)
 
 
 def make_subclass(cls: type, data: torch.Tensor, require_grad: bool = False) -> torch.Tensor:
