@@ -725,6 +725,9 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	switch x := a.(type) {
 	case *FunctionVariable:
 		if y, ok := b.(*FunctionVariable); ok && !x.Fn.IsNull() && !y.Fn.IsNull() {
+			if apartByCode(tx, x, y) {
+				return false, nil
+			}
 			guardIdentity(tx, x)
 			guardIdentity(tx, y)
 			return x.Fn == y.Fn, nil
@@ -742,6 +745,30 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 		tx.Output().AddGuards(noAlias(a.Source(), b.Source()))
 	}
 	return false, nil
+}
+
+// apartByCode reports whether two functions have different code, which guards compare. So other closures of the same
+// code pass.
+func apartByCode(tx Translator, x, y *FunctionVariable) bool {
+	var codes [2]py.Object
+	for i, f := range []*FunctionVariable{x, y} {
+		if _, constant := f.Src.(*guards.ConstSource); f.Src == nil || constant {
+			return false
+		}
+		code, ok := tx.Scope().FunctionField(f.Fn, py.FuncCode)
+		if !ok {
+			return false
+		}
+		codes[i] = code
+	}
+	if codes[0] == codes[1] {
+		return false
+	}
+	for i, f := range []*FunctionVariable{x, y} {
+		src := guards.NewFunctionFieldSource(f.Src, guards.FuncCode)
+		tx.Output().AddGuards(guards.IDMatch(src, tx.Output().Const(codes[i]), guards.KeepWeak))
+	}
+	return true
 }
 
 // standsForObject returns the real object of v if v is of a kind for which each read makes another tracker. ok is false

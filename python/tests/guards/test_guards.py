@@ -768,3 +768,20 @@ def test_a_mutated_container_is_seen() -> None:
         assert torch.equal(w(x, items), list_sum(x, items))
         change()
         assert torch.equal(w(x, items), list_sum(x, items))
+
+
+def test_is_compares_functions_of_different_code_by_code():
+    def made(n):
+        return lambda x: x * n
+
+    def fn(x, g):
+        return x + 1 if g is of_another_code else g(x)
+
+    def of_another_code(x):
+        return x
+
+    f = godynamo.optimize(fn)
+    with translations(2):  # the second makes a symbol of n
+        for n in range(3, 8):
+            assert torch.equal(f(torch.ones(3), made(n)), fn(torch.ones(3), made(n)))
+    assert torch.equal(f(torch.ones(3), of_another_code), torch.ones(3) + 1)
