@@ -162,6 +162,7 @@ type factObjects struct {
 	inference           py.Object
 	SetGradEnabled      py.Object
 	modesOff            py.Object
+	changesItemsOnly    py.Object
 	alias               py.Object
 	detach              py.Object
 	wrapResult          py.Object
@@ -351,6 +352,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"inference":             &f.inference,
 		"SetGradEnabled":        &f.SetGradEnabled,
 		"modes_off":             &f.modesOff,
+		"changes_items_only":    &f.changesItemsOnly,
 		"alias":                 &f.alias,
 		"detach":                &f.detach,
 		"wrap_result":           &f.wrapResult,

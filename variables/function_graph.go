@@ -29,6 +29,7 @@ type BodyRules struct {
 	Fresh   bool // results share no memory with one another or with an outer tensor
 	Foreign bool // foreign operations are allowed; the operation then is foreign itself
 	Grad    bool // the operation switches grad mode on before it calls them
+	Sizes   bool // the operation takes the sizes that the functions read as operands
 }
 
 // ForeignResult has what an Output knows about a result of foreign operations. It is passed to Output.GiveForeign.

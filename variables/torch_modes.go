@@ -74,6 +74,31 @@ func (w *World) ModesSee(tx Translator, operation string, args []VariableTracker
 	return withoutModes(tx, operation)
 }
 
+// OutOfSight runs an operation whose own steps the program's modes would see, such as the calls of a transform. It
+// breaks the graph unless the handlers of all entered modes pass such steps on unchanged.
+func (w *World) OutOfSight(tx Translator, what string, run func() error) error {
+	mode, err := activeMode(tx)
+	if err != nil {
+		return err
+	}
+	if mode == nil {
+		return run()
+	}
+	for _, m := range w.modes {
+		if o, ok := m.mode.(*ObjectVariable); !ok || !w.truth(tx.Scope(), w.changesItemsOnly, o.Class) {
+			return withoutModes(tx, what)
+		}
+	}
+	return w.HandlersAside(run)
+}
+
+// HandlersAside runs operations that the program's modes do not see.
+func (w *World) HandlersAside(run func() error) error {
+	w.handlersAside++
+	defer func() { w.handlersAside-- }()
+	return run()
+}
+
 // modeCall handles calls of torch's functions that read or change the stack of modes.
 func (t *TorchVariable) modeCall(tx Translator, name string, args []VariableTracker) (VariableTracker, error) {
 	w := tx.World()

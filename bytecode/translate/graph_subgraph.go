@@ -55,7 +55,7 @@ func (o *OutputGraph) Body(tx variables.Translator, accepts variables.BodyRules,
 		return nil, err
 	}
 	inside := len(o.events)
-	results, written, err := o.inBody(run)
+	results, written, err := o.inBody(accepts, run)
 	if err != nil {
 		return nil, err
 	}
@@ -189,13 +189,14 @@ func (o *OutputGraph) sizesOfResults(results []variables.VariableTracker) []vari
 	return out
 }
 
-// inBody runs a function that is passed to an operation. Sizes are constants in it, except for an export: a call with
-// other sizes could not translate again. written has the values that the function has changed.
-func (o *OutputGraph) inBody(run func() ([]variables.VariableTracker, error)) (results,
+// inBody runs a function that is passed to an operation. Sizes are constants in it, unless the operation accepts them
+// or in an export: a call with other sizes could not translate again. written has the values that the function has
+// changed.
+func (o *OutputGraph) inBody(accepts variables.BodyRules, run func() ([]variables.VariableTracker, error)) (results,
 	written []variables.VariableTracker, err error) {
 	o.bodies++
 	o.numBodies++
-	if !o.opts.Exporting {
+	if !o.opts.Exporting && !accepts.Sizes {
 		o.world.FixesSizes++
 		defer func() { o.world.FixesSizes-- }()
 	}

@@ -209,11 +209,11 @@ func (o *OutputGraph) sizeOfNode(n *fxgraph.Node) *variables.SymNodeVariable {
 // SizeOperand implements variables.Output. A size is a graph input. In a graph that is written inline it may be an
 // expression.
 func (o *OutputGraph) SizeOperand(tx variables.Translator, v *variables.SymNodeVariable) (fxgraph.Arg, error) {
-	constant := o.bodies > 0 && !o.opts.Exporting || v.Settled(o.world) != nil
+	constant := o.bodies > 0 && o.world.FixesSizes > 0 || v.Settled(o.world) != nil
 	if !constant && v.Node != nil {
 		return v.Node, nil
 	}
-	if !o.backend.Inline() && !o.opts.AnySize && !o.forCompiler() && o.bodies == 0 {
+	if !o.backend.Inline() && !o.opts.AnySize && !o.forCompiler() && (o.bodies == 0 || !o.opts.Exporting) {
 		if err := o.fixHinted(v.Size); err != nil {
 			return nil, err
 		}

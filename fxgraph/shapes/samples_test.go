@@ -22,6 +22,8 @@ func TestSamples(t *testing.T) {
 		{"torch.func.differentiated", nil, "float64[2, 3, 4]"},
 		{"torch.func.first_slice", nil, "float64[3, 4]"},
 		{"torch.func.one_of_none", List{Constant(1)}, "float64[2, 4]"},
+		{"torch.func.score", nil, "float64[()]"},
+		{"torch.func.index", nil, "int32[()]"},
 	} {
 		v, ok := Function(x, c.name, append(List{&Tensor{Sizes(2, 3, 4), torchFloat64, "cpu"}}, c.args...), nil)
 		assert.True(t, ok, c.name)

@@ -156,6 +156,8 @@ func init() {
 	function(attribute, "builtins.getattr")
 	both(narrow, "narrow")
 	function(sample, "torch.func.one_of_none", "torch.func.first_slice")
+	function(scalarSample(""), "torch.func.score")
+	function(scalarSample(torchInt32), "torch.func.index")
 	function(same(), "torch.func.stand_in", "torch.func.differentiated")
 	function(slice, "torch.slice", "torch.ops.aten.slice.Tensor") // torch.slice is torch.ops.aten.slice
 	both(sel, "select")

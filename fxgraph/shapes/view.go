@@ -433,6 +433,19 @@ func sample(c *call) Value {
 	return t.with(t.without(d))
 }
 
+// scalarSample returns the rule of samples without dimensions, of x's dtype if dtype is empty.
+func scalarSample(dtype Dtype) rule {
+	return func(c *call) Value {
+		c.only(1)
+		t := *c.tensor(0, "x")
+		t.Shape = nil
+		if dtype != "" {
+			t.Dtype = dtype
+		}
+		return &t
+	}
+}
+
 // slice is the rule of aten's slice.
 func slice(c *call) Value {
 	c.only(5)

@@ -101,6 +101,8 @@ type higher struct {
 	fresh bool
 	// foreign is set if functions may contain foreign operations.
 	foreign bool
+	// sizes is set if the operation takes the sizes that functions read as operands.
+	sizes bool
 	// grad is set if the operation switches grad mode on, and it is off here.
 	grad bool
 	// transform is the name of one of torch.func's transforms, or empty.
@@ -186,8 +188,8 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	}
 	var err error
 	defer h.begin()()
-	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign, Grad: h.grad}
-	if out.body, err = tx.Output().Body(tx, accepts, samples, run); err != nil {
+	accepts := variables.BodyRules{Fresh: h.fresh, Foreign: h.foreign, Grad: h.grad, Sizes: h.sizes}
+	if out.body, err = tx.Output().Body(tx, accepts, unseen(tx, samples), run); err != nil {
 		if u, ok := err.(*exc.Unsupported); ok && u.DataDependent {
 			return nil, h.refused("of a function whose control flow depends on data")
 		}
@@ -196,6 +198,18 @@ func (h *higher) function(f variables.VariableTracker, args []variables.Variable
 	out.template, err = s.CallMethod(h.module, "function", out.body.Rows, s.Tuple(positions...), result,
 		boolObject(len(kwargs) == 0 && plainTensors(tx, args)))
 	return out, err
+}
+
+// unseen returns a function that makes samples which the program's modes do not see.
+func unseen(tx variables.Translator,
+	samples func() ([]variables.VariableTracker, error)) func() ([]variables.VariableTracker, error) {
+	return func() (places []variables.VariableTracker, err error) {
+		err = tx.World().HandlersAside(func() error {
+			places, err = samples()
+			return err
+		})
+		return places, err
+	}
 }
 
 // begin records that a transform will call the function that is captured. The function that it returns ends this.

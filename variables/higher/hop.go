@@ -50,7 +50,19 @@ type hopCall struct {
 // torch.compile there as well. A call that torch.compile rejects breaks the graph.
 func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.VariableTracker,
 	kwargs []variables.Kw) (variables.VariableTracker, error) {
-	c, err := newHopCall(tx, t.Fn, args, kwargs)
+	text, err := tx.Scope().GetAttr(t.Fn, "_name")
+	if err != nil {
+		return nil, err
+	}
+	op := py.GoString(text)
+	h, err := newHigher(tx, "torch.ops.higher_order."+op)
+	if err != nil {
+		return nil, err
+	}
+	if op == "flex_attention" {
+		return h.flexAttention(t, args, kwargs)
+	}
+	c, err := h.newHopCall(op, args, kwargs)
 	if err != nil {
 		return nil, err
 	}
@@ -80,24 +92,16 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 	return c.results(r)
 }
 
-// newHopCall returns the state of a call of the operator fn. It refuses operators without a hopForm, and arguments that
-// do not match the form.
-func newHopCall(tx variables.Translator, fn py.Object, args []variables.VariableTracker,
+// newHopCall returns the state of a call of an operator. It refuses operators without a hopForm, and arguments that do
+// not match the form.
+func (h *higher) newHopCall(name string, args []variables.VariableTracker,
 	kwargs []variables.Kw) (*hopCall, error) {
-	text, err := tx.Scope().GetAttr(fn, "_name")
-	if err != nil {
-		return nil, err
-	}
-	name := py.GoString(text)
-	h, err := newHigher(tx, "torch.ops.higher_order."+name)
-	if err != nil {
-		return nil, err
-	}
 	if len(kwargs) == 1 && kwargs[0].Name == "additional_inputs" {
 		args, kwargs = append(slices.Clone(args), kwargs[0].Value), nil
 	}
 	form, known := hopForms[name]
-	if out := tx.Output(); name == "while_loop" && out.WholeGraph() && !tx.World().Exporting && !out.RunsUnchanged() {
+	out, loop := h.tx.Output(), name == "while_loop" && !h.tx.World().Exporting
+	if loop && out.WholeGraph() && !out.RunsUnchanged() {
 		return nil, h.refused("in a graph for a backend, whose fake tensors may have no symbols")
 	}
 	if !known || len(kwargs) > 0 || len(args) < form.outside+1 {

@@ -217,7 +217,13 @@ func (v *TransformVariable) Call(tx variables.Translator, args []variables.Varia
 	for i, name := range names {
 		s.DictSet(named, name, options[len(v.args)-1+i])
 	}
-	return h.call(f, "transformation", []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}, args, kwargs)
+	var r variables.VariableTracker
+	err = tx.World().OutOfSight(tx, h.name, func() (err error) {
+		parts := []py.Object{v.maker, s.Tuple(options[:len(v.args)-1]...), named}
+		r, err = h.call(f, "transformation", parts, args, kwargs)
+		return err
+	})
+	return r, err
 }
 
 // call adds to the graph an operation that takes f, and returns the results of the operation. `maker` is the name of

@@ -124,6 +124,7 @@ def _special() -> dict[Any, Classified]:
     put("false", "jit.is_scripting", "_jit_internal.is_scripting", "fx._symbolic_trace._get_is_fx_tracing")
     put("inline", "fx._symbolic_trace.is_fx_tracing", "fx._symbolic_trace.is_fx_symbolic_tracing")
     put("tracing", "jit.is_tracing", "compiler.is_exporting")
+    put("inline", "fx.traceback.annotate.__wrapped__")
     put("asked", "onnx.is_in_onnx_export")
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "is_signed", "numel")
@@ -178,6 +179,7 @@ _INLINED_MODULES = (
     "torch.backends.mha",
     "torch.autograd.grad_mode",
     "torch.cuda.amp",
+    "torch._dynamo._trace_wrapped_higher_order_op",
     "torch._functorch.functional_call",
     "torch.fx.experimental.symbolic_shapes",
     "torch.distributed.algorithms._checkpoint.checkpoint_wrapper",
@@ -193,8 +195,11 @@ _PYTHON_STAND_INS = (
     "contextlib",
     "godynamo._user.modules",
     "copy",
+    "torch._dynamo.decorators",
+    "torch._export.wrappers",
     "torch.amp.grad_scaler",
     "torch.autograd.profiler",
+    "torch.fx.experimental.symbolic_shapes",
     "torch._tensor",
     "torch.masked._ops",
     "torch.optim.swa_utils",

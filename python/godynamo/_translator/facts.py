@@ -281,6 +281,7 @@ def facts() -> dict[str, Any]:
         "inference": torch.is_inference_mode_enabled,
         "SetGradEnabled": torch._C._set_grad_enabled,
         "modes_off": torch_function.modes_off,
+        "changes_items_only": torch_function.changes_items_only,
         "alias": torch.ops.aten.alias.default,
         "detach": torch.detach,
         "wrap_result": torch_function.wrapped,

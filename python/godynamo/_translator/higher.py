@@ -231,6 +231,16 @@ def differentiated(x: torch.Tensor) -> torch.Tensor:
     return x.detach().requires_grad_()
 
 
+def score(query: torch.Tensor) -> torch.Tensor:
+    """Return a sample of the scores that flex_attention passes to its function."""
+    return query.new_empty((), requires_grad=query.requires_grad)
+
+
+def index(query: torch.Tensor) -> torch.Tensor:
+    """Return a sample of the indices that flex_attention passes to its functions."""
+    return query.new_empty((), dtype=torch.int32)
+
+
 def one_of_none(x: torch.Tensor, dim: int) -> torch.Tensor:
     """Return a sample of the tensor that torch.vmap would pass for a tensor of size 0 along ``dim``."""
     return x.new_empty(x.shape[:dim] + x.shape[dim + 1 :]).requires_grad_(x.requires_grad)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -115,6 +116,12 @@ PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
 def enabled() -> bool:
     """Return whether operations on this thread currently call the handlers of classes."""
     return bool(torch._C._is_torch_function_enabled())
+
+
+def changes_items_only(mode: type) -> bool:
+    """Return whether a class of modes is torch's own that changes subscripts of tensors and no other operation."""
+    defined = sys.modules.get("torch._dynamo._trace_wrapped_higher_order_op")
+    return defined is not None and mode is getattr(defined, "TransformGetItemToIndex", None)
 
 
 def modes_off() -> bool:
