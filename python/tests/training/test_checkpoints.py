@@ -156,3 +156,37 @@ def test_the_function_lives_as_long_as_the_graph():
         del y
         gc.collect()
         assert gone() is None
+
+
+@pytest.mark.parametrize("backend", ["eager", whole, "aot_eager"], ids=["inline", "whole", "aot"])
+@pytest.mark.parametrize("made", [False, True], ids=["a policy", "a list made inside"])
+def test_selective_checkpoints_recompute_the_same_operations(made, backend):
+    """Both runs of the function are in CPython, since each operation calls the user's policy."""
+    contexts = torch.utils.checkpoint.create_selective_checkpoint_contexts
+    products = [torch.ops.aten.mm.default]
+    w = torch.linspace(-1, 1, 16).reshape(4, 4).requires_grad_()
+    asked = []
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append((ctx.is_recompute, str(op)))
+        policies = torch.utils.checkpoint.CheckpointPolicy
+        return policies.MUST_SAVE if op in products else policies.PREFER_RECOMPUTE
+
+    chosen = functools.partial(contexts, policy)
+
+    def fn(x):
+        context_fn = functools.partial(contexts, products) if made else chosen
+        y = checkpoint(lambda x: torch.mm((x @ w).sin(), w).cos(), x * 2, use_reentrant=False, context_fn=context_fn)
+        return y * 2
+
+    def outcome(f):
+        w.grad = None
+        asked.clear()
+        x = torch.ones(4, 4, requires_grad=True)
+        y = f(x)
+        y.sum().backward()
+        return facts(y), facts(x.grad), facts(w.grad), list(asked)
+
+    f = optimize(fn, backend=backend)
+    for _ in range(2):
+        assert outcome(f) == outcome(fn)
