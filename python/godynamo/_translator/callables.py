@@ -126,6 +126,7 @@ def _special() -> dict[Any, Classified]:
     put("tracing", "jit.is_tracing", "compiler.is_exporting")
     put("inline", "fx.traceback.annotate.__wrapped__")
     put("asked", "onnx.is_in_onnx_export")
+    put("asked", *(f"cpu.{name}" for name in dir(torch.cpu) if name.startswith("_is_") and name.endswith("_supported")))
     put("first", "jit.annotate")
     put("tensor_predicate", "is_tensor", "is_floating_point", "is_complex", "is_signed", "numel")
     put_objects("log", *effects.LOGGING)

@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 import godynamo
 from harness.cases import Case, Cases, check
+from harness.graph_counts import one_graph
 
 cases = Cases()
 
@@ -394,3 +395,12 @@ def test_nested_modes_after_an_exception(outer, inner):
                     call(torch.ones(3))
                 seen.append((*modes(), torch.is_inference_mode_enabled()))
         assert seen[0] == seen[1]
+
+
+def test_features_of_the_processor_are_constants_of_one_graph():
+    """torchao's quantized products ask for them; the answers come from a cached mappingproxy."""
+
+    def f(x):
+        return x + torch.cpu._is_amx_tile_supported() + 2 * torch.cpu._is_vnni_supported()
+
+    one_graph(f, torch.ones(3))
