@@ -113,6 +113,9 @@ type Node struct {
 	// may be tensors of a class that dispatches operators in Python. Such a node runs exactly once, and its metadata
 	// are unknown.
 	Foreign bool
+	// Dispatched marks an operation with an operand of a class that dispatches operators in Python. Such a node runs
+	// exactly once. Its result is a plain tensor, as a check after it finds.
+	Dispatched bool
 	// Item marks a node that only selects one of several results of an operation.
 	Item bool
 	// Expression marks an input that is an int, and whose target is the expression of its value, such as "2*s0".
@@ -123,6 +126,9 @@ type Node struct {
 	Index int
 	users map[*Node]int // maps a user to the number of its operands that are this node
 }
+
+// RunsOnce reports whether the operation must run exactly once, where eager mode runs it.
+func (n *Node) RunsOnce() bool { return n.Foreign || n.Dispatched }
 
 // NumUsers returns the number of distinct nodes that use this one.
 func (n *Node) NumUsers() int { return len(n.users) }

@@ -159,7 +159,7 @@ func (g *Graph) EliminateDeadCode(impure func(*Node) bool) int {
 	erased := 0
 	for i := len(g.nodes) - 1; i >= 0; i-- {
 		n := g.nodes[i]
-		if n.Op == Placeholder || n.Op == Output || len(n.users) > 0 || n.Inplace || n.Foreign || impure(n) {
+		if n.Op == Placeholder || n.Op == Output || len(n.users) > 0 || n.Inplace || n.RunsOnce() || impure(n) {
 			continue
 		}
 		g.SetArgs(n, nil, nil)
@@ -261,7 +261,7 @@ func (g *Graph) Copy(n *Node, of func(*Node) *Node) *Node {
 	}
 	c := g.add(n.Op, n.Target, args, kwargs)
 	c.Inplace, c.State, c.Item, c.Several = n.Inplace, n.State, n.Item, n.Several
-	c.Foreign = n.Foreign
+	c.Foreign, c.Dispatched = n.Foreign, n.Dispatched
 	return c
 }
 

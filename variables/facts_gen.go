@@ -50,6 +50,10 @@ type factObjects struct {
 	Missing             py.Object
 	operators           py.Object
 	builtins            py.Object
+	dispatchedClass     py.Object
+	dispatchedExample   py.Object
+	dispatchRefusal     py.Object
+	viewOfDispatched    py.Object
 	foreignClass        py.Object
 	foreignConstant     py.Object
 	foreignMember       py.Object
@@ -155,6 +159,7 @@ type factObjects struct {
 	handlerStandIn      py.Object
 	handlerAsked        py.Object
 	makeSubclass        py.Object
+	makeWrapper         py.Object
 	asSubclass          py.Object
 	plainExample        py.Object
 	convert             py.Object
@@ -240,6 +245,10 @@ func (f *factObjects) table() map[string]*py.Object {
 		"Missing":               &f.Missing,
 		"operators":             &f.operators,
 		"builtins":              &f.builtins,
+		"dispatched_class":      &f.dispatchedClass,
+		"dispatched_example":    &f.dispatchedExample,
+		"dispatch_refusal":      &f.dispatchRefusal,
+		"view_of_dispatched":    &f.viewOfDispatched,
 		"foreign_class":         &f.foreignClass,
 		"foreign_constant":      &f.foreignConstant,
 		"foreign_member":        &f.foreignMember,
@@ -345,6 +354,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"handler_stand_in":      &f.handlerStandIn,
 		"handler_asked":         &f.handlerAsked,
 		"make_subclass":         &f.makeSubclass,
+		"make_wrapper":          &f.makeWrapper,
 		"as_subclass":           &f.asSubclass,
 		"plain_example":         &f.plainExample,
 		"convert":               &f.convert,

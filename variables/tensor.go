@@ -123,7 +123,7 @@ func (t *TensorVariable) Meta(tx Translator) (*TensorMeta, error) {
 	if !t.exemplified() {
 		tx.World().Asked.Meta++
 	}
-	if t.computedForeign() {
+	if t.computedForeign(tx) {
 		return nil, t.unknownForeign("metadata")
 	}
 	if t.meta == nil {
@@ -279,7 +279,7 @@ func numel(tx Translator, sizes []sym.Size) (VariableTracker, error) {
 
 // metaAttr returns an attribute that is metadata, such as shape. It returns false for other names.
 func (t *TensorVariable) metaAttr(tx Translator, name string) (VariableTracker, bool, error) {
-	if t.computedForeign() && (name == "requires_grad" || !t.knownForeign(tx)) {
+	if t.computedForeign(tx) && (name == "requires_grad" || !t.knownForeign(tx)) {
 		return t.foreignMeta(tx, name)
 	}
 	switch name {
@@ -442,12 +442,8 @@ func (t *TensorVariable) plainAttr(tx Translator, name string) (VariableTracker,
 		return v, err
 	}
 	if tensorAttrs[name] {
-		node, err := tx.Output().CallFunction(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
-			[]VariableTracker{t, StrConst(tx, name)}, nil)
-		if err != nil {
-			return nil, err
-		}
-		return NewTensor(node), nil
+		return graphCall(tx, tx.World().GetAttrBuiltin, "builtins.getattr",
+			[]VariableTracker{t, StrConst(tx, name)}, nil, result{kind: givesTensor})
 	}
 	if flagAttrs[name] && tx.World().Calls == 0 {
 		if v, ok := t.flag(tx, name); ok {

@@ -233,7 +233,7 @@ func operandsLack(tx Translator, n *fxgraph.Node, name string) bool {
 // isNew reports whether an operation has created the tensor, so that it has no Python attributes yet.
 func (t *TensorVariable) isNew(tx Translator) bool {
 	tx.World().Asked.Origin++
-	if t.Src != nil || t.Node.Inplace || t.Node.Foreign {
+	if t.Src != nil || t.Node.Inplace || t.Node.RunsOnce() && !t.dispatches(tx) {
 		return false
 	}
 	if t.made != nil {
@@ -311,7 +311,7 @@ var changesItself = map[string]bool{
 // mayChange breaks the graph at an in-place change that a compiled graph would not make as eager mode does. For
 // example, a graph of plain tensors would change an alias instead of the tensor itself.
 func (t *TensorVariable) mayChange(tx Translator, name string) error {
-	if t.foreign() && !isDunder(name) && !shapes.KeepsSizes(name) {
+	if t.foreign() && (t.dispatches(tx) || !isDunder(name) && !shapes.KeepsSizes(name)) {
 		return unsupported(exc.TensorSubclass, "%s of a tensor whose class computes it", name)
 	}
 	if leaf, err := t.changedAsLeaf(tx); err != nil || leaf {

@@ -77,6 +77,9 @@ func (p *backwardPass) leaves(tx Translator) (*backwardCall, []VariableTracker, 
 	leaves, reals := []VariableTracker{}, []py.Object{}
 	for _, in := range d.Inputs {
 		real := in.real()
+		if in.dispatches(tx) {
+			continue // it requires no gradient
+		}
 		if real.IsNull() || !in.Class.IsNull() && in.Class != tx.World().ParameterType {
 			return nil, nil, p.refused("reaches " + in.Src.Name() + ", a tensor of another class")
 		}

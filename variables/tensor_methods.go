@@ -98,11 +98,7 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 		if err != nil {
 			return nil, err
 		}
-		node, err := tx.Output().CallMethod(tx, name, all, kwargs)
-		if err != nil {
-			return nil, err
-		}
-		return wrapNode(tx, node, kind)
+		return wrapped(tx, kind, func() (*fxgraph.Node, error) { return tx.Output().CallMethod(tx, name, all, kwargs) })
 	}
 	kinds, err := argKinds(tx, args)
 	if err != nil {
@@ -208,22 +204,22 @@ func (t *TensorVariable) recordMethod(tx Translator, name string, kind result, a
 			return nil, err
 		}
 	}
-	var node *fxgraph.Node
-	var err error
-	if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
-		node, err = tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
-	} else {
-		node, err = tx.Output().CallMethod(tx, name, all, kwargs)
+	add := func() (*fxgraph.Node, error) {
+		if fn, overridden := t.overridden(tx, name); overridden && !tx.Output().WholeGraph() {
+			return tx.Output().CallFunction(tx, fn, "torch.Tensor."+name, all, kwargs)
+		}
+		return tx.Output().CallMethod(tx, name, all, kwargs)
 	}
+	if !inplace {
+		return wrapped(tx, kind, add)
+	}
+	node, err := add()
 	if err != nil {
 		return nil, err
 	}
-	if inplace {
-		t.change()
-		node.Inplace = true
-		return t, nil
-	}
-	return wrapNode(tx, node, kind)
+	t.change()
+	node.Inplace = true
+	return t, nil
 }
 
 // recordable breaks the graph for a method whose result is not, or may not be, a tensor.
@@ -315,7 +311,7 @@ func (t *TensorVariable) metaMethod(tx Translator, name string, args []VariableT
 	default:
 		return nil, false, nil
 	}
-	if unknown := t.computedForeign() && name == "size" && !t.knownForeign(tx); unknown && len(args) == 0 {
+	if unknown := t.computedForeign(tx) && name == "size" && !t.knownForeign(tx); unknown && len(args) == 0 {
 		return t.foreignMeta(tx, "shape")
 	} else if unknown && len(args) == 1 {
 		v, err := t.foreignSize(tx, args[0])

@@ -88,16 +88,16 @@ func plainOperator(tx Translator, name string, inplace bool, operands []Variable
 	if err := numberOperands(tx, name, operands); err != nil {
 		return nil, err
 	}
-	node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
-	if err != nil {
-		return nil, err
-	}
 	if inplace && self {
+		node, err := tx.Output().CallFunction(tx, tx.World().Operator(name), "operator."+name, operands, nil)
+		if err != nil {
+			return nil, err
+		}
 		t.change()
 		node.Inplace = true
 		return t, nil
 	}
-	return NewTensor(node), nil
+	return graphCall(tx, tx.World().Operator(name), "operator."+name, operands, nil, result{kind: givesTensor})
 }
 
 // plainNumber returns the number that torch reads from v if v is an instance of a subclass of int or float, a member
@@ -141,9 +141,22 @@ func isNumber(tx Translator, v VariableTracker) bool {
 // graphCall adds a call_function node and wraps its result.
 func graphCall(tx Translator, fn py.Object, name string, args []VariableTracker, kwargs []Kw,
 	gives result) (VariableTracker, error) {
-	node, err := tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	return wrapped(tx, gives, func() (*fxgraph.Node, error) {
+		return tx.Output().CallFunction(tx, fn, name, args, kwargs)
+	})
+}
+
+// wrapped adds an operation and returns the tracker of its result.
+func wrapped(tx Translator, gives result, add func() (*fxgraph.Node, error)) (VariableTracker, error) {
+	w := tx.World()
+	w.predicting++
+	node, err := add()
+	w.predicting--
 	if err != nil {
 		return nil, err
+	}
+	if node.Dispatched {
+		return dispatched(tx, node, gives)
 	}
 	return wrapNode(tx, node, gives)
 }

@@ -214,6 +214,10 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 			kwargs []Kw) (VariableTracker, error) {
 			return madeSubclass(tx, makeSubclass, args, kwargs)
 		},
+		kindMakeWrapper: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
+			kwargs []Kw) (VariableTracker, error) {
+			return madeWrapper(tx, args, kwargs)
+		},
 		kindHandleTorchFunction: func(tx Translator, _ *TorchVariable, _ string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return handleTorchFunction(tx, args, kwargs)

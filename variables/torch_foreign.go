@@ -175,11 +175,13 @@ func (c *ClassVariable) foreignConstant(tx Translator, name string) (v VariableT
 func (t *TensorVariable) foreign() bool { return t.Node != nil && t.Node.Foreign }
 
 // computedForeign reports whether a foreign operation has computed the tensor, so that its class is unknown.
-func (t *TensorVariable) computedForeign() bool { return t.foreign() && t.Src == nil }
+func (t *TensorVariable) computedForeign(tx Translator) bool {
+	return t.foreign() && t.Src == nil && !t.dispatches(tx)
+}
 
 // unknownClass reports whether the tensor's class is unknown.
 func (t *TensorVariable) unknownClass(tx Translator) bool {
-	return t.computedForeign() && tx.Output().ForeignKind(t.Node) != "plain"
+	return t.computedForeign(tx) && tx.Output().ForeignKind(t.Node) != "plain"
 }
 
 // foreignClasses returns the classes that a tensor of unknown class may have.
@@ -328,7 +330,7 @@ func (t *TensorVariable) foreignMethod(tx Translator, name string, args []Variab
 // foreignMember returns what _translator/foreign.member says of a name, and the rule for the result. It returns "" if
 // the tensor is not foreign.
 func (t *TensorVariable) foreignMember(tx Translator, name string) (gives, rule string) {
-	if !t.foreign() {
+	if !t.foreign() || t.dispatches(tx) {
 		return "", ""
 	}
 	r, ok := py.Answered(tx.Scope().Call(tx.World().foreignMember, tx.Scope().Name(name)))

@@ -439,7 +439,8 @@ const (
 // GivesNew reports whether an operation's result is never one of its operands. This includes operations that make a
 // tensor of a subclass.
 func (w *World) GivesNew(s *py.Scope, target string) bool {
-	return target == "as_subclass" || target == makeSubclass || target == newTensor || w.MakesAnother(s, target)
+	return target == "as_subclass" || target == makeSubclass || target == newTensor || target == MakeWrapper ||
+		w.MakesAnother(s, target)
 }
 
 // madeSubclass handles torch.Tensor._make_subclass(cls, data, require_grad=False) and torch.Tensor.__new__(cls, data).

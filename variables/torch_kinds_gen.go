@@ -33,6 +33,7 @@ const (
 	kindLater               callableKind = "later"                 // LazyModuleMixin._infer_parameters: captured after the frame has run once
 	kindLog                 callableKind = "log"                   // a method of a logger
 	kindMakeSubclass        callableKind = "make_subclass"         // torch.Tensor._make_subclass
+	kindMakeWrapper         callableKind = "make_wrapper"          // torch.Tensor._make_wrapper_subclass
 	kindModes               callableKind = "modes"                 // reads or changes torch's stack of TorchFunctionModes; detail: which function
 	kindNamedtuple          callableKind = "namedtuple"            // collections.namedtuple
 	kindNamespace           callableKind = "namespace"             // torch._C._VariableFunctions
@@ -90,6 +91,7 @@ var callableKinds = []callableKind{
 	kindLater,
 	kindLog,
 	kindMakeSubclass,
+	kindMakeWrapper,
 	kindModes,
 	kindNamedtuple,
 	kindNamespace,

@@ -485,6 +485,8 @@ type Output interface {
 	Differentiates(roots []*fxgraph.Node) (d Differentiated, why string, err error)
 	// IsLeaf returns is_leaf of a computed tensor. It makes no size a constant.
 	IsLeaf(t *TensorVariable) (bool, error)
+	// IsContiguous reports whether a computed tensor is contiguous in this call. It makes no size a constant.
+	IsContiguous(t *TensorVariable) (bool, error)
 	// CallLeaving adds a foreign operation. If its result is None, the frames go on in CPython, after the current call
 	// or at the current instruction. It returns a graph break if they cannot.
 	CallLeaving(tx Translator, fn py.Object, name string, args []VariableTracker, to Leaving) (*fxgraph.Node, error)

@@ -31,6 +31,7 @@ type World struct {
 	*facts
 	Settings
 	identity
+	dispatching
 	classQuestions
 	modesAndStates
 	writes

@@ -130,7 +130,7 @@ func (c *Codegen) groupSteps() (steps []*groupStep, any bool) {
 func (c *Codegen) groupStep(s eventCode) *groupStep {
 	e := s.event
 	if e.protected || e.exit != nil || e.leaves != nil || e.putBack || e.draws || e.held || e.effect() ||
-		e.node != nil && e.node.Foreign {
+		e.node != nil && e.node.RunsOnce() {
 		return nil
 	}
 	step := &groupStep{eventCode: s}

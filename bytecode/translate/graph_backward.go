@@ -78,7 +78,7 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 // withoutHistory reports whether the backward pass does not reach n, a call of a custom operator, since none of the
 // tensors from which its operands are computed requires gradients. f has the operations before n.
 func (o *OutputGraph) withoutHistory(n *fxgraph.Node, f *flow) bool {
-	if n.Op != fxgraph.CallFunction || n.Foreign || n.Opaque || !o.isCustomOperator(n) {
+	if n.Op != fxgraph.CallFunction || n.RunsOnce() || n.Opaque || !o.isCustomOperator(n) {
 		return false
 	}
 	for _, before := range o.graph.Nodes()[:n.Index] {
@@ -179,7 +179,7 @@ func switchedTo(n *fxgraph.Node) (on, known bool) {
 
 // isNewObject reports whether an operation has created the tensor object that is a node's result.
 func (o *OutputGraph) isNewObject(n *fxgraph.Node) bool {
-	return n.Op != fxgraph.Placeholder && !n.Inplace && !n.Foreign && o.world.GivesNew(o.scope, n.Target.Text)
+	return n.Op != fxgraph.Placeholder && !n.Inplace && !n.RunsOnce() && o.world.GivesNew(o.scope, n.Target.Text)
 }
 
 // IsLeaf implements variables.Output.
@@ -233,7 +233,7 @@ const storesGradient = "builtins.setattr"
 var ofGradients = map[string]bool{storesGradient: true, "backward": true, "torch.autograd.backward": true,
 	gradCall: true, "godynamo.before_backward": true, "godynamo.after_backward": true, "godynamo.after_grad": true,
 	"godynamo.as_expected": true, "godynamo.found_infinite": true, "godynamo.has_hooks": true, "remove": true,
-	"retain_grad": true, variables.AsPredicted: true, variables.AsFloat: true}
+	"retain_grad": true, variables.AsDispatched: true, variables.AsPredicted: true, variables.AsFloat: true}
 
 const gradCall = "torch.autograd.grad"
 

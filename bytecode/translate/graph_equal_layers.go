@@ -498,7 +498,7 @@ func (o *OutputGraph) givesAgain(tx variables.Translator, l *layer) bool {
 		return false
 	}
 	for _, e := range o.events[l.from:l.to] {
-		if e.node != nil && e.node.Foreign {
+		if e.node != nil && e.node.RunsOnce() {
 			return false
 		}
 		if e.node != nil {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
+	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
@@ -15,6 +16,27 @@ import (
 // backend runs it as eager mode does. It never runs a second time, since the other ranks would not take part: inside
 // `try` and `with` it has a side exit (resume_side_exit.go), and no guard and no FakeTensor computes it. Whole-graph
 // backends get no foreign operation.
+
+// foreignExample returns the example of an input for which there is none yet, if its class dispatches operators in
+// Python. foreign reports whether it is such an input; dispatched, whether the class is the user's.
+func (o *OutputGraph) foreignExample(obj, known py.Object) (example py.Object, foreign, dispatched bool) {
+	if !known.IsNull() || !o.backend.Inline() {
+		return known, false, false
+	}
+	switch outer := o.bodies == 0; {
+	case (outer || o.InForeignBody()) && o.world.ForeignClass(o.scope, obj.Type()):
+		example, foreign = obj, true
+	case outer:
+		example = o.world.DispatchedExample(o.scope, obj)
+		dispatched = !example.IsNull()
+		foreign = dispatched
+	}
+	if foreign {
+		o.foreign.found()
+		o.AddGuards(guards.GlobalState())
+	}
+	return example, foreign, dispatched
+}
 
 // CallForeign implements variables.Output.
 func (o *OutputGraph) CallForeign(tx variables.Translator, fn py.Object, name string, args []variables.VariableTracker,
@@ -134,11 +156,12 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 	if !o.foreign.any {
 		return nil
 	}
-	found, numpy := false, true
+	found, numpy, dispatched := false, true, false
 	look := func(n *fxgraph.Node) {
 		if n.Foreign {
 			found, numpy = true, numpy && o.foreign.arrays[n]
 		}
+		dispatched = dispatched || o.world.IsDispatched(n)
 	}
 	for _, a := range args {
 		fxgraph.EachNode(a, look)
@@ -149,16 +172,29 @@ func (o *OutputGraph) foreignOperands(tx variables.Translator, name string, args
 	if !found {
 		return nil
 	}
+	if dispatched && !o.world.Predicts() {
+		return exc.Break(exc.TensorSubclass, "%s of a tensor that dispatches operators in Python", name)
+	}
 	return o.mayBeForeign(tx, name, numpy)
 }
 
 // spreadForeign marks an operation that has a foreign operand.
 func (o *OutputGraph) spreadForeign(n *fxgraph.Node) {
 	if o.foreign.any && !n.Foreign {
-		n.EachInput(func(in *fxgraph.Node) { n.Foreign = n.Foreign || in.Foreign })
-		o.foreign.ran = o.foreign.ran || n.Foreign
+		n.EachInput(func(in *fxgraph.Node) {
+			if o.world.IsDispatched(in) {
+				n.Dispatched = true
+			} else {
+				n.Foreign = n.Foreign || in.Foreign
+			}
+		})
+		o.foreign.ran = o.foreign.ran || n.RunsOnce()
 	}
 }
+
+// isForeign reports whether a node is foreign and its metadata are unknown. Those of a tensor that dispatches operators
+// in Python are known.
+func (o *OutputGraph) isForeign(n *fxgraph.Node) bool { return n.Foreign && !o.world.IsDispatched(n) }
 
 // foreignMetadata returns the graph break for metadata of a foreign operation's result.
 func foreignMetadata(n *fxgraph.Node) error {

@@ -508,7 +508,7 @@ func (o *OutputGraph) fits(e *event, body []*event) bool {
 	case e.node != nil:
 		n := e.node
 		named := slices.ContainsFunc(n.Kwargs, func(kw fxgraph.Kwarg) bool { return kw.Name == "out" })
-		return !n.State && !n.Foreign && !named && (!n.Inplace || changesOnlyData(n))
+		return !n.State && !n.RunsOnce() && !named && (!n.Inplace || changesOnlyData(n))
 	case e.drops != nil:
 		return !slices.ContainsFunc(e.drops, func(d drop) bool {
 			return !d.param || !o.world.IsTensor(o.frame.Slots[d.index])

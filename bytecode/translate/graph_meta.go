@@ -48,7 +48,7 @@ func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable)
 // RequiresGrad implements variables.Output.
 func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorVariable) (bool, error) {
 	on, err := o.gradFact(t, "requires_grad")
-	if err == nil || t.Node.Foreign {
+	if err == nil || o.isForeign(t.Node) {
 		return on, err
 	}
 	m, err := o.Meta(tx, t)
@@ -60,7 +60,7 @@ func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorV
 
 // gradFact returns requires_grad or is_leaf of a computed tensor. It makes no size a constant.
 func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, error) {
-	if t.Node.Foreign {
+	if o.isForeign(t.Node) {
 		return false, foreignMetadata(t.Node)
 	}
 	needed := o.needed(t.Node)
@@ -74,6 +74,24 @@ func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, 
 	}
 	flag, err := o.scope.GetAttr(v, name)
 	return flag == py.True(), err
+}
+
+// IsContiguous implements variables.Output.
+func (o *OutputGraph) IsContiguous(t *variables.TensorVariable) (bool, error) {
+	if o.isForeign(t.Node) {
+		return false, foreignMetadata(t.Node)
+	}
+	needed := o.needed(t.Node)
+	o.needOf(needed, fieldsOfSizes)
+	if err := o.runWithHints(needed); err != nil {
+		return false, err
+	}
+	v, err := o.fakeOf(t.Node)
+	if err != nil {
+		return false, err
+	}
+	holds, err := o.scope.CallMethod(v, "is_contiguous")
+	return holds == py.True(), err
 }
 
 // SameTensor implements variables.Output.
@@ -197,7 +215,7 @@ func (o *OutputGraph) readMeta(tensor py.Object) (*variables.TensorMeta, error) 
 
 // NodeResult implements variables.Output.
 func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies bool) (py.Object, error) {
-	if n.Foreign {
+	if o.isForeign(n) {
 		return py.Object{}, exc.Break(exc.UnknownResult, "%s of a tensor whose class computes it", n.Target.Text)
 	}
 	o.world.Asked.Origin++
@@ -224,7 +242,7 @@ func (o *OutputGraph) NodeResult(_ variables.Translator, n *fxgraph.Node, bodies
 // fake returns the fake value of a node, which depends on all fields of the inputs from which it is computed. It first
 // runs the nodes that are needed and have not run yet.
 func (o *OutputGraph) fake(n *fxgraph.Node) (py.Object, error) {
-	if n.Foreign {
+	if o.isForeign(n) {
 		return py.Object{}, foreignMetadata(n)
 	}
 	needed := o.needed(n)
@@ -328,10 +346,11 @@ func (o *OutputGraph) runNode(n *fxgraph.Node, valueOf func(*variables.SymNodeVa
 		}
 		return nil
 	}
-	if n.Foreign && n.Target.Text != gradCall {
+	in, given := o.inputOf[n]
+	if o.isForeign(n) && n.Target.Text != gradCall {
 		return o.runForeign(n)
 	}
-	if in, ok := o.inputOf[n]; ok {
+	if given {
 		return known(in.Example, nil)
 	}
 	if d, ok := o.declared[n]; ok && d.Of == nil {

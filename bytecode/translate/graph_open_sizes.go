@@ -51,7 +51,7 @@ func (o *OutputGraph) mayOpen() bool {
 // open finds the sizes of a node's result, if they are unknown. It returns false if the rules no longer apply.
 func (o *OutputGraph) open(n *fxgraph.Node) bool {
 	s := o.sizes
-	if _, unknown := s.values[n].(shapes.Unknown); !unknown || n.State || n.Inplace || n.Foreign || s.asked[n] {
+	if _, unknown := s.values[n].(shapes.Unknown); !unknown || n.State || n.Inplace || n.RunsOnce() || s.asked[n] {
 		return !s.off
 	}
 	if n.Op != fxgraph.CallFunction && n.Op != fxgraph.CallMethod {

@@ -124,7 +124,7 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 		s.forgetData() // the tensor has other data now
 		return t
 	}
-	special := o.foreign.isSpecial(n)
+	special := o.foreign.isSpecial(n) && !o.world.IsDispatched(n)
 	if n.State && s.switchesAutocast(n) {
 		return shapes.Unknown{}
 	}
@@ -157,15 +157,19 @@ func (o *OutputGraph) follow(n *fxgraph.Node) shapes.Value {
 			return o.field(n.Args[0], list, args[1])
 		}
 	}
-	rule := shapes.Function
+	rule, name := shapes.Function, n.Target.Text
 	if n.Op == fxgraph.CallMethod {
 		rule = shapes.Method
+	}
+	if name == variables.MakeWrapper { // it looks like torch.empty(size, dtype=..., device=...)
+		name, args = "torch.empty", args[1:]
+		kwargs = slices.DeleteFunc(kwargs, func(k shapes.Kwarg) bool { return k.Name == "strides" })
 	}
 	s.context.Why = o.userLine()
 	s.context.Untraced = o.backend.Inline() && o.bodies == 0
 	s.context.Fresh = !n.Foreign && (!o.forCompiler() || o.takesUnbacked()) && o.bodies == 0 && o.symbolizes()
 	s.follows = n
-	v, known := rule(s.context, n.Target.Text, args, kwargs)
+	v, known := rule(s.context, name, args, kwargs)
 	if t, ok := o.sizeInTensor(n); ok && !known {
 		v, known = t, true
 	}

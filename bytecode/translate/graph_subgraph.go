@@ -147,7 +147,7 @@ func (o *OutputGraph) contents(b *body) (left string, drew, foreign bool) {
 			left = "makes an object"
 			continue
 		}
-		if e.node.Foreign && !e.node.Inplace {
+		if e.node.RunsOnce() && !e.node.Inplace {
 			foreign = true
 			continue
 		}

@@ -275,15 +275,12 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 	if t := obj.Type(); py.IsSubtype(t, o.world.Uninitialized) {
 		return nil, exc.Postpone(exc.Uninitialized, "%s is a %s", src.Name(), py.TypeName(t))
 	}
-	foreign := false
-	if outer := o.bodies == 0 || o.InForeignBody(); example.IsNull() && outer && o.backend.Inline() &&
-		o.world.ForeignClass(o.scope, obj.Type()) {
-		o.foreign.found()
-		foreign, example = true, obj
-		o.AddGuards(guards.GlobalState())
-	}
+	example, foreign, dispatched := o.foreignExample(obj, example)
 	if t := obj.Type(); example.IsNull() {
 		return nil, exc.Break(exc.TensorSubclass, "%s is a %s", src.Name(), py.TypeName(t))
+	}
+	if !foreign && !o.backend.Inline() && o.world.ViewOfDispatched(o.scope, example) {
+		return nil, exc.Break(exc.TensorSubclass, "%s is a view of one that dispatches operators", src.Name())
 	}
 	node := o.graph.Placeholder(sanitize(src.Name()))
 	t := variables.NewTensorInput(node, example, src)
@@ -297,9 +294,15 @@ func (o *OutputGraph) TensorInput(tx variables.Translator, obj py.Object,
 		t.Real = obj
 		o.world.Becomes(node, obj.Type())
 	}
+	if dispatched {
+		o.world.Dispatches(node, obj.Type())
+	}
 	args := &guards.TensorArgs{Example: o.Const(obj), Fields: fieldType}
 	if o.opts.FullGuards {
 		args.Fields = fieldAll
+	}
+	if dispatched {
+		args.Fields |= fieldGrad // its class's code runs below autograd
 	}
 	args.StaticSizes, args.StaticStrides = ^uint64(0), ^uint64(0)
 	if o.maySymbolize(t) {

@@ -31,7 +31,7 @@ func (o *OutputGraph) traceOf(n *fxgraph.Node) trace {
 	if n.State || o.foreign.repeatable[n] {
 		return noTrace // the modes are restored before the piece runs again
 	}
-	if n.Foreign {
+	if n.RunsOnce() {
 		return lasts
 	}
 	t := noTrace

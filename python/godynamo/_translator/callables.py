@@ -138,6 +138,7 @@ def _special() -> dict[Any, Classified]:
     put_objects("namedtuple", collections.namedtuple)
     put_objects("converted", torch_function.converted, torch._tensor._convert)
     put_objects("make_subclass", torch.Tensor._make_subclass)
+    put_objects("make_wrapper", torch.Tensor._make_wrapper_subclass)
     put_objects("handle_torch_function", torch.overrides.handle_torch_function)
     put_objects(
         "enter_state",

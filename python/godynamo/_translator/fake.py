@@ -13,7 +13,12 @@ from typing import Any
 
 import torch
 import torch.utils._pytree
-from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException, FakeTensorMode
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+    FakeTensorMode,
+)
 
 from .._backends.rows import Ref
 from .._called import fsdp, torch_state
@@ -149,6 +154,12 @@ class Session:
             tensor = torch.Generator(tensor.device)  # the program's own is not drawn from
         if not isinstance(tensor, torch.Tensor):
             self._values[index] = tensor
+            return
+        if isinstance(tensor, FakeTensor):  # dispatchers.plain_example
+            with self._mode:
+                self._values[index] = torch.empty_strided(
+                    tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device
+                )
             return
         # This raises for quantized and nested tensors.
         self._values[index] = vague.without_data(self._mode, tensor)

@@ -106,10 +106,20 @@ def new_tensor(cls: type, data: torch.Tensor) -> torch.Tensor:
     return torch.Tensor.__new__(cls, data)
 
 
-#: make_subclass or new_tensor -> function that makes the same tensor, but of class torch.Tensor
+def make_wrapper(cls: type, size: Any, **looks: Any) -> torch.Tensor:
+    """Call ``torch.Tensor._make_wrapper_subclass``, which belongs to no module either."""
+    return torch.Tensor._make_wrapper_subclass(cls, size, **looks)
+
+
+def _plain_wrapper(size: Any, strides: Any = None, **looks: Any) -> torch.Tensor:
+    return torch.empty(size, **looks) if strides is None else torch.empty_strided(size, strides, **looks)
+
+
+#: make_subclass, new_tensor or make_wrapper -> function that makes the same tensor, but of class torch.Tensor
 PLAIN: dict[Any, Callable[..., torch.Tensor]] = {
     make_subclass: lambda data, require_grad=False: data.detach().requires_grad_(require_grad),
     new_tensor: lambda data: torch.ops.aten.alias(data),
+    make_wrapper: _plain_wrapper,
 }
 
 

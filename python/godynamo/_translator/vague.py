@@ -38,8 +38,19 @@ class VagueMetadata(RuntimeError):
     """The metadata of FakeTensor's result are a guess, since they do not follow from the operands' metadata."""
 
 
+def is_view_of_dispatched(tensor: torch.Tensor) -> bool:
+    """Return whether the tensor is a view of one of a class with ``__torch_dispatch__``.
+
+    FakeTensor would make the view again, which calls the class's code.
+    """
+    base = tensor._base
+    return base is not None and type(base).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+
+
 def without_data(mode: Any, tensor: torch.Tensor) -> Any:
     """Return a FakeTensor of a mode without a ShapeEnv. The value of a 0-dim tensor, which torch keeps, is dropped."""
+    if is_view_of_dispatched(tensor):
+        raise VagueMetadata("a view of a tensor whose class dispatches operators in Python")
     fake = mode.from_tensor(tensor, static_shapes=True)
     fake.item_memo = None
     return fake

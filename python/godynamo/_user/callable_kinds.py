@@ -36,6 +36,7 @@ CallableKind = Literal[
     "later",  # LazyModuleMixin._infer_parameters: captured after the frame has run once
     "log",  # a method of a logger
     "make_subclass",  # torch.Tensor._make_subclass
+    "make_wrapper",  # torch.Tensor._make_wrapper_subclass
     "modes",  # reads or changes torch's stack of TorchFunctionModes; detail: which function
     "namedtuple",  # collections.namedtuple
     "namespace",  # torch._C._VariableFunctions
