@@ -440,6 +440,9 @@ func (o *OutputGraph) operands(tx variables.Translator, operation string, args [
 	if err := o.protect(tx); err != nil {
 		return nil, nil, err
 	}
+	if resizes(operation) && o.TakesApart() {
+		return nil, nil, exc.Break(exc.CallUnsupported, "%s, for a backend that traces operators", operation)
+	}
 	a, k, err := o.proxies(tx, operation, args, kwargs)
 	if err == nil {
 		err = o.foreignOperands(tx, operation, a, k)

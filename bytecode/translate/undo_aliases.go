@@ -1,6 +1,9 @@
 package translate
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/fxgraph/shapes"
 	"github.com/godynamo/godynamo/guards"
@@ -13,6 +16,13 @@ import (
 // in-place operation that changes the metadata of one may then affect the other. A change of sizes can only be seen
 // through the same object, and a guard requires that the two inputs are different objects. A change of requires_grad
 // can also be seen through a view, so the graph breaks before requires_grad is read if an input is a view.
+
+// resizes reports whether an operation may give a tensor more memory, which AOTAutograd does not trace.
+func resizes(operation string) bool {
+	return slices.ContainsFunc(strings.Split(operation, "."), func(part string) bool {
+		return part == "resize_" || part == "resize_as_"
+	})
+}
 
 // changesMetadata reports whether an operation in events[from:] may change a tensor's sizes or flags in place.
 func (o *OutputGraph) changesMetadata(from int) bool {
