@@ -9,6 +9,7 @@ functions which it may call. If in doubt, the class is refused and the graph bre
 from __future__ import annotations
 
 import builtins
+import collections
 import dis
 import functools
 import logging
@@ -51,6 +52,10 @@ _TRUSTED = frozenset("abc contextlib dataclasses enum inspect logging numbers ty
 _MAKERS = frozenset(
     "BUILD_LIST BUILD_MAP BUILD_CONST_KEY_MAP BUILD_SET DICT_MERGE DICT_UPDATE LIST_EXTEND SET_UPDATE".split()
 )
+
+_PLAIN = frozenset((type(None), bool, int, float, complex, str, bytes, type(...), logging.Logger))
+_DICTS = (dict, collections.OrderedDict, collections.defaultdict, types.MappingProxyType)
+_SEQUENCES = (list, tuple, set, frozenset)
 
 _METHODS_OF_BUILTINS = frozenset(
     name for t in (bool, bytes, complex, dict, float, frozenset, int, list, set, str, tuple, slice) for name in dir(t)
@@ -97,28 +102,28 @@ class _Search:
         self._seen[id(value)] = value
         if len(self._seen) > _MOST:
             raise _Refused("too much code")
-        match value:
-            case types.FunctionType():
-                if not _torchs(value.__module__) and value.__module__ not in _TRUSTED:
-                    self._read(value)
-            case types.MethodType() | classmethod() | staticmethod():
-                self._waiting.append(value.__func__)
-            case property():
-                self._waiting += [f for f in (value.fget,) if f is not None]
-            case functools.partial():
-                self._waiting += [value.func, *value.args, *value.keywords.values()]
-            case types.BuiltinFunctionType():
-                self._native(value)
-            case type():
-                self._class(value)
-            case dict():
-                self._waiting += [*value.keys(), *value.values()]
-            case list() | tuple() | set() | frozenset():
-                self._waiting += value
-            case None | int() | float() | complex() | str() | bytes() | logging.Logger() | types.ModuleType():
-                pass
-            case _:
-                self._instance(value)
+        kind = type(value)  # isinstance would read value.__class__, which may run code of the program
+        if kind in _PLAIN or issubclass(kind, types.ModuleType):
+            return
+        if kind is types.FunctionType:
+            if not _torchs(value.__module__) and value.__module__ not in _TRUSTED:
+                self._read(value)
+        elif kind in (types.MethodType, classmethod, staticmethod):
+            self._waiting.append(value.__func__)
+        elif kind is property:
+            self._waiting.append(value.fget)
+        elif kind is functools.partial:
+            self._waiting += [value.func, *value.args, *value.keywords.values()]
+        elif kind is types.BuiltinFunctionType:
+            self._native(value)
+        elif issubclass(kind, type):
+            self._class(value)
+        elif kind in _DICTS:
+            self._waiting += [*value.keys(), *value.values()]
+        elif kind in _SEQUENCES:
+            self._waiting += value
+        else:
+            self._instance(value)
 
     def _native(self, function: Any) -> None:
         owner = function.__self__
@@ -142,8 +147,8 @@ class _Search:
 
     def _instance(self, value: Any) -> None:
         cls = type(value)
-        if issubclass(cls, functools.cached_property):
-            raise _Refused("a cached property")
+        if issubclass(cls, (functools.cached_property, dict, *_SEQUENCES)):
+            raise _Refused(f"a {cls.__name__}")
         if callable(value) and not _torchs(cls.__module__):
             call = next(vars(c)["__call__"] for c in cls.__mro__ if "__call__" in vars(c))
             if not isinstance(call, types.FunctionType):
@@ -165,7 +170,7 @@ class _Search:
         self._waiting += [v for v in (function.__defaults__ or ()) if callable(v)]
         steps = list(_steps(code))
         fresh = _fresh(code, steps)
-        torchs = 0  # the steps below this one only name something of torch
+        known = 0  # the steps before this one read attributes that are known
         for i, (op, name, method) in enumerate(steps):
             if op in ("STORE_GLOBAL", "DELETE_GLOBAL", "DELETE_ATTR", "IMPORT_STAR", "STORE_NAME"):
                 raise _Refused(f"{op} {name}")
@@ -176,10 +181,7 @@ class _Search:
             if op in ("STORE_SUBSCR", "DELETE_SUBSCR") and not (i > 1 and _is_fresh(steps[i - 2], fresh)):
                 raise _Refused("store of an item")
             if op == "LOAD_GLOBAL":
-                if self._global(function, name, steps[i + 1 :]):
-                    torchs = i + 1
-                    while torchs < len(steps) and steps[torchs][0] in ("LOAD_ATTR", "LOAD_METHOD"):
-                        torchs += 1
+                known = i + 1 + self._global(function, name, steps[i + 1 :])
             elif op in ("LOAD_DEREF", "LOAD_CLASSDEREF") and name in cells:
                 try:
                     self._waiting.append(cells[name].cell_contents)
@@ -187,7 +189,7 @@ class _Search:
                     raise _Refused("an empty cell") from None
             elif op == "IMPORT_NAME" and not _torchs(name) and name not in _TRUSTED:
                 raise _Refused(f"import of {name} in a function")
-            elif op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR") and i >= torchs:
+            elif op in ("LOAD_ATTR", "LOAD_METHOD", "LOAD_SUPER_ATTR") and i >= known:
                 self._attribute(name, method, i > 0 and _is_fresh(steps[i - 1], fresh))
         for inner in code.co_consts:
             if isinstance(inner, types.CodeType):
@@ -200,23 +202,32 @@ class _Search:
         if method:
             self._unresolved.add(name)
 
-    def _global(self, function: Any, name: str, rest: list[Any]) -> bool:
-        """Visit a global variable, or an attribute of a module. Return whether it is of torch."""
+    def _global(self, function: Any, name: str, rest: list[Any]) -> int:
+        """Visit a global variable, or an attribute of a module. Return how many of the next steps only read that."""
         found = function.__globals__.get(name, vars(builtins).get(name, self))
         if found is self:
             raise _Refused(f"the unknown name {name}")
         if name in _DENIED and found is vars(builtins).get(name):
             raise _Refused(name)
-        for op, attribute, _ in rest:  # attributes of modules are read now
-            if op not in ("LOAD_ATTR", "LOAD_METHOD") or not isinstance(found, types.ModuleType):
+        read = 0
+        while read < len(rest) and rest[read][0] in ("LOAD_ATTR", "LOAD_METHOD"):
+            if isinstance(found, types.ModuleType) and not _torchs(found.__name__):
+                found = vars(found).get(rest[read][1], self)
+                if found is self:
+                    raise _Refused(f"the unknown name {name}.{rest[read][1]}")
+            elif not _of_torch(found):
                 break
-            if _torchs(found.__name__):
-                return True
-            found = vars(found).get(attribute, self)
-            if found is self:
-                raise _Refused(f"the unknown name {name}.{attribute}")
-        self._waiting.append(found)
-        return _torchs(type(found).__module__) and not isinstance(found, torch.Tensor)
+            read += 1
+        if not _of_torch(found):
+            self._waiting.append(found)
+        return read
+
+
+def _of_torch(value: Any) -> bool:
+    """Return whether a value is a module or a namespace of torch, or an operator."""
+    if isinstance(value, types.ModuleType):
+        return _torchs(value.__name__)
+    return type(value).__module__ == "torch._ops"
 
 
 def _self_of(code: types.CodeType) -> tuple[str, str]:
@@ -278,8 +289,8 @@ def refusal(cls: Any) -> str:
         try:
             _Search().follow([cls])
             why = ""
-        except _Refused as e:
-            why = str(e)
+        except Exception as e:  # _Refused, or code that is not as expected
+            why = str(e) or type(e).__name__
         known = _verdicts[cls] = handlers, why
     return known[1]
 

@@ -26,6 +26,9 @@ from wrapper_classes import (
     quantized,
 )
 
+#: an object of torch to which a handler could append
+KEPT = nn.ParameterList()
+
 BACKENDS = pytest.mark.parametrize("backend", ["eager", "aot_eager"])
 WEIGHTS = pytest.mark.parametrize("cls", [Weight, Tables])
 
@@ -327,6 +330,9 @@ def test_what_the_code_of_a_handler_may_do() -> None:
     def helper(func: Any) -> Any:
         return [appends(None, f, ()) for f in (func,)]
 
+    def of_torch(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        KEPT.append(args[0].ints)
+
     def unknown(cls: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         return args[0].layout_of_mine.pre_process()
 
@@ -339,7 +345,8 @@ def test_what_the_code_of_a_handler_may_do() -> None:
 
     assert not refusal(local)
     for handler in (
-        stores_item, stores_attribute, stores_cell, stores_global, appends, setattr_, calls, unknown, resizes, shared,
+        stores_item, stores_attribute, stores_cell, stores_global, appends, setattr_, calls, of_torch, unknown,
+        resizes, shared,
     ):  # fmt: skip
         assert refusal(handler), handler.__name__
     assert not refusal(lambda cls, func, types, args=(), kwargs=None: cls.table[func](args), table={1: local})
