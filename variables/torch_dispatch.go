@@ -89,6 +89,7 @@ func dispatched(tx Translator, node *fxgraph.Node, gives result) (VariableTracke
 	if failed != nil {
 		return nil, failed
 	}
+	w.Local = "code that a class calls for an operator may be edited"
 	r := NewTensor(node)
 	m, err := r.Sizes(tx)
 	if err != nil {
