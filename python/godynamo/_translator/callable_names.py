@@ -40,10 +40,13 @@ def _op_namespaces() -> list[Any]:
 
 @functools.lru_cache(maxsize=1)
 def ops() -> dict[Any, str]:
-    """Return {function: name} of all C functions in torch's namespaces of operations."""
+    """Return {function: name} of all C functions in torch's namespaces of operations.
+
+    Of equal functions (torch.mm, torch.spmm), the shortest name is returned for all.
+    """
     table: dict[Any, str] = {}
     for space in _op_namespaces():
-        for name in dir(space):
+        for name in sorted(dir(space), key=len):
             fn = getattr(space, name, None)
             if isinstance(fn, types.BuiltinFunctionType) and not name.startswith("__"):
                 table.setdefault(

@@ -256,3 +256,4 @@ def test_a_dtype_tells_overloads_apart():
 def test_other_names_of_one_function(name):
     """They are equal to each other, so what is cached for one must hold for all."""
     assert kinds.result_kind(getattr(torch, name)) == kinds.result_kind(torch.mm) == "tensor"
+    assert callables.callable_name(torch.mm) == "torch.mm"
