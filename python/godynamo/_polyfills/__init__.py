@@ -47,7 +47,7 @@ PYTHON_MODULES = {
     "torch._dynamo.eval_frame": "torch_compiled",
     "torch._export.wrappers": "torch_flex",
     "torch._tensor": "torch_function",
-    "torch.fx.experimental.symbolic_shapes": "torch_flex",
+    "torch.fx.experimental.symbolic_shapes": "torch_symbolic",
     "torch.masked._ops": "masked",
     "torch.optim.optimizer": "torch_optim",
     "torch.optim.swa_utils": "torch_optim",
