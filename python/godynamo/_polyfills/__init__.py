@@ -46,6 +46,7 @@ PYTHON_MODULES = {
     "torch._dynamo.decorators": "torch_compiled",
     "torch._dynamo.eval_frame": "torch_compiled",
     "torch._export.wrappers": "torch_flex",
+    "torch._higher_order_ops.invoke_subgraph": "torch_regions",
     "torch._tensor": "torch_function",
     "torch.fx.experimental.symbolic_shapes": "torch_symbolic",
     "torch.masked._ops": "masked",

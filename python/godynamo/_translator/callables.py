@@ -199,6 +199,7 @@ _PYTHON_STAND_INS = (
     "copy",
     "torch._dynamo.decorators",
     "torch._export.wrappers",
+    "torch._higher_order_ops.invoke_subgraph",
     "torch.amp.grad_scaler",
     "torch.autograd.profiler",
     "torch.fx.experimental.symbolic_shapes",

@@ -45,6 +45,17 @@ def mapped_by_type(x):
     return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, {"a": x, "b": [x, 3]})
 
 
+@torch.compiler.nested_compile_region
+def region(x, scale=1):
+    return torch.relu(x) * scale + 1
+
+
+def of_marked_regions(x):
+    for i in range(3):
+        x = region(x, scale=i)
+    return x, region(x)
+
+
 def maximum_of_two_and_along_a_dimension(x):
     values, at = x.max(0)
     return x.max(x * -1), values + x.max(), at, x.min(dim=1, keepdim=True).values
@@ -91,6 +102,7 @@ def masked(x):
         queried_by_keyword,
         of_dtypes,
         mapped_by_type,
+        of_marked_regions,
         maximum_of_two_and_along_a_dimension,
         own_axis,
         hidden_function,
