@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"strings"
+
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -191,16 +193,32 @@ func (t *TensorVariable) isInstance(tx Translator, typ, cls py.Object) (Variable
 		r, err := s.Call(w.tensorLikeIs, pyNone, cls)
 		return BoolConst(r == py.True()), observed(err)
 	}
-	sample, err := tx.Output().Sample(t)
+	looks, err := t.looks(tx)
 	if err != nil {
 		return nil, err
 	}
-	t.Need(tx, "stride") // and all others
-	r, err := s.Call(w.tensorLikeIs, sample, cls)
+	r, err := s.Call(w.tensorLikeIs, looks, cls)
 	if err != nil {
 		return nil, observed(err)
 	}
 	return BoolConst(r == py.True()), nil
+}
+
+// looks returns what legacy classes such as torch.FloatTensor check of a tensor, for tensor_types.tensor_like_is.
+func (t *TensorVariable) looks(tx Translator) (py.Object, error) {
+	out := tx.Output()
+	negative, err := out.MayBeNegative()
+	if err != nil {
+		return py.Object{}, err
+	}
+	if m, ok := out.Sizes(t); ok && !negative && !strings.Contains(tx.Scope().Repr(m.Dtype), "complex") {
+		for _, field := range []string{"dtype", "device", "layout"} {
+			t.Need(tx, field)
+		}
+		return tx.Scope().Tuple(m.Dtype, m.Device, m.Layout), nil
+	}
+	t.Need(tx, "stride") // and all others
+	return out.Sample(t)
 }
 
 // saysItIs implements the second step of isinstance, which checks the value's __class__. The first step has found that

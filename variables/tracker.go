@@ -355,6 +355,8 @@ type Output interface {
 	// Sizes returns metadata that has only a tensor's shape, dtype, device and layout. It returns false if shape rules
 	// do not determine them. It adds no guard: the caller requests one with NeedField.
 	Sizes(v *TensorVariable) (*TensorMeta, bool)
+	// MayBeNegative reports whether a tensor of the graph may be lazily negative, such as x.conj().imag.
+	MayBeNegative() (bool, error)
 	// OnlyAtRunTime reports whether the sizes of a node's result depend on the number of a sparse tensor's elements.
 	OnlyAtRunTime(n *fxgraph.Node) bool
 	// Layout returns the sizes and strides of a dense tensor as expressions, and adds guards on which they depend. ok

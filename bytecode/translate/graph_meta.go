@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
@@ -519,4 +520,18 @@ func stackTrace(frames []fxgraph.Frame) string {
 		out += "  File \"" + f.File + "\", line " + itoa(f.Line) + ", in " + f.Name + "\n"
 	}
 	return out
+}
+
+// MayBeNegative implements variables.Output.
+func (o *OutputGraph) MayBeNegative() (bool, error) {
+	for _, t := range o.inputs {
+		negative, err := o.scope.CallMethod(t.Example, "is_neg")
+		if err != nil || negative == py.True() {
+			return true, err
+		}
+	}
+	return slices.ContainsFunc(o.graph.Nodes(), func(n *fxgraph.Node) bool {
+		name := n.Target.Text
+		return name == "builtins.getattr" || strings.Contains(name, "imag") || strings.Contains(name, "_neg_view")
+	}), nil
 }

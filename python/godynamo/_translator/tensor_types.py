@@ -38,18 +38,21 @@ def decides_itself(cls: Any) -> bool:
     return any(isinstance(c, type) and type(c).__instancecheck__ not in plain for c in classes_in(cls))
 
 
-def tensor_like_is(sample: torch.Tensor | None, cls: Any) -> bool:
-    """Return isinstance(x, cls) for a tensor that the graph computes and that looks like ``sample``.
+def tensor_like_is(looks: torch.Tensor | tuple[torch.dtype, torch.device, torch.layout] | None, cls: Any) -> bool:
+    """Return isinstance(x, cls) for a tensor that the graph computes and that looks like a sample.
 
-    None is enough if no class in ``cls`` checks the dtype.
+    A dtype, a device and a layout are enough if the tensor is not lazily negative, and None if no class in ``cls``
+    checks the dtype.
     """
     with torch._C.DisableTorchFunction():
-        if sample is None:
+        if looks is None:
             return isinstance(torch.empty(0), cls)
-        made = torch.empty((0, 0), dtype=sample.dtype, device=sample.device, layout=sample.layout)
-        if sample.is_conj():
+        sample = looks if isinstance(looks, torch.Tensor) else None
+        dtype, device, layout = looks if sample is None else (sample.dtype, sample.device, sample.layout)
+        made = torch.empty((0, 0), dtype=dtype, device=device, layout=layout)
+        if sample is not None and sample.is_conj():
             made = torch._conj(made)
-        if sample.is_neg():
+        if sample is not None and sample.is_neg():
             made = torch._neg_view(made)
         return isinstance(made, cls)
 
