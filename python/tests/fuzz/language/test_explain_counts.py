@@ -15,11 +15,16 @@ from godynamo._explain import captured as _captured
 from godynamo._explain import census as _census
 from harness.fuzz_compare import FILENAME, codes_of, limited
 
+#: code of the frames that go on in CPython, without a translation, where a check in captured code fails
+NOT_TRANSLATED = "GD0701"
 SEEDS = random.Random(5).sample(range(10_000), 40)
 
 
 def take(codes, call, optimize):
-    """Make one call; return its description and sets of places: captured, outside, captured calls, outside calls."""
+    """Make one call; return its description, sets of places, and whether captured code has been left.
+
+    The sets are: captured, outside, captured calls, outside calls.
+    """
     ns = {"__name__": "program"}
     for code in codes:
         exec(code, ns)
@@ -34,7 +39,7 @@ def take(codes, call, optimize):
         runtime.recorders.lists.pop()
     assert census.complete
     summary = _captured.Summary(census, records)
-    summary.counts()
+    left = any(row.code == NOT_TRANSLATED for row in summary.counts().kept_out)
 
     def named(places):
         codes = ((summary.codes[key], unit) for key, unit in places)
@@ -42,7 +47,7 @@ def take(codes, call, optimize):
         return {(c.co_qualname, c.co_firstlineno, u, opname(c, u)) for c, u in own}
 
     (captured, calls), (outside, calls_outside) = summary.captured, summary.outside
-    return did, named(captured), named(outside), named(calls), named(calls_outside)
+    return did, (named(captured), named(outside), named(calls), named(calls_outside)), left
 
 
 def last_handler(code):
@@ -73,9 +78,10 @@ def test_captured_and_outside_together_are_what_cpython_runs(seed):
         torch.manual_seed(0)
         with limited(30.0):  # each of these seeds finishes at once
             expected = observe(ns, ns["fn"], call, FILENAME)
-        did, _, ran, _, torch_ran = take(codes, call, optimize=False)
+        did, (_, ran, _, torch_ran), _ = take(codes, call, optimize=False)
         assert did == expected
-        did, captured, outside, calls, calls_outside = take(codes, call, optimize=True)
+        did, (captured, outside, calls, calls_outside), left = take(codes, call, optimize=True)
         assert did == expected
-        assert captured | outside == ran
-        assert calls | calls_outside == torch_ran
+        # What the graph has behind the check counts as captured.
+        assert captured | outside == ran or (left and captured | outside > ran)
+        assert calls | calls_outside == torch_ran or (left and calls | calls_outside > torch_ran)
