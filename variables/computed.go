@@ -603,7 +603,7 @@ func computedModule(tx Translator, name string, class py.Object) (fn, example py
 // TakesData reports whether the operation makes a tensor of numbers, which may be in lists. The tensor's dtype depends
 // on their types only.
 func TakesData(operation string) bool {
-	return operation == "torch.tensor" || operation == "torch.as_tensor" || operation == "torch.asarray"
+	return makesTensor[operation] && operation != "torch.from_numpy"
 }
 
 // TakesNumber reports whether this computed number may be an operand of the operation, in a graph that runs operation

@@ -59,17 +59,23 @@ func (o *OutputGraph) RequiresGrad(tx variables.Translator, t *variables.TensorV
 	return m.RequiresGrad, nil
 }
 
-// gradFact returns requires_grad or is_leaf of a computed tensor. It makes no size a constant.
-func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, error) {
+// fakeWith returns the fake tensor of a computed tensor, and guards these fields of the inputs on which it depends. It
+// makes no size a constant.
+func (o *OutputGraph) fakeWith(t *variables.TensorVariable, fields uint16) (py.Object, error) {
 	if o.isForeign(t.Node) {
-		return false, foreignMetadata(t.Node)
+		return py.Object{}, foreignMetadata(t.Node)
 	}
 	needed := o.needed(t.Node)
-	o.needOf(needed, fieldsOfGrad)
+	o.needOf(needed, fields)
 	if err := o.runWithHints(needed); err != nil {
-		return false, err
+		return py.Object{}, err
 	}
-	v, err := o.fakeOf(t.Node)
+	return o.fakeOf(t.Node)
+}
+
+// gradFact returns requires_grad or is_leaf of a computed tensor. It makes no size a constant.
+func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, error) {
+	v, err := o.fakeWith(t, fieldsOfGrad)
 	if err != nil {
 		return false, err
 	}
@@ -79,15 +85,7 @@ func (o *OutputGraph) gradFact(t *variables.TensorVariable, name string) (bool, 
 
 // IsContiguous implements variables.Output.
 func (o *OutputGraph) IsContiguous(t *variables.TensorVariable) (bool, error) {
-	if o.isForeign(t.Node) {
-		return false, foreignMetadata(t.Node)
-	}
-	needed := o.needed(t.Node)
-	o.needOf(needed, fieldsOfSizes)
-	if err := o.runWithHints(needed); err != nil {
-		return false, err
-	}
-	v, err := o.fakeOf(t.Node)
+	v, err := o.fakeWith(t, fieldsOfSizes)
 	if err != nil {
 		return false, err
 	}
@@ -525,6 +523,9 @@ func stackTrace(frames []fxgraph.Frame) string {
 // MayBeNegative implements variables.Output.
 func (o *OutputGraph) MayBeNegative() (bool, error) {
 	for _, t := range o.inputs {
+		if t.Example.IsNull() {
+			return true, nil
+		}
 		negative, err := o.scope.CallMethod(t.Example, "is_neg")
 		if err != nil || negative == py.True() {
 			return true, err

@@ -27,8 +27,11 @@ func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v v
 	why error) (bool, error) {
 	other := func(truth bool) variables.VariableTracker { return variables.BoolConst(!truth) }
 	u, ok := why.(*exc.Unsupported)
+	if !ok || !u.DataDependent || !tx.mayLeave() {
+		return tx.predicted(inst, v, why, other)
+	}
 	truth, raises := tx.withoutRaise(inst)
-	if !ok || !u.DataDependent || !raises || !tx.mayLeave() || !tx.checkable(v) {
+	if !raises || !tx.checkable(v) {
 		return tx.predicted(inst, v, why, other)
 	}
 	question := ""
@@ -49,8 +52,8 @@ func (tx *InstructionTranslator) withoutRaise(inst *bytecode.Instruction) (truth
 	return next == (inst.Op == opcode.POP_JUMP_IF_TRUE), next != target
 }
 
-// maxRaising is the number of instructions that onlyRaises reads. A message with a few values in it takes about 20,
-// pytest's description of an assert's operands 100.
+// maxRaising bounds the number of instructions that onlyRaises reads. The code that makes an exception is short, even
+// where pytest describes the operands of an assert.
 const maxRaising = 400
 
 // onlyRaises reports whether all paths from an instruction end with a raise.
