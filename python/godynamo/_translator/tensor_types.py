@@ -10,9 +10,7 @@ from typing import Any
 import torch
 
 #: classes of torch.nn and the attribute that their metaclass reads
-_MARKS: list[tuple[type, str]] = [(torch.nn.Parameter, "_is_param")]
-if hasattr(torch.nn, "Buffer"):  # since torch 2.5
-    _MARKS.append((torch.nn.Buffer, "_is_buffer"))
+_MARKS: tuple[tuple[type, str], ...] = ((torch.nn.Parameter, "_is_param"), (torch.nn.Buffer, "_is_buffer"))
 
 
 def tensor_type_is(t: type, cls: Any) -> bool:

@@ -12,8 +12,6 @@ from torch import nn
 import godynamo
 from godynamo import utils
 
-pytestmark = pytest.mark.skipif(not hasattr(nn, "Buffer"), reason="since torch 2.5")
-
 
 class Sub(torch.Tensor):
     pass
