@@ -82,9 +82,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return v, err
 		}
 	}
-	dim := len(args) == 0 && len(kwargs) == 1 && kwargs[0].Name == "dim" && (name == "size" || name == "stride")
-	if dim || len(kwargs) == 0 {
-		if v, ok, err := t.metaMethod(tx, name, append(args, KwValues(kwargs)...)); ok {
+	if (name == "size" || name == "stride") && len(args) == 0 && len(kwargs) == 1 && kwargs[0].Name == "dim" {
+		args, kwargs = KwValues(kwargs), nil
+	}
+	if len(kwargs) == 0 {
+		if v, ok, err := t.metaMethod(tx, name, args); ok {
 			return v, err
 		}
 	}
