@@ -19,7 +19,7 @@ func (b *GuardBuilder) create(g *Guard) error {
 	if g.CreateFn <= 0 || g.CreateFn >= numCreateFns {
 		return fmt.Errorf("guards: %q has no GuardBuilder method (kind %d)", g.Name, g.CreateFn)
 	}
-	processWide := g.CreateFn == CreateGradMode || g.CreateFn == CreateGlobalState
+	processWide := g.CreateFn == CreateGradMode || g.CreateFn == CreateGlobalState || g.CreateFn == CreateNumThreads
 	if g.Origin == nil && !processWide {
 		return fmt.Errorf("guards: %v has no source", g.CreateFn)
 	}
@@ -357,4 +357,10 @@ func (b *GuardBuilder) GlobalState(g *Guard) error {
 	b.manager.stateLine = g.Line
 	b.manager.needsState = true
 	return nil
+}
+
+// NumThreads records a NUM_THREADS guard, which belongs to the check of torch's global state.
+func (b *GuardBuilder) NumThreads(g *Guard) error {
+	b.manager.threads = true
+	return b.GlobalState(g)
 }

@@ -200,6 +200,8 @@ var kindCases = []kindCase{
 		[]string{"___check_type_id(x, 1000)", "x >= 2"}, value(two), value(integer("1"))},
 	{"GLOBAL_STATE", func(w *world, x Source) []Guard { return one(GlobalState()) },
 		[]string{"___check_global_state()"}, value(none), func(w *world) Value { w.newState = true; return none }},
+	{"NUM_THREADS", func(w *world, x Source) []Guard { return one(NumThreads()) },
+		[]string{"___check_global_state()"}, value(none), func(w *world) Value { w.newState = true; return none }},
 }
 
 // managerFor builds the program for a frame with this number of slots, and makes it the program of w.

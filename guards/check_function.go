@@ -37,6 +37,7 @@ type CheckFunctionManager struct {
 	tensors    []*Guard
 	conditions []*part // on sizes and ints
 	needsState bool
+	threads    bool // whether the number of threads is part of the state
 	anonymous  bool
 	places     uint8           // number of QUIET_* guards (see QuietAt), at most maxPlaces
 	pinned     map[string]bool // places whose value is checked to be a tensor or to equal a constant
@@ -326,6 +327,9 @@ func (m *CheckFunctionManager) final(e *emitter) error {
 		return nil
 	}
 	text, line, flags := "___check_global_state()", m.stateLine, FlagState
+	if m.threads {
+		flags |= FlagThreads
+	}
 	if len(m.tensors) > 0 {
 		names := make([]string, len(m.tensors))
 		var distinct []string

@@ -182,6 +182,11 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // tensor is checked.
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
+// NumThreads compares torch.get_num_threads() and the rest of torch's global state. Reading it takes a call into
+// libtorch, so only translations that depend on it have this guard: those of compilers, and of programs that ask for
+// it.
+func NumThreads() Guard { return process(CreateNumThreads, "", Args{}) }
+
 // quietFamily is the set of the QUIET_* kinds: guards on values that a frame drops.
 var quietFamily = map[CreateFn]struct{}{CreateQuiet: {}, CreateQuietName: {}, CreateQuietKey: {}, CreateQuietSlot: {},
 	CreateQuietIndex: {}}

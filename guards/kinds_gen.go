@@ -159,6 +159,7 @@ const (
 	CreateNoAlias
 	CreatePyCheck
 	CreateGlobalState
+	CreateNumThreads
 	CreateShapeEnv
 	numCreateFns
 )
@@ -199,6 +200,7 @@ var kindTable = [numCreateFns]kindInfo{
 	CreateNoAlias:            {"NO_ALIAS", 3, (*GuardBuilder).NoAlias},
 	CreatePyCheck:            {"PY_CHECK", 8, (*GuardBuilder).PyCheck},
 	CreateGlobalState:        {"GLOBAL_STATE", 9, (*GuardBuilder).GlobalState},
+	CreateNumThreads:         {"NUM_THREADS", 9, (*GuardBuilder).NumThreads},
 	CreateShapeEnv:           {"SHAPE_ENV", 9, (*GuardBuilder).ShapeEnv},
 }
 
@@ -207,6 +209,7 @@ const (
 	FlagPresent  uint8 = 1 // HAS_ATTR, TYPE_HAS_ATTR, DICT_CONTAINS, HOLDS: wanted present; GRAD_MODE: wanted on; FLOAT_COMPARE: wanted true; ITER_LEFT: more may be left
 	FlagState    uint8 = 2 // TENSORS: torch's global state is compared too
 	FlagDistinct uint8 = 4 // TENSORS: those marked TensorDistinct are distinct objects
+	FlagThreads  uint8 = 8 // TENSORS: torch's global state includes the number of threads
 )
 
 // Fields of a tensor. TensorAll are those that one tensor has by itself.

@@ -150,7 +150,11 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		},
 		kindState: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
-			tx.Output().AddGuards(guards.GlobalState())
+			state := guards.GlobalState()
+			if t.detail == "threads" {
+				state = guards.NumThreads()
+			}
+			tx.Output().AddGuards(state)
 			return folded(tx, t, name, args, kwargs)
 		},
 		kindSetState: withoutKeywords(func(tx Translator, t *TorchVariable, name string,

@@ -445,7 +445,10 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		return err
 	}
 	o.aliasGuards()
-	if o.numOps > 0 && (!o.backend.Inline() || o.meta != nil || o.sizes != nil) { // results depend on torch's modes
+	switch {
+	case o.numOps > 0 && !o.backend.Inline(): // compiled code depends on torch's modes, and is made for some threads
+		o.AddGuards(guards.NumThreads())
+	case o.numOps > 0 && (o.meta != nil || o.sizes != nil): // results depend on torch's modes
 		o.AddGuards(guards.GlobalState())
 	}
 	clock := o.opts.Clock

@@ -383,7 +383,7 @@ copy_tensors(gd_GuardedCode *e, const gd_entry_spec *spec, keepers *k)
     for (uint32_t i = 0; i < e->nnodes; i++) {
         const gd_guard_node *n = &e->nodes[i];
         if (n->op == GD_OP_TENSORS && n->flags & GD_FLAG_STATE
-            && (e->torch_state = gd_torch_state_snapshot()) == NULL) {
+            && (e->torch_state = gd_torch_state_snapshot(n->flags & GD_FLAG_THREADS)) == NULL) {
             return -1;
         }
         if (n->op == GD_OP_GRAD_MODE && gd_torch_state_ensure() < 0) {

@@ -147,6 +147,8 @@ enum {
     GD_FLAG_STATE = 2,
     /* TENSORS: those marked TensorDistinct are distinct objects */
     GD_FLAG_DISTINCT = 4,
+    /* TENSORS: torch's global state includes the number of threads */
+    GD_FLAG_THREADS = 8,
 };
 
 /* What of a tensor is compared (gd_tensor_spec.fields). GD_TENSOR_ALL: what one tensor has by itself. */

@@ -29,6 +29,8 @@ enum needed {
     /* left out if the value of the row named by `other` is zero, since this row has no effect then. The row named
      * by `other` must be compared itself, or be implied by compared rows */
     WHEN_ROW_SET,
+    /* left out if the guard does not ask for the number of threads, the only row that takes a call */
+    WHEN_THREADS,
 };
 
 typedef struct {
@@ -95,7 +97,7 @@ static const state_row rows[NROWS] = {
                        "is_deterministic_algorithms_warn_only_enabled", WHEN_ROW_SET, ROW_DETERMINISTIC},
     [ROW_DEFAULT_DTYPE] = {"default dtype", CALL_BYTE, 0, "_ZN3c1031get_default_dtype_as_scalartypeEv",
                            "get_default_dtype", ALWAYS, 0},
-    [ROW_THREADS] = {"threads", CALL_INT, 0, "_ZN2at15get_num_threadsEv", "get_num_threads", ALWAYS, 0},
+    [ROW_THREADS] = {"threads", CALL_INT, 0, "_ZN2at15get_num_threadsEv", "get_num_threads", WHEN_THREADS, 0},
     [ROW_AUTOCAST_CPU] = {"autocast on the CPU", CALL_DEVICE, DEVICE_CPU, AUTOCAST_ENABLED, "is_autocast_cpu_enabled",
                           WHEN_SET, 0},
     [ROW_AUTOCAST_CUDA] = {"autocast on CUDA", CALL_DEVICE, DEVICE_CUDA, AUTOCAST_ENABLED, "is_autocast_enabled",
@@ -452,7 +454,7 @@ lay_out(snapshot *s)
 }
 
 void *
-gd_torch_state_snapshot(void)
+gd_torch_state_snapshot(int threads)
 {
     if (gd_torch_state_ensure() < 0) {
         return NULL;
@@ -466,7 +468,7 @@ gd_torch_state_snapshot(void)
     for (uint32_t i = 0; i < state.nreaders; i++) {
         const state_row *row = &rows[state.readers[i].row];
         uint64_t value = by_row[state.readers[i].row] = read_row(&state.readers[i], pointers_of_thread());
-        if (row->needed == ALWAYS || (row->needed == WHEN_SET && value != 0)
+        if (row->needed == ALWAYS || (row->needed == WHEN_SET && value != 0) || (row->needed == WHEN_THREADS && threads)
             || (row->needed == WHEN_ROW_SET && by_row[row->other] != 0)) {
             s->readers[s->n] = (uint8_t)i;
             s->values[s->n++] = value;

@@ -10,8 +10,8 @@
 int gd_torch_state_ensure(void);
 
 /* Takes a snapshot of this thread's present state, to be compared later; the caller frees it with
- * PyMem_Free. Returns NULL with an exception set on failure. */
-void *gd_torch_state_snapshot(void);
+ * PyMem_Free. threads: whether the number of threads is part of it. Returns NULL with an exception set on failure. */
+void *gd_torch_state_snapshot(int threads);
 
 /* Reports whether the state equals the snapshot. Runs no user code. */
 int gd_torch_state_equal(const void *snapshot);

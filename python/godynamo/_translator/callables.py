@@ -71,7 +71,6 @@ def _special() -> dict[Any, Classified]:
         "is_autocast_cpu_enabled",
         "are_deterministic_algorithms_enabled",
         "is_deterministic_algorithms_warn_only_enabled",
-        "get_num_threads",
         "_C._is_tracing",
         "_C._get_deterministic_algorithms",
         "is_autocast_cache_enabled",
@@ -79,6 +78,7 @@ def _special() -> dict[Any, Classified]:
         "_C._get_privateuse1_backend_name",
         "_C._is_torch_function_enabled",
     )
+    put("state", "get_num_threads", detail="threads")
     put("set_state", *torch_state.SETTERS)
     put("transform", "vmap", *(f"func.{name}" for name in "grad grad_and_value jacrev jacfwd hessian".split()))
     for name in ("func.vjp", "func.jvp", "func.linearize", "func.functional_call", "utils.checkpoint.checkpoint"):

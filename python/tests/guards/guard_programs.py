@@ -9,7 +9,7 @@ from godynamo import _C
 
 STRONG, WEAK, OWNER = 0, 1, 2
 ALL_FIELDS, ALL_DIMS = 255, 2**64 - 1
-PRESENT, STATE = 1, 2
+PRESENT, STATE, THREADS = 1, 2, 8
 
 
 class Place:
@@ -167,7 +167,7 @@ class Program:
     def spec(self) -> dict[str, Any]:
         if self.tensors:
             self._part(f"___check_tensors({', '.join(self.tensor_names)})")
-            self._node("TENSORS", 0, 0, len(self.tensors), STATE)
+            self._node("TENSORS", 0, 0, len(self.tensors), STATE | THREADS)
         for text, node in self.late:
             self._part(text)
             self._node(*node)

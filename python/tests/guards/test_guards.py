@@ -409,6 +409,29 @@ def test_global_state_is_guarded(state: str) -> None:
     assert len(backend) == 2
 
 
+def triple(x):
+    return x * 3
+
+
+def times_threads(x):
+    return x * torch.get_num_threads()
+
+
+@pytest.mark.parametrize("f, compiled, translated", [(triple, False, 0), (triple, True, 1), (times_threads, False, 1)])
+def test_the_number_of_threads_is_guarded_where_code_depends_on_it(f: Any, compiled: bool, translated: int) -> None:
+    w, x = godynamo.optimize(f, backend=nb() if compiled else "eager"), torch.ones(2)
+    assert torch.equal(w(x), f(x))
+    threads = torch.get_num_threads()
+    torch.set_num_threads(threads + 1)
+    try:
+        with translations(translated):
+            assert torch.equal(w(x), f(x))
+    finally:
+        torch.set_num_threads(threads)
+    with no_translation():
+        assert torch.equal(w(x), f(x))
+
+
 @pytest.mark.row("S002-101")
 def test_the_training_flag_is_guarded() -> None:
     module = torch.nn.Dropout(0.5)
