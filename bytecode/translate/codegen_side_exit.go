@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -112,6 +114,23 @@ func (o *OutputGraph) shared() []variables.VariableTracker {
 		}
 	}
 	return out
+}
+
+// enteredIn returns which of the shared modes are entered in a snapshot of torch's modes, or all if it is null. Before
+// the exit of an operation runs, the frames that only leave modes have left theirs.
+func (o *OutputGraph) enteredIn(snapshot py.Object, shared []variables.VariableTracker) []variables.VariableTracker {
+	if snapshot.IsNull() || len(shared) == 0 {
+		return shared
+	}
+	entered := map[int64]bool{}
+	for _, key := range o.scope.Items(o.scope.Items(snapshot)[0]) {
+		number, _ := py.AsInt(o.scope.Items(key)[0])
+		entered[number] = true
+	}
+	return slices.DeleteFunc(shared, func(v variables.VariableTracker) bool {
+		number, known := variables.ConstInt(o.current, v)
+		return known && !entered[int64(number)]
+	})
 }
 
 // adopt writes code that hands these modes over to the objects.

@@ -128,6 +128,7 @@ func (o *OutputGraph) sideExit(why string) error {
 	if because != "" {
 		return impossible(because)
 	}
+	exit.shared = o.enteredIn(o.nextState, exit.shared)
 	o.nextExit, o.exitStep = &exit, o.steps // materializing the manager of a mode runs code
 	return err
 }

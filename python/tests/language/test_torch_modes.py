@@ -337,3 +337,29 @@ def test_a_graph_that_ends_in_another_state_than_it_began_in(fn, backend):
     compiled = godynamo.optimize(fn, backend=backend)
     for _ in range(3):
         assert outcome(compiled) == outcome(fn)
+
+
+def checked_in_a_block(x, n):
+    with torch.profiler.record_function("block"):
+        x.add_(1)
+        if x.sum().item() > 1e6:
+            raise OverflowError
+        x.sub_(x.sum().item() / n)
+
+
+def test_a_block_that_a_check_has_seen_and_an_exception_leaves() -> None:
+    """Where a failed check goes on, the program has an object for the block; an exception leaves it before that."""
+
+    def f(x, n):
+        x.sum().backward()
+        try:
+            checked_in_a_block(x.detach(), n)
+        except ZeroDivisionError as error:
+            return x, str(error)
+        return x
+
+    def run(fn):
+        return [str(fn(torch.ones(3, requires_grad=True), n)) for n in (1, 0, 0, 1)]
+
+    assert run(godynamo.optimize(f, backend="eager")) == run(f)
+    assert torch_state.entered() == ()
