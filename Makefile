@@ -28,7 +28,7 @@ PYTEST_ARGS ?=
 JOBS ?= 2
 
 .PHONY: help venv build demo demo-breaks test test-go test-embed test-python test-heavy test-all test-stored test-sample wheels bench lint lint-go lint-c lint-python format generate \
-	golden fuzz-language fuzz-torch fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls aside pgo sizes old-torch gpu conformance check clean
+	golden fuzz-language fuzz-torch fuzz-training fuzz-sizes fuzz-signals fuzz-signals-sanitized fuzz-mutation fuzz-cache roundtrip identity cpython opinfo modules paritybench models warm first-calls aside pgo sizes old-torch gpu conformance check clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -125,6 +125,9 @@ fuzz-language: build ## compare random programs with CPython and shrink those th
 
 fuzz-torch: build ## compare random programs of tensors, modules and autograd with eager: SEED=first N=how many ARGS=--sizes
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/torch/fuzz_torch_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
+
+fuzz-training: build ## compare random training steps (models, optimizers with random options, changes between steps) with eager: SEED=first N=how many
+	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/training/fuzz_training_run.py --seed $(SEED) --count $(or $(N),1000) $(ARGS)
 
 fuzz-sizes: build ## compare random programs that compute with sizes, at other sizes in each call, with eager: SEED=first N=how many ARGS="--captures | --conditions"
 	@PYTHONPATH=$(CURDIR)/python $(PY) python/tests/fuzz/sizes/fuzz_sizes_run.py --seed $(SEED) --count $(or $(N),2000) $(ARGS)
