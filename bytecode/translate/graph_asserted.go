@@ -3,50 +3,73 @@ package translate
 import (
 	"cmp"
 
-	"github.com/godynamo/godynamo/bytecode"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
-// A whole graph runs as one call, so frames cannot go on in CPython in the middle of it. Where torch's distributions
-// check that a value is valid, the graph has an operation that raises if it is not. Then the user's code runs again
-// from the start of the piece (the code between two graph breaks), and raises the distribution's own error.
+// A whole graph runs as one call, so frames cannot go on in CPython in the middle of it. Where a branch only raises on
+// one side, or torch's distributions check that a value is valid, the graph has an operation that raises if the
+// condition does not hold. Then the user's code runs again from the start of the piece (the code between two graph
+// breaks), and raises its own error.
 
-// asserts reports whether the frame runs code of torch.distributions whose checks may be operations of a whole graph.
+// asserts reports whether conditions may be operations of a whole graph.
 func (tx *InstructionTranslator) asserts() bool {
 	o := tx.out
 	return !o.backend.Inline() && o.bodies == 0 && o.tentative == 0 && !o.opts.Exporting && !o.opts.PythonOps &&
-		!o.log.unprotected && variables.IsDistributions(o.scope, tx.globals)
+		!o.log.unprotected
 }
 
-// asserted returns true if an operation of the graph checks that v is true, or why if there can be none. A backend that
-// traces with AOTAutograd cannot run such an operation: traced tensors have no values.
-func (tx *InstructionTranslator) asserted(inst *bytecode.Instruction, v variables.VariableTracker,
+// assertsValid reports whether the frame runs code of torch.distributions whose checks may be operations of a whole
+// graph.
+func (tx *InstructionTranslator) assertsValid() bool {
+	return tx.asserts() && variables.IsDistributions(tx.out.scope, tx.globals)
+}
+
+// asserted returns the truth of v if an operation of the graph checks it, or why if there can be none. A backend that
+// traces with AOTAutograd gets torch._assert_async, since traced tensors have no values. That does not note wrong
+// answers to a question, and ends the process's use of a GPU, so it is for tensors of the CPU without a question.
+func (tx *InstructionTranslator) asserted(v variables.VariableTracker, question string, truth bool,
 	why error) (bool, error) {
 	o := tx.out
 	t, ok := variables.MustRealize(tx, v).(*variables.TensorVariable)
 	if !ok || !tx.asserts() || !t.Class.IsNull() || !tx.hasOneElement(t) {
 		return false, why
 	}
-	if active, err := o.hooked(); err != nil || active || o.TakesApart() {
+	name, apart := "must_hold", o.TakesApart()
+	if active, err := o.hooked(); err != nil || active {
 		return false, cmp.Or(err, why)
+	}
+	if apart {
+		name = "must_hold_traced"
+		cpu, err := variables.GetAttr(tx, t, "is_cpu")
+		if err != nil {
+			return false, err
+		}
+		if is, _ := variables.AsConstant(tx, cpu); is != py.True() || question != "" {
+			return false, why
+		}
+	} else if !o.RunsUnchanged() { // torch.jit.trace and the like lose the operation
+		return false, why
 	}
 	s := o.scope
 	m, err := s.Import("godynamo._called.predictions")
 	if err != nil {
 		return false, err
 	}
-	question, _ := tx.question(inst)
-	if valid, err := o.expected(question, true, why); err != nil || !valid {
+	if expected, err := o.expected(question, truth, why); err != nil || expected != truth {
 		return false, cmp.Or(err, why)
 	}
-	check, err := s.GetAttr(m, "must_hold")
+	check, err := s.GetAttr(m, name)
 	if err != nil {
 		return false, err
 	}
-	args := []variables.VariableTracker{t, variables.NewConstant(s.Str(question), nil)}
-	if _, err := o.CallFunction(tx, check, "godynamo.must_hold", args, nil); err != nil {
+	args := []variables.VariableTracker{t, variables.BoolConst(truth), variables.NewConstant(s.Str(question), nil)}
+	if _, err := o.CallFunction(tx, check, "godynamo."+name, args, nil); err != nil {
 		return false, err
 	}
 	o.hasProtected = true
-	return true, o.notRefuted(m, question, true)
+	if question == "" {
+		return truth, nil
+	}
+	return truth, o.notRefuted(m, question, truth)
 }

@@ -27,7 +27,7 @@ func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v v
 	why error) (bool, error) {
 	other := func(truth bool) variables.VariableTracker { return variables.BoolConst(!truth) }
 	u, ok := why.(*exc.Unsupported)
-	if !ok || !u.DataDependent || !tx.mayLeave() {
+	if !ok || !u.DataDependent || !tx.mayLeave() && !tx.asserts() || tx.assertsValid() {
 		return tx.predicted(inst, v, why, other)
 	}
 	truth, raises := tx.withoutRaise(inst)
@@ -37,6 +37,9 @@ func (tx *InstructionTranslator) predictedBranch(inst *bytecode.Instruction, v v
 	question := ""
 	if handled, _ := tx.protection(); handled && !tx.out.opts.NoPython { // the raise may be the usual way
 		question = tx.placesText(inst)
+	}
+	if tx.asserts() {
+		return tx.asserted(v, question, truth, why)
 	}
 	if expected, err := tx.out.expected(question, truth, why); err != nil || expected != truth {
 		return false, cmp.Or(err, why)
@@ -94,7 +97,11 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 		return false, why
 	}
 	if !o.backend.Inline() {
-		return tx.asserted(inst, v, why)
+		question, valid := tx.question(inst)
+		if !valid {
+			return false, why
+		}
+		return tx.asserted(v, question, true, why)
 	}
 	if !tx.leavesForValues(variables.MayPredict) && !tx.leavesForValues(variables.IsDistributions) || !tx.checkable(v) {
 		return false, why
@@ -229,7 +236,7 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 // nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython makes the call.
 func (tx *InstructionTranslator) predictedCall(inst *bytecode.Instruction) (variables.VariableTracker, error) {
 	n := inst.Arg
-	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) && (n != 1 || !tx.asserts()) {
+	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) && (n != 1 || !tx.assertsValid()) {
 		return nil, nil
 	}
 	fn, self := callee(tx.stack[len(tx.stack)-n-2 : len(tx.stack)-n])

@@ -54,13 +54,19 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
     return None
 
 
-def must_hold(value: torch.Tensor, question: str) -> None:
-    """Raise if the value is false. A whole graph that raises is replaced by the user's code, which runs again."""
-    if as_predicted(value, True, question) is None:
+def must_hold(value: torch.Tensor, truth: bool, question: str) -> None:
+    """Raise if the value has another truth. The user's code runs again in place of a whole graph that raises."""
+    if as_predicted(value, truth, question) is None:
         raise AssertionError(question)
 
 
-torch.fx.node.has_side_effect(must_hold)  # passes keep calls that nothing uses
+def must_hold_traced(value: torch.Tensor, truth: bool, question: str) -> None:
+    """Do what ``must_hold`` does where AOTAutograd traces it. There is no question."""
+    torch._assert_async(value if truth else torch.logical_not(value), question)
+
+
+for _function in (must_hold, must_hold_traced):
+    torch.fx.node.has_side_effect(_function)  # passes keep calls that nothing uses
 
 
 def as_float(value: complex) -> bool | None:

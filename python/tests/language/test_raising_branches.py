@@ -141,6 +141,40 @@ def test_with_other_backends(backend):
             assert outcome(ours, values) == outcome(fn, values), fn
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", lambda gm, _: gm.forward], ids=["aot", "callable"])
+def test_one_whole_graph_until_the_condition_is_false(backend):
+    for fn in asserts, raises_with_a_message, handled, inside_a_mode, in_a_loop, of_a_module:
+        ours = godynamo.optimize(fn, backend=backend, nopython=True)
+        for values in INPUTS:
+            assert outcome(ours, values) == outcome(fn, values), fn
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", lambda gm, _: gm.forward], ids=["aot", "callable"])
+def test_a_whole_graph_runs_again_without_its_changes(backend):
+    def f(x, log):
+        log.append("begin")
+        x.add_(1)
+        y = torch.rand(3) + x.requires_grad
+        if x.sum() > 10:
+            raise ValueError(f"{x.tolist()} {log}")
+        log.append("end")
+        return y
+
+    results = []
+    for fn in f, godynamo.optimize(f, backend=backend):
+        torch.manual_seed(0)
+        result = []
+        for values in INPUTS:
+            x, log = torch.tensor(values), []
+            try:
+                result.append(fn(x, log).tolist())
+            except ValueError as e:
+                result.append(str(e))
+            result += [x.tolist(), log]
+        results.append(str([*result, torch.rand(1)]))
+    assert results[0] == results[1]
+
+
 def test_an_exception_that_is_the_usual_way():
     def f(x):
         try:
@@ -150,12 +184,13 @@ def test_an_exception_that_is_the_usual_way():
             return x + 1, str(e)
         return x - 1
 
-    for whole in True, False:
-        godynamo.reset()
-        ours = godynamo.optimize(f, nopython=whole)
-        for values in INPUTS * 6:
-            assert outcome(ours, values) == outcome(f, values)
-    assert sum(utils.counters["graph_break"].values()) == 1
+    for backend in "eager", lambda gm, _: gm.forward:
+        for whole in True, False:
+            godynamo.reset()
+            ours = godynamo.optimize(f, nopython=whole, backend=backend)
+            for values in INPUTS * 6:
+                assert outcome(ours, values) == outcome(f, values)
+        assert sum(utils.counters["graph_break"].values()) == 1
 
 
 def test_two_exceptions_are_a_graph_break():
@@ -168,3 +203,17 @@ def test_two_exceptions_are_a_graph_break():
     for values in INPUTS:
         assert outcome(ours, values) == outcome(f, values)
     assert sum(utils.counters["graph_break"].values()) == 1
+
+
+def test_backends_that_trace_the_graph():
+    def traced(gm, inputs):
+        return torch.jit.trace(gm, tuple(inputs))
+
+    def rebuilt(gm, inputs):
+        return torch.fx.symbolic_trace(gm).forward
+
+    for backend in traced, rebuilt:
+        for fn in asserts, raises_with_a_message, handled:
+            ours = godynamo.optimize(fn, backend=backend)
+            for values in INPUTS:
+                assert outcome(ours, values) == outcome(fn, values), fn
