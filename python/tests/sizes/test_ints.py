@@ -616,3 +616,37 @@ def test_random_numbers_are_inputs_of_a_graph_that_is_returned_unchanged() -> No
         random.seed(n)
         assert bits(got) == bits(f(torch.ones(n, dtype=torch.float64)))
     assert_no_internal_errors()
+
+
+def row(x, i):
+    return x[i] * 2
+
+
+def stored(x, i):
+    y = x + 1
+    y[i] = 5
+    return y
+
+
+def row_of_a_result(x, i):
+    try:
+        return (x + 1).sum(0)[i - 1], x.t()[i].shape
+    except IndexError as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, _: gm.forward], ids=["inline", "callable"])
+@pytest.mark.parametrize("f", [row, stored, row_of_a_result])
+def test_an_int_that_selects_from_a_tensor(f, backend):
+    most = 4 if f is row_of_a_result else 2  # the shape of x[i] is that of x[j] if both are in range
+    assert_serves(f, [(x(), i) for i in [1, 0, -1, -2, 3, -3, *INTS]], most, backend=backend)
+
+
+def test_a_size_that_selects_from_a_tensor():
+    def last(x, y):
+        return x[x.shape[0] - 1], y[x.size(0) // 2].reshape(-1, 1)
+
+    sizes = [(4, 5), (6, 4), (2, 2), (9, 5), (1, 1), (7, 3), (3, 1), (8, 8)]
+    inputs = [(torch.arange(2.0 * n).reshape(n, 2), torch.arange(3.0 * m).reshape(m, 3)) for n, m in sizes]
+    for backend in "eager", lambda gm, _: gm.forward:
+        assert_serves(last, inputs, 3, backend=backend)
