@@ -367,7 +367,14 @@ func (r *restorer) item(v py.Object, i int) (py.Object, bool) {
 	case py.List, py.Tuple, py.ListSub, py.TupleSub:
 		return at(r.s.Items(v), i)
 	}
-	return py.Object{}, false
+	m, ok := py.Answered(r.s.Import("collections"))
+	if !ok {
+		return py.Object{}, false
+	}
+	if deque, ok := py.Answered(r.s.GetAttr(m, "deque")); !ok || v.Type() != deque {
+		return py.Object{}, false
+	}
+	return py.Answered(r.s.GetItem(v, r.s.Int(int64(i))))
 }
 
 // classAccess reads a class along its MRO.

@@ -83,11 +83,12 @@ func newDeque(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTrack
 // wrapDeque wraps a deque that existed before the frame ran and guards its type, items and maxlen.
 func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker, []guards.Guard, error) {
 	out, s := tx.Output(), tx.Scope()
-	items, err := listOf(tx, obj)
-	if err == nil {
-		err = bounded(obj, len(items))
-	}
+	list, err := s.Call(tx.World().ListType, obj)
 	if err != nil {
+		return nil, nil, err
+	}
+	items := s.Items(list)
+	if err := bounded(obj, len(items)); err != nil {
 		return nil, nil, err
 	}
 	d := &DequeVariable{Base: Base{Src: src}}
@@ -95,18 +96,15 @@ func wrapDeque(tx Translator, obj py.Object, src guards.Source) (VariableTracker
 		return nil, nil, observed(err)
 	}
 	for i, it := range items {
-		if !isImmutable(tx, it) {
-			return nil, nil, unsupported(exc.UntrackedObject, "deque with item %d of type %s", i,
-				py.TypeName(it.Type()))
-		}
-		d.items = append(d.items, NewConstant(it, nil))
+		d.items = append(d.items, tx.Build(it, guards.NewIndexSource(src, i)))
 	}
-	same, err := s.Call(tx.World().dequeIs, s.Tuple(items...), d.maxlen)
+	same, err := s.Call(tx.World().maxlenIs, d.maxlen)
 	if err != nil {
 		return nil, nil, err
 	}
-	typ := guards.TypeMatch(src, out.Const(obj.Type()))
-	return d, []guards.Guard{typ, guards.PyCheck(src, out.Const(same), "== "+s.Repr(obj))}, nil
+	typ := out.Const(obj.Type())
+	return d, []guards.Guard{guards.TypeMatch(src, typ), guards.ListLength(src, typ, len(items)),
+		guards.PyCheck(src, out.Const(same), "maxlen is "+s.Repr(d.maxlen))}, nil
 }
 
 // GetAttr implements AttrGetter.

@@ -175,7 +175,7 @@ type factObjects struct {
 	handlerMirrors      py.Object
 	handleTorchFunction py.Object
 	layoutIs            py.Object
-	dequeIs             py.Object
+	maxlenIs            py.Object
 	valueIs             py.Object
 	plainValue          py.Object
 	factoryIs           py.Object
@@ -370,7 +370,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"handler_mirrors":       &f.handlerMirrors,
 		"handle_torch_function": &f.handleTorchFunction,
 		"layout_is":             &f.layoutIs,
-		"deque_is":              &f.dequeIs,
+		"maxlen_is":             &f.maxlenIs,
 		"value_is":              &f.valueIs,
 		"plain_value":           &f.plainValue,
 		"factory_is":            &f.factoryIs,

@@ -153,8 +153,9 @@ gd_dict_keys_tuple(PyObject *dict)
     return keys;
 }
 
-int
-gd_is_deque(PyObject *v)
+/* Returns collections.deque if v is one or an instance of a subclass, else NULL. */
+static PyTypeObject *
+deque_of(PyObject *v)
 {
     /* deque is a static type, or one that its module keeps. Its instances start with PyObject_VAR_HEAD, which holds
      * their length. */
@@ -162,7 +163,22 @@ gd_is_deque(PyObject *v)
     if (deque == NULL && strcmp(Py_TYPE(v)->tp_name, "collections.deque") == 0 && !gd_py_class_may_change(Py_TYPE(v))) {
         deque = (PyTypeObject *)Py_NewRef(Py_TYPE(v));
     }
-    return deque != NULL && PyObject_TypeCheck(v, deque);
+    return deque != NULL && PyObject_TypeCheck(v, deque) ? deque : NULL;
+}
+
+int
+gd_is_deque(PyObject *v)
+{
+    return deque_of(v) != NULL;
+}
+
+PyObject *
+gd_deque_item(PyObject *v, Py_ssize_t i)
+{
+    PyTypeObject *deque = deque_of(v);
+    PyObject *item = deque != NULL ? deque->tp_as_sequence->sq_item(v, i) : NULL; /* C code, which runs no other */
+    Py_XDECREF(item); /* the deque holds it */
+    return item;
 }
 
 Py_ssize_t

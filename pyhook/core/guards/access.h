@@ -40,6 +40,10 @@ int gd_param_names_are(PyObject *module, PyObject *names);
 /* Reports whether v is a collections.deque or an instance of a subclass. */
 int gd_is_deque(PyObject *v);
 
+/* Returns the i-th item of a collections.deque or of an instance of a subclass, borrowed, or NULL for other objects.
+ * i must be less than the length. */
+PyObject *gd_deque_item(PyObject *v, Py_ssize_t i);
+
 /* Returns the number of items of a builtin container, or of an instance of a subclass, read from its
  * storage. Returns -1 for other objects. */
 Py_ssize_t gd_storage_length(PyObject *v);

@@ -132,11 +132,8 @@ gd_item_ends_in_code(PyObject *v, Py_ssize_t i, int places)
     if (PyList_Check(v) || PyTuple_Check(v)) {
         return gd_ends_in_code(PySequence_Fast_ITEMS(v)[i], places);
     }
-    int exact = gd_is_deque(v) && !gd_py_class_may_change(Py_TYPE(v)); /* sq_item is deque's own C function */
-    PyObject *item = exact ? Py_TYPE(v)->tp_as_sequence->sq_item(v, i) : NULL;
-    int found = item != NULL && gd_ends_in_code(item, places + 1);
-    Py_XDECREF(item);
-    return found;
+    PyObject *item = gd_deque_item(v, i);
+    return item != NULL && gd_ends_in_code(item, places);
 }
 
 int

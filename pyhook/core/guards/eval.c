@@ -59,7 +59,7 @@ keys_hold(PyObject *dict, PyObject *keys, gd_inline_cache *cache)
     return cache->value != NULL;
 }
 
-/* Returns the i-th item of a list or tuple, borrowed, or NULL. A negative i counts from the end. */
+/* Returns the i-th item of a list, tuple or deque, borrowed, or NULL. A negative i counts from the end. */
 static inline PyObject *
 item_at(PyObject *v, int32_t i)
 {
@@ -74,7 +74,7 @@ item_at(PyObject *v, int32_t i)
         n = PyTuple_GET_SIZE(v);
     }
     else {
-        return NULL;
+        return i >= 0 && i < gd_storage_length(v) ? gd_deque_item(v, i) : NULL;
     }
     Py_ssize_t at = i < 0 ? i + n : i;
     return at >= 0 && at < n ? items[at] : NULL;

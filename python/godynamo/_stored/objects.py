@@ -752,7 +752,8 @@ def _wrapped(data: bytes, items: list[Any], function: types.FunctionType) -> Any
 
 
 def _made_again(data: bytes, items: list[Any], function: types.FunctionType) -> Any:
-    importlib.import_module("godynamo._translator.higher")
+    for makers in "higher", "values":
+        importlib.import_module("godynamo._translator." + makers)
     if data == b"placed":
         _arrays()
     try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from . import numpy as _numpy
+from .recipes import noted
 
 
 def equal_to(value: Any) -> Callable[[Any], bool]:
@@ -72,10 +73,10 @@ def same_order(items: tuple[Any, ...]) -> Callable[[Any], bool]:
     return lambda other: tuple((set if isinstance(other, set) else frozenset).__iter__(other)) == items
 
 
-def deque_is(items: tuple[Any, ...], maxlen: int | None) -> Callable[[Any], bool]:
-    """Return a guard predicate that a deque has these constants and this maxlen."""
-    typed = tuple(map(_told, items))
-    return lambda other: other.maxlen == maxlen and tuple(map(_told, other)) == typed
+@noted
+def maxlen_is(maxlen: int | None) -> Callable[[Any], bool]:
+    """Return a guard predicate that a deque has this maxlen."""
+    return lambda other: other.maxlen == maxlen
 
 
 #: function that reads a defaultdict's factory, without running attribute hooks of a subclass

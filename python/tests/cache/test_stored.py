@@ -713,3 +713,28 @@ def test_counters_and_constants_are_those_of_the_first_process(programs: Program
     assert first.result == second.result
     same, breaks, frames, graphs, operations = second.result
     assert same and list(breaks.values()) == [1] and graphs == operations == 2 and frames["total"] == frames["ok"]
+
+
+IN_A_DEQUE = """
+import collections, torch, godynamo
+
+def half(x):
+    return x / 2
+
+def main(n):
+    def f(x, steps):
+        for step in steps:
+            x = step(x)
+        return x
+
+    steps = collections.deque([torch.nn.Linear(2, 2), half, torch.nn.Linear(2, 2)], maxlen=n)
+    x = torch.ones(2)
+    return f(x, steps).tolist() == godynamo.optimize(f)(x, steps).tolist()
+"""
+
+
+def test_items_of_a_deque(programs: Programs) -> None:
+    programs.write("in_a_deque", IN_A_DEQUE)
+    first, second, third = (programs.run("in_a_deque", n) for n in (3, 3, 4))
+    assert first.result and second.result and third.result
+    assert first.translated == second.loaded > 0 == second.translated and third.translated > 0

@@ -6,7 +6,9 @@ from collections import ChainMap, Counter, OrderedDict, UserDict, UserList, defa
 from typing import Any, NamedTuple
 
 import pytest
+import torch
 
+import godynamo
 from harness.cases import Case, Cases, check
 
 cases = Cases()
@@ -52,6 +54,17 @@ def deque_of_the_caller(x, d):
     for v in d:
         total += 1
     return total, x * 2
+
+
+@cases(args=lambda: (deque([torch.ones(4), [torch.zeros(4)], 4, None, deque(["a"])], maxlen=5),))
+def deque_with_tensors(x, d):
+    d[1].append(d[0] + x)
+    d.append(d.popleft() * 2)
+    d.append(x)
+    d[2].appendleft(d[0])
+    y = sum(t for t in d if isinstance(t, torch.Tensor)) + d[-2]
+    d.rotate(2)
+    return y, d, d.maxlen, d[-1] is None, len(d)
 
 
 @cases
@@ -262,3 +275,40 @@ def named_tuple_is_immutable(x):
 @pytest.mark.parametrize("case", cases, ids=cases.names())
 def test_collections(case: Case) -> None:
     check(case)
+
+
+def test_a_deque_of_recent_tensors_is_one_entry() -> None:
+    def f(x, recent):
+        recent.append(x)
+        return sum(recent) / len(recent)
+
+    ours = godynamo.optimize(f, nopython=True)
+    mine, plain = deque(torch.zeros(4, 3), maxlen=4), deque(torch.zeros(4, 3), maxlen=4)
+    for i in range(6):
+        x = torch.full((3,), float(i))
+        assert ours(x, mine).tolist() == f(x, plain).tolist()
+        assert all(a is b for a, b in zip(list(mine)[4 - min(i + 1, 4) :], list(plain)[4 - min(i + 1, 4) :], strict=True))
+    assert len(godynamo.cache_entries(ours)) == 1
+
+
+def test_what_is_guarded_of_a_deque() -> None:
+    def f(x, d):
+        d.append(1)
+        return x * (len(d) + (d[0] if isinstance(d[0], int) else d[0].sum())), list(d)
+
+    class Other(deque):
+        def __getitem__(self, i):
+            return 100
+
+    t = torch.ones(2)
+    ours = godynamo.optimize(f)
+    for items in (t, 2), (t, 3), (t,), (t, 2, 5), (4, 2), (t.double(), 2), (torch.ones(5), 2), ():
+        for make in deque, lambda v: deque(v, maxlen=2), lambda v: deque(v, 3), Other, list:
+            results = []
+            for fn in f, ours, ours:
+                value = make(items)
+                try:
+                    results.append(repr((fn(torch.ones(3), value), value)))
+                except IndexError as error:
+                    results.append(repr(error))
+            assert results[0] == results[1] == results[2], (items, value)
