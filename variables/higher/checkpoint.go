@@ -68,14 +68,13 @@ func checkpoint(tx variables.Translator, t *variables.TorchVariable, args []vari
 // checkpointed returns the keyword arguments that are passed to the function. It refuses options of checkpoint that are
 // not supported.
 func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err error) {
-	explicit := false
+	reentrant := py.None() // torch takes None for True, with a warning
 	for _, kw := range kwargs {
 		switch kw.Name {
 		case "use_reentrant":
-			explicit = true
-			if c, known := variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known ||
-				c != py.False() && h.tx.Output().WholeGraph() {
-				return nil, h.refused("with use_reentrant") // backends cannot trace it
+			var known bool
+			if reentrant, known = variables.AsConstant(h.tx, variables.MustRealize(h.tx, kw.Value)); !known {
+				return nil, h.refused("with use_reentrant")
 			}
 		case "preserve_rng_state", "determinism_check", "debug", "early_stop":
 		case "context_fn":
@@ -84,8 +83,8 @@ func (h *higher) checkpointed(kwargs []variables.Kw) (named []variables.Kw, err 
 			named = append(named, kw)
 		}
 	}
-	if !explicit {
-		return nil, h.refused("without use_reentrant")
+	if reentrant != py.False() && h.tx.Output().WholeGraph() {
+		return nil, h.refused("with use_reentrant") // backends cannot trace it
 	}
 	return named, nil
 }

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import warnings
 import weakref
 
 import pytest
@@ -128,6 +129,23 @@ def stepped(fn, reentrant, calls=2):
 @pytest.mark.parametrize("fn", CASES, ids=lambda f: f.__name__)
 def test_backward_reads_what_has_changed(fn, backend, reentrant):
     assert stepped(optimize(fn, backend=backend), reentrant) == stepped(fn, reentrant)
+
+
+def test_without_the_keyword():
+    def fn(reentrant, m, x):
+        return checkpoint(m, x, **({} if reentrant else {"use_reentrant": None})).sin()
+
+    def seen(call, given):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            return stepped(call, given), [(w.filename, w.lineno, str(w.message)) for w in caught]
+
+    for given in True, False:
+        for backend in "eager", whole:
+            assert seen(optimize(fn, backend=backend), given) == seen(fn, given)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            stepped(optimize(fn, nopython=True), given)
 
 
 @pytest.mark.parametrize("fn", [f for f in CASES if f not in (nested, replaced, twice)], ids=lambda f: f.__name__)
