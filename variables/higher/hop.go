@@ -59,6 +59,9 @@ func hop(tx variables.Translator, t *variables.TorchVariable, args []variables.V
 	if err != nil {
 		return nil, err
 	}
+	if op == "wrap" && len(args) > 0 {
+		return variables.Call(tx, args[0], args[1:], kwargs) // as in eager mode
+	}
 	if op == "flex_attention" {
 		return h.flexAttention(t, args, kwargs)
 	}

@@ -166,3 +166,18 @@ def test_under_aot_autograd(name):
         a, b = outcome(f, x), outcome(fn, x)
         assert a[:2] == b[:2] or a == b
     assert not breaks()
+
+
+def test_wrap_calls_its_function():
+    wrap = torch.ops.higher_order.wrap
+    log = []
+
+    def fn(x, k):
+        log.append(k)
+        y = wrap(lambda a, *, by: [a.sin() * by, OUTSIDE], x, by=k)
+        return wrap(LINEAR, y[0]) + wrap(torch.mul, *y), k
+
+    for backend in "eager", "aot_eager", CompileCounter():
+        fast = godynamo.optimize(fn, backend=backend, nopython=True)
+        for k in 2, 3:
+            assert outcome(lambda x: fast(x, k), torch.ones(4, 4)) == outcome(lambda x: fn(x, k), torch.ones(4, 4))
