@@ -205,7 +205,7 @@ func (b *boundClassMethod) Call(tx Translator, args []VariableTracker, kwargs []
 		switch b.class.Class {
 		case w.DictType:
 			return fromKeys(tx, py.Object{}, args)
-		case w.OrderedDictType:
+		case w.OrderedDictType, w.DefaultDictType:
 			return fromKeys(tx, b.class.Class, args)
 		}
 	}

@@ -132,6 +132,17 @@ def default_dict(x):
     return d, n, s["q"], d.get("zz"), "zz" in d, len(d), d.default_factory is list, dict(n), x + 1
 
 
+@cases
+def default_dict_from_keys(x):
+    d = defaultdict.fromkeys(iter("ab"), x - 2)
+    e = defaultdict.fromkeys([1, 1.0, 2])
+    e[3] = [x]
+    try:
+        d["c"]
+    except KeyError as error:
+        return type(d), d, d.default_factory, e, str(error), x + 1
+
+
 @cases(args=lambda: (defaultdict(list, {"a": [1]}),))
 def default_dict_of_the_caller(x, d):
     d["a"].append(2)
