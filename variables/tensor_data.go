@@ -14,8 +14,8 @@ var Stores = map[string]string{StoreOfData: "set_", "torch.Tensor.requires_grad.
 func storeTarget(name string) string { return "torch.Tensor." + name + ".__set__" }
 
 // setField handles `t.data = value` and `t.requires_grad = value`. The graph calls the __set__ method of d, torch's
-// descriptor of the attribute, so an exception is the same as in eager mode. A whole graph takes stores to `data` only,
-// unless AOTAutograd would trace it: traced tensors do not follow such a store.
+// descriptor of the attribute, so an exception is the same as in eager mode. A graph that AOTAutograd would trace takes
+// no such store, since traced tensors do not follow it. A store that changes nothing is left out of such a graph.
 func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value VariableTracker) error {
 	refused := unsupported(exc.StoreUnsupported, "%s of a tensor", name)
 	own, _ := tx.Scope().TypeLookup(tx.World().TensorType, name)
@@ -44,7 +44,10 @@ func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value
 	if err := t.mayChange(tx, Stores[storeTarget(name)]); err != nil {
 		return err
 	}
-	if tx.Output().WholeGraph() && (name != "data" || tx.Output().TakesApart()) {
+	if tx.Output().TakesApart() {
+		if same, err := t.hasNoGrad(tx, name, value); err != nil || same {
+			return err
+		}
 		return refused
 	}
 	set, args, err := setterOf(tx, name, d)
@@ -58,6 +61,19 @@ func (t *TensorVariable) setField(tx Translator, name string, d py.Object, value
 		node.Inplace = true
 	}
 	return err
+}
+
+// hasNoGrad reports whether the store sets requires_grad of a tensor to False and the flag is False already. Such a
+// store changes nothing. A store to a tensor with the flag may raise, since the tensor may be no leaf.
+func (t *TensorVariable) hasNoGrad(tx Translator, name string, value VariableTracker) (bool, error) {
+	if c, ok := value.(*ConstantVariable); name != "requires_grad" || !ok || c.Value != py.False() {
+		return false, nil
+	}
+	flag, err := t.gradFlag(tx)
+	if err != nil {
+		return false, err
+	}
+	return flag.(*ConstantVariable).Value == py.False(), nil
 }
 
 // setterOf returns the function that a graph calls for a store to the attribute d, and its arguments between tensor and

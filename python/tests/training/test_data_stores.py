@@ -207,6 +207,26 @@ def test_whole_graphs():
         assert len(reasons) == broken and all("data of a tensor" in reason for reason in reasons)
 
 
+def never_differentiated(x, y):
+    y.requires_grad = False
+    return (x - y).square().mean()
+
+
+@pytest.mark.parametrize("kind", TENSORS)
+@pytest.mark.parametrize("backend", ["counter", "aot_eager"])
+def test_whole_graphs_take_stores_to_requires_grad(kind, backend):
+    """A graph for AOTAutograd takes a store only if it changes nothing."""
+    for f, broken in ((never_differentiated, 0), (switched_on, backend == "aot_eager")):
+        godynamo.reset()
+        godynamo.utils.counters.clear()
+        compiled = godynamo.optimize(f, backend=godynamo.testing.CompileCounter() if backend == "counter" else backend)
+        torch.manual_seed(1)
+        x, y = TENSORS[kind](), torch.rand(2, 3)
+        for _ in range(2):
+            assert outcome(compiled, x, y) == outcome(f, x, y)
+        assert len(godynamo.utils.counters["graph_break"]) == int(broken)
+
+
 def stores_twice(x, y, log):
     x.mul_(2)
     log.append("first")
