@@ -40,6 +40,8 @@ PYTHON_MODULES = {
     "copy": "copy",
     "godynamo._user.modules": "handles",
     "contextlib": "torch_modes",  # of sdpa_kernel, which contextmanager made; see also find_python
+    "numpy._core.getlimits": "numpy_limits",
+    "numpy.core.getlimits": "numpy_limits",  # numpy 1
     "torch.amp.grad_scaler": "torch_amp",
     "torch.autograd.profiler": "torch_modes",
     "torch.nn.parallel.distributed": "torch_parallel",

@@ -10,6 +10,11 @@ from typing import Any
 
 import torch
 
+try:
+    from numpy import ndarray as _ARRAY
+except ImportError:  # torch works without numpy
+    _ARRAY = None  # type: ignore[assignment, misc]
+
 from ._base import DECLINE, stands_for
 
 __godynamo_polyfill__ = "module"
@@ -36,6 +41,8 @@ def _made(dtype: Any, args: tuple[Any, ...], other: dict[str, Any]) -> Any:
         of = type(args[0])
         if of is list or of is tuple:
             return torch.tensor(args[0], dtype=dtype, device="cpu")
+        if of is _ARRAY and args[0].ndim > 0:  # an array without dimensions may be the size of a new tensor
+            return torch.as_tensor(args[0], dtype=dtype, device="cpu")
         if of is torch.Size:
             return torch.empty(args[0], dtype=dtype, device="cpu")
     for size in args:

@@ -197,6 +197,8 @@ _PYTHON_STAND_INS = (
     "contextlib",
     "godynamo._user.modules",
     "copy",
+    "numpy._core.getlimits",
+    "numpy.core.getlimits",
     "torch._dynamo.decorators",
     "torch._export.wrappers",
     "torch._higher_order_ops.invoke_subgraph",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import traceback
 import warnings
 
 import numpy as np
@@ -129,6 +130,57 @@ def test_split(name: str, scalar: str) -> None:
     for _ in range(2):
         assert run(compiled, value, None) == expected
     assert len(backend) >= (0 if "array" in name or name == "shared memory" else 1)
+
+
+LIMITS = {
+    "class": lambda x: x.masked_fill(x > 0, np.finfo(np.float32).min),
+    "dtype of an array": lambda x: x + float(np.finfo(torch.tensor(0, dtype=x.dtype).numpy().dtype).max),
+    "text": lambda x: (x + 1, np.finfo("float16").eps, np.finfo(np.float64) is np.finfo(float), np.finfo(2.0).bits),
+    "object": lambda x: (x + 1, np.finfo(np.float32)),
+    "integers": lambda x: x.clamp(max=np.iinfo(np.int32).max),
+}
+WRONG_LIMITS = {
+    "an integer": lambda x: np.finfo(np.int32),
+    "no dtype": lambda x: np.finfo("float33"),
+    "nothing": lambda x: np.finfo(),
+    "caught": lambda x: caught(lambda: np.finfo(np.int32), x),
+}
+
+
+def caught(fn, x):
+    try:
+        fn()
+    except ValueError as error:
+        return str(error), [frame.name for frame in traceback.extract_tb(error.__traceback__)], x + 1
+
+
+@pytest.mark.parametrize("name", [*LIMITS, *WRONG_LIMITS])
+@pytest.mark.parametrize("backend", ["eager", "whole"])
+def test_limits(name: str, backend: str) -> None:
+    fn = {**LIMITS, **WRONG_LIMITS}[name]
+    optimized = godynamo.optimize(fn, backend=nb() if backend == "whole" else backend)
+    x = torch.arange(3.0)
+    assert [outcome(optimized, x) for _ in range(2)] == [outcome(fn, x)] * 2
+    kept = name == "dtype of an array" and backend == "whole"  # such a backend takes no arrays
+    assert name in WRONG_LIMITS or kept or not break_reasons()
+
+
+def outcome(fn, x):
+    try:
+        return told(fn(x))
+    except Exception as error:
+        return type(error), str(error)
+
+
+class Float(np.finfo):
+    pass
+
+
+def test_a_class_derived_from_finfo() -> None:
+    def f(x):
+        return x + 1, type(Float(np.float32))
+
+    assert godynamo.optimize(f)(torch.ones(2))[1] is f(torch.ones(2))[1]
 
 
 def test_values_are_told_apart() -> None:

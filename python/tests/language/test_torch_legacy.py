@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typing
 
+import numpy as np
 import pytest
 import torch
 from torch.autograd import Variable
@@ -70,6 +71,9 @@ SPLIT = {
     "a wrong keyword": lambda x: torch.FloatTensor([1.0], size=3) + x,
     "a negative size": lambda x: torch.FloatTensor(-1) + x,
     "text": lambda x: torch.FloatTensor("ab") + x,
+    "an array without dimensions": lambda x: (torch.LongTensor(np.array(3)).shape, x + 1),
+    "a number of numpy": lambda x: (torch.LongTensor(np.int64(3)).shape, x + 1),
+    "an array of objects": lambda x: torch.Tensor(np.array([1, None])) + x,
     "a ragged list": lambda x: torch.FloatTensor([[1], [1, 2]]) + x,
     "an unknown type": lambda x: x.type("torch.NoTensor"),
 }
@@ -133,6 +137,42 @@ def test_a_tensor_of_a_tensor_is_a_view():
     leaf = torch.ones(2, requires_grad=True)
     (godynamo.optimize(lambda x: torch.Tensor(x) * 3)(leaf)).sum().backward()
     assert leaf.grad.tolist() == [3, 3]
+
+
+def arrays(x):
+    return (
+        torch.Tensor(np.array([1.0, 2.0, 3.0])) + x,
+        torch.Tensor(np.arange(6).reshape(2, 3)),
+        x[torch.LongTensor(np.array([0, 2]))],
+        torch.FloatTensor(np.ones((2, 0), dtype=np.int8)),
+        torch.BoolTensor(np.array([1, 0, 1])),
+    )
+
+
+def test_arrays():
+    optimized = godynamo.optimize(arrays)
+    x = torch.arange(3.0)
+    assert [outcome(optimized, x) for _ in range(2)] == [outcome(arrays, x)] * 2
+    assert not break_reasons(), break_reasons()
+
+
+@pytest.mark.parametrize("backend", ["eager", "whole"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_tensor_of_an_array_shares_memory_where_torch_does(dtype, backend):
+    """It does if the array has the tensor's dtype."""
+
+    def f(array, x):
+        made = torch.zeros(3, dtype=torch.float32).numpy().astype(dtype)
+        first, second = torch.FloatTensor(made), torch.FloatTensor(array)
+        made[0] = 5
+        second.add_(x)
+        return first, made, second
+
+    optimized = godynamo.optimize(f, backend=nb() if backend == "whole" else backend)
+    for _ in range(2):
+        given, own = np.ones(3, dtype), np.ones(3, dtype)
+        x = torch.arange(3.0)
+        assert [v.tolist() for v in (*optimized(given, x), given)] == [v.tolist() for v in (*f(own, x), own)]
 
 
 class Meta(type):
