@@ -70,6 +70,11 @@ func (t *TensorVariable) plainMethod(tx Translator, name string, args []Variable
 			return nil, err
 		}
 		args = append([]VariableTracker{asked}, args[1:]...)
+	} else if name != "type" {
+		var err error
+		if args, kwargs, err = asDtypes(tx, name, args, kwargs); err != nil {
+			return nil, err
+		}
 	}
 	if name == "backward" {
 		return t.backward(tx, args, kwargs)

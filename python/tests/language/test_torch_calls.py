@@ -41,6 +41,19 @@ def of_dtypes(x):
     )
 
 
+def classes_as_dtypes(x):
+    kind = int if x.dim() else bool
+    return (
+        torch.zeros(3, dtype=float) + x.to(int),
+        x[~torch.eye(*x.shape, dtype=bool)],
+        torch.arange(3, dtype=kind),
+        torch.tensor([1, 2], dtype=float),
+        x.sum(dtype=float),
+        x.new_ones(2, dtype=bool),
+        x.to(dtype=int),
+    )
+
+
 def mapped_by_type(x):
     return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, {"a": x, "b": [x, 3]})
 
@@ -101,6 +114,7 @@ def masked(x):
         dtype_of_a_computed_tensor,
         queried_by_keyword,
         of_dtypes,
+        classes_as_dtypes,
         mapped_by_type,
         of_marked_regions,
         maximum_of_two_and_along_a_dimension,
