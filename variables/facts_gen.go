@@ -27,6 +27,7 @@ type factObjects struct {
 	TensorType          py.Object
 	ParameterType       py.Object
 	SizeType            py.Object
+	TorchEqual          py.Object
 	Uninitialized       py.Object
 	NNModule            py.Object
 	stateContexts       py.Object
@@ -222,6 +223,7 @@ func (f *factObjects) table() map[string]*py.Object {
 		"TensorType":            &f.TensorType,
 		"ParameterType":         &f.ParameterType,
 		"SizeType":              &f.SizeType,
+		"TorchEqual":            &f.TorchEqual,
 		"Uninitialized":         &f.Uninitialized,
 		"NNModule":              &f.NNModule,
 		"state_contexts":        &f.stateContexts,

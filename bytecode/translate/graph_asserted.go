@@ -30,16 +30,12 @@ func (tx *InstructionTranslator) assertsValid() bool {
 // answers to a question, and ends the process's use of a GPU, so it is for tensors of the CPU without a question.
 func (tx *InstructionTranslator) asserted(v variables.VariableTracker, question string, truth bool,
 	why error) (bool, error) {
-	o := tx.out
 	t, ok := variables.MustRealize(tx, v).(*variables.TensorVariable)
 	if !ok || !tx.asserts() || !t.Class.IsNull() || !tx.hasOneElement(t) {
 		return false, why
 	}
-	name, apart := "must_hold", o.TakesApart()
-	if active, err := o.hooked(); err != nil || active {
-		return false, cmp.Or(err, why)
-	}
-	if apart {
+	name := "must_hold"
+	if tx.out.TakesApart() {
 		name = "must_hold_traced"
 		cpu, err := variables.GetAttr(tx, t, "is_cpu")
 		if err != nil {
@@ -48,28 +44,38 @@ func (tx *InstructionTranslator) asserted(v variables.VariableTracker, question 
 		if is, _ := variables.AsConstant(tx, cpu); is != py.True() || question != "" {
 			return false, why
 		}
-	} else if !o.RunsUnchanged() { // torch.jit.trace and the like lose the operation
+	} else if !tx.out.RunsUnchanged() { // torch.jit.trace and the like lose the operation
 		return false, why
 	}
-	s := o.scope
+	return tx.mustHold(name, []variables.VariableTracker{t, variables.BoolConst(truth)}, truth, question, why)
+}
+
+// mustHold adds a call of a function of godynamo._called.predictions that raises if the answer to a question is another
+// one, and returns the answer. It returns why if there can be no such operation.
+func (tx *InstructionTranslator) mustHold(name string, args []variables.VariableTracker, answer bool, question string,
+	why error) (bool, error) {
+	o, s := tx.out, tx.out.scope
+	if active, err := o.hooked(); err != nil || active {
+		return false, cmp.Or(err, why)
+	}
 	m, err := s.Import("godynamo._called.predictions")
 	if err != nil {
 		return false, err
 	}
-	if expected, err := o.expected(question, truth, why); err != nil || expected != truth {
+	if expected, err := o.expected(question, answer, why); err != nil || expected != answer {
 		return false, cmp.Or(err, why)
 	}
 	check, err := s.GetAttr(m, name)
 	if err != nil {
 		return false, err
 	}
-	args := []variables.VariableTracker{t, variables.BoolConst(truth), variables.NewConstant(s.Str(question), nil)}
+	args = append(args, variables.NewConstant(s.Str(question), nil))
 	if _, err := o.CallFunction(tx, check, "godynamo."+name, args, nil); err != nil {
 		return false, err
 	}
 	o.hasProtected = true
 	if question == "" {
-		return truth, nil
+		return answer, nil
 	}
-	return truth, o.notRefuted(m, question, truth)
+	return answer, o.notRefuted(m, question, answer)
 }

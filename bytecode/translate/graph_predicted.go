@@ -232,9 +232,13 @@ func (tx *InstructionTranslator) settle(n int, operator bool) error {
 }
 
 // predictedCall returns the result of a call that depends on one truth value, which the graph predicts: that of a
-// tensor given to bool(), or of the comparison of two operands of min() or max(), one of them a tensor. It returns
-// nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython makes the call.
+// tensor given to bool(), of the comparison of two operands of min() or max(), one of them a tensor, or of torch.equal
+// of one tensor. It returns nil for other calls, and if nothing can be predicted. If the prediction is wrong, CPython
+// makes the call.
 func (tx *InstructionTranslator) predictedCall(inst *bytecode.Instruction) (variables.VariableTracker, error) {
+	if r, err := tx.equalToItself(inst); r != nil || err != nil {
+		return r, err
+	}
 	n := inst.Arg
 	if n != 1 && n != 2 || !tx.leavesForValues(variables.MayPredict) && (n != 1 || !tx.assertsValid()) {
 		return nil, nil

@@ -54,7 +54,7 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
     return None
 
 
-def must_hold(value: torch.Tensor, truth: bool, question: str) -> None:
+def must_hold(value: bool | torch.Tensor, truth: bool, question: str) -> None:
     """Raise if the value has another truth. The user's code runs again in place of a whole graph that raises."""
     if as_predicted(value, truth, question) is None:
         raise AssertionError(question)
@@ -65,7 +65,12 @@ def must_hold_traced(value: torch.Tensor, truth: bool, question: str) -> None:
     torch._assert_async(value if truth else torch.logical_not(value), question)
 
 
-for _function in (must_hold, must_hold_traced):
+def must_equal_itself(value: torch.Tensor, question: str) -> None:
+    """Do what ``must_hold`` does for torch.equal(value, value), which is expected to be true."""
+    must_hold(torch.equal(value, value), True, question)
+
+
+for _function in (must_hold, must_hold_traced, must_equal_itself):
     torch.fx.node.has_side_effect(_function)  # passes keep calls that nothing uses
 
 

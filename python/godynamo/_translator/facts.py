@@ -143,6 +143,7 @@ def facts() -> dict[str, Any]:
         "TensorType": torch.Tensor,
         "ParameterType": torch.nn.Parameter,
         "SizeType": torch.Size,
+        "TorchEqual": torch.equal,
         "Uninitialized": torch.nn.parameter.UninitializedTensorMixin,  # type: ignore[attr-defined]
         "NNModule": torch.nn.Module,
         "state_contexts": torch_state.CONTEXTS,
