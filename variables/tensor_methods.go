@@ -586,6 +586,11 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
 		fn, name = own, "torch.Tensor.__getitem__"
 	}
+	if asSymNode(tx, key) != nil && tx.Output().WholeGraph() { // as a subscript, a compiler's symbol becomes a constant
+		return wrapped(tx, result{kind: givesTensor}, func() (*fxgraph.Node, error) {
+			return tx.Output().CallMethod(tx, "select", []VariableTracker{t, IntConst(tx, 0), key}, nil)
+		})
+	}
 	return graphCall(tx, fn, name, []VariableTracker{t, key}, nil, result{kind: givesTensor})
 }
 

@@ -153,7 +153,7 @@ gd_dict_keys_tuple(PyObject *dict)
     return keys;
 }
 
-/* Returns collections.deque, borrowed, if v is one or an instance of a subclass, else NULL. */
+/* Returns collections.deque, immortal, if v is one or an instance of a subclass, else NULL. */
 static PyTypeObject *
 deque_of(PyObject *v)
 {
