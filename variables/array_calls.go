@@ -170,6 +170,12 @@ func (c *arrayCall) operand(tx Translator, m py.Object, v VariableTracker, data 
 		return x, sample, err
 	case *ListVariable:
 		return c.sequence(tx, m, v, x.items, data, depth)
+	case *RangeVariable: // numpy reads it as a list
+		items, err := x.Items(tx)
+		if err != nil {
+			return nil, py.Object{}, err
+		}
+		return c.sequence(tx, m, NewList(items, nil), items, data, depth)
 	case *TupleVariable:
 		if x.class.IsNull() || x.class == tx.World().SizeType {
 			return c.sequence(tx, m, v, x.items, data, depth)

@@ -58,8 +58,25 @@ func handledOperator(tx Translator, name string, inplace bool,
 	return dispatchTorch(tx, fn, operands, nil, again)
 }
 
+// unlikeTensor reports whether one operand of a comparison is a text or None. torch's operator returns NotImplemented
+// for it, and so does the text's, so CPython compares identities.
+func unlikeTensor(operands []VariableTracker) bool {
+	tensors, others := 0, 0
+	for _, v := range operands {
+		if t, ok := v.(*TensorVariable); ok && !t.foreign() {
+			tensors++
+		} else if c, ok := v.(*ConstantVariable); ok && (c.Value.Kind() == py.Str || c.Value.Kind() == py.NoneKind) {
+			others++
+		}
+	}
+	return tensors == 1 && others == 1
+}
+
 // plainOperator runs an operator on tensors and numbers without calling a __torch_function__ handler.
 func plainOperator(tx Translator, name string, inplace bool, operands []VariableTracker) (VariableTracker, error) {
+	if (name == "eq" || name == "ne") && unlikeTensor(operands) {
+		return BoolConst(name == "ne"), nil
+	}
 	for _, v := range operands {
 		x, computed := v.(*ComputedVariable)
 		if !IsTensor(v) && !isNumber(tx, v) && !isComputedNumber(tx, v) && !(computed && x.mixed) {

@@ -41,6 +41,8 @@ def _made(dtype: Any, args: tuple[Any, ...], other: dict[str, Any]) -> Any:
         of = type(args[0])
         if of is list or of is tuple:
             return torch.tensor(args[0], dtype=dtype, device="cpu")
+        if of is range:
+            return torch.tensor(list(args[0]), dtype=dtype, device="cpu")
         if of is _ARRAY and args[0].ndim > 0:  # an array without dimensions may be the size of a new tensor
             return torch.as_tensor(args[0], dtype=dtype, device="cpu")
         if of is torch.Size:

@@ -54,6 +54,12 @@ def classes_as_dtypes(x):
     )
 
 
+def compared_with_texts(x):
+    """torch's operator returns NotImplemented, so CPython compares identities."""
+    y = x * 2 if x == "source" else x
+    return y, x + 1 != "target", "a" == y, x == None, None != x  # noqa: E711
+
+
 def mapped_by_type(x):
     return pytree.tree_map_only(torch.Tensor, lambda t: t + 1, {"a": x, "b": [x, 3]})
 
@@ -115,6 +121,7 @@ def masked(x):
         queried_by_keyword,
         of_dtypes,
         classes_as_dtypes,
+        compared_with_texts,
         mapped_by_type,
         of_marked_regions,
         maximum_of_two_and_along_a_dimension,
@@ -134,6 +141,28 @@ def test_one_graph_and_the_result_of_eager(f):
     for _ in range(2):
         assert same(ours(x), f(x), tol=0)
     assert (counter.frame_count, dict(utils.counters["graph_break"])) == (1, {})
+
+
+class Text(str):
+    def __eq__(self, other):
+        return "own"
+
+    __hash__ = str.__hash__
+
+
+class Own(torch.Tensor):
+    def __eq__(self, other):
+        return "own"
+
+    __hash__ = torch.Tensor.__hash__
+
+
+def test_texts_and_tensors_with_comparisons_of_their_own():
+    def f(x):
+        return x == Text("a"), x.as_subclass(Own) == "a", x + 1
+
+    x = torch.ones(2)
+    assert godynamo.optimize(f)(x)[:2] == f(x)[:2] == ("own", "own")
 
 
 def numbers_in_lists(x):

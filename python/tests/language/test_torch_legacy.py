@@ -28,6 +28,7 @@ CAPTURED = {
         torch.HalfTensor(),
         x + 1,
     ),
+    "ranges": lambda x: (x[torch.LongTensor(range(x.shape[0]))], torch.FloatTensor(range(2)), torch.Tensor(range(0))),
     "converted": lambda x: (
         torch.LongTensor([1.5, 2]),
         torch.IntTensor((3, 4)),
@@ -146,6 +147,8 @@ def arrays(x):
         x[torch.LongTensor(np.array([0, 2]))],
         torch.FloatTensor(np.ones((2, 0), dtype=np.int8)),
         torch.BoolTensor(np.array([1, 0, 1])),
+        torch.Tensor(np.array(range(4))),
+        torch.from_numpy(np.arange(6)[range(1, 3)]),
     )
 
 
