@@ -7,8 +7,8 @@ import (
 )
 
 // An operation that calls numpy (variables.ArrayVariable) is a foreign operation: it runs exactly once, where the
-// program calls it, and FakeTensor does not compute its result. Tensors made from arrays are declared: they have the
-// metadata of a sample.
+// program calls it, and FakeTensor does not compute its result. Only Tensor.numpy() may run again. Tensors made from
+// arrays are declared: they have the metadata of a sample.
 
 // ArrayInput implements variables.Output.
 func (o *OutputGraph) ArrayInput(a *variables.ArrayVariable) *fxgraph.Node {
@@ -24,9 +24,14 @@ func (o *OutputGraph) CallNumpy(tx variables.Translator, fn py.Object, name stri
 	if err := o.mayBeForeign(tx, name, true); err != nil {
 		return nil, err
 	}
+	ran := o.foreign.ran
 	n, err := o.callForeign(tx, fn, name, args, kwargs)
-	if err == nil {
-		o.foreign.arrays[n] = true
+	if err != nil {
+		return nil, err
 	}
-	return n, err
+	o.foreign.arrays[n] = true
+	if fn.IsNull() && name == "numpy" { // t.numpy() only makes an array of the tensor's memory
+		o.foreign.ran, o.foreign.repeatable[n] = ran, true
+	}
+	return n, nil
 }
