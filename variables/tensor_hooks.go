@@ -2,7 +2,6 @@ package variables
 
 import (
 	"github.com/godynamo/godynamo/fxgraph"
-	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -114,17 +113,7 @@ func (t *TensorVariable) runHook(tx Translator, caller string, hook VariableTrac
 	if caller == "" {
 		return unsupported(exc.CallUnsupported, "a hook that reads gradients")
 	}
-	m, err := tx.Scope().Import("godynamo._polyfills.autograd")
-	if err != nil {
-		return err
-	}
-	fn, err := tx.Scope().GetAttr(m, caller)
-	if err != nil {
-		return err
-	}
-	call := NewFunction(fn, guards.NewConstSource(tx.Output().Const(fn), "___"+caller))
-	_, err = Call(tx, call, []VariableTracker{hook, t}, nil)
-	return err
+	return callAutograd(tx, caller, hook, t)
 }
 
 // removeHook adds a call of the handle's remove().

@@ -59,7 +59,7 @@ func init() { // set here since the handlers refer to Call, which reads torchCal
 		kindOp: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {
 			return t.dispatched(tx, args, kwargs,
-				func() (VariableTracker, error) { return t.callWithDtypes(tx, name, args, kwargs) })
+				func() (VariableTracker, error) { return t.callOperator(tx, name, args, kwargs) })
 		},
 		kindAllowed: func(tx Translator, t *TorchVariable, name string, args []VariableTracker,
 			kwargs []Kw) (VariableTracker, error) {

@@ -50,11 +50,11 @@ func (o *OutputGraph) Differentiates(roots []*fxgraph.Node) (d variables.Differe
 			if shortName(n) == "_set_grad_enabled" {
 				on = !isLiteralAt(n, 0, "False")
 			}
-		case o.customs.calls[n] != nil:
+		case o.customs.calls[n] != nil && !o.withoutHistory(n, &f):
 			if ok, err := o.withoutEffects(n); err != nil || !ok {
 				return d, "after " + n.Target.Text + ", whose backward pass may have side effects", err
 			}
-		case !differentiatesPlainly(n) && !o.makesParameter(n) && !o.withoutHistory(n, &f):
+		case o.customs.calls[n] == nil && !differentiatesPlainly(n) && !o.makesParameter(n) && !o.withoutHistory(n, &f):
 			return d, "after " + n.Target.Text + ", whose backward pass is not known", nil
 		}
 		f.off[n] = !on

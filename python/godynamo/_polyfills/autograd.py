@@ -49,10 +49,24 @@ class Context:
 
 def differentiate(function: Any, ctx: Any, result: Any) -> None:
     """Call ``function.backward`` with gradients that look like the results of its forward."""
+    function.backward(ctx, *_gradients(ctx, result))
+
+
+def differentiate_operator(backward: Any, setup_context: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    """Call the two functions of torch.library.register_autograd as torch does for a call of the operator."""
+    ctx = Context()
+    ctx.inputs_of_forward = inputs
+    if setup_context is not None:
+        setup_context(ctx=ctx, inputs=inputs, output=output)
+    backward(ctx, *_gradients(ctx, output))
+
+
+def _gradients(ctx: Any, result: Any) -> list[Any]:
+    """Return gradients that look like the results of an operation."""
     if not getattr(ctx, "materializes", True):
         raise NotImplementedError  # gradients may be None
     results = result if isinstance(result, tuple) else (result,)
-    function.backward(ctx, *[r.detach() if isinstance(r, torch.Tensor) else None for r in results])
+    return [r.detach() if isinstance(r, torch.Tensor) else None for r in results]
 
 
 def with_gradient(hook: Any, t: Any) -> None:

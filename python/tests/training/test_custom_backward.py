@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 
 import pytest
@@ -15,6 +16,8 @@ from training.test_whole_steps import Program, play
 Function = torch.autograd.Function
 STATE = {"scale": 2.0, "n": 0}
 TOTAL = torch.zeros(3)
+#: for names of operators, since each name can be registered once
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -429,3 +432,132 @@ def test_a_custom_operator_on_memory_that_gets_a_history():
         w = torch.full((3,), 2.0, requires_grad=True)
         assert fn(torch.ones(3), w).item() == 16.0
         assert w.grad.tolist() == [12.0, 12.0, 0.0]
+
+
+def plain_operator(name: str, backward=None, setup_context=None):
+    """Return a custom operator that squares, with a backward pass without side effects."""
+
+    @torch.library.custom_op(f"godynamo_training::{name}", mutates_args=())
+    def square(x: torch.Tensor, scale: float = 2.0) -> torch.Tensor:
+        return x * x * scale
+
+    @square.register_fake
+    def _(x, scale=2.0):
+        return torch.empty_like(x)
+
+    def saves(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0])
+        ctx.scale = inputs[1]
+
+    def differentiates(ctx, gradient):
+        (x,) = ctx.saved_tensors
+        return gradient * 2 * x * ctx.scale, None
+
+    square.register_autograd(backward or differentiates, setup_context=setup_context or saves)
+    return square
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda name, op, y: op(y),
+        lambda name, op, y: op(y, 3.0),
+        lambda name, op, y: op(scale=3.0, x=y),
+        lambda name, op, y: getattr(torch.ops.godynamo_training, name)(y),
+        lambda name, op, y: getattr(torch.ops.godynamo_training, name).default(y, scale=0.5),
+    ],
+)
+def test_a_custom_operator_without_side_effects_is_part_of_the_step(call):
+    name = f"pure{next(NUMBERS)}"
+    square = plain_operator(name)
+    x = torch.randn(6, 4)
+    want, _ = steps(lambda x: x, lambda y: call(name, square, y), lambda f: f, x, [])
+    got, fn = steps(lambda x: x, lambda y: call(name, square, y), godynamo.optimize, x, [])
+    assert got == want
+    explained = godynamo.explain(fn)(x)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+
+
+def test_a_custom_operator_that_calls_another_one():
+    inner = plain_operator("inner")
+
+    def backward(ctx, gradient):
+        return gradient * inner(ctx.saved_tensors[0]), None
+
+    outer = plain_operator(
+        "outer",
+        backward,
+        lambda ctx, inputs, output: ctx.save_for_backward(inputs[0] if ctx.needs_input_grad[0] else output),
+    )
+    x = torch.randn(6, 4)
+    want, _ = steps(lambda x: x, outer, lambda f: f, x, [])
+    got, fn = steps(lambda x: x, outer, godynamo.optimize, x, [])
+    assert got == want
+    explained = godynamo.explain(fn)(x)
+    assert (explained.graph_count, explained.graph_break_count) == (1, 0)
+
+
+def test_a_backward_pass_registered_later():
+    square = plain_operator("again")
+    seen = []
+
+    def f(w):
+        before = len(seen)
+        y = square(w).sum()
+        y.backward()
+        return y, len(seen) - before
+
+    def counted(ctx, gradient):
+        seen.append(1)
+        return gradient, None
+
+    g = godynamo.optimize(f)
+    for backward in (None, counted):
+        if backward:
+            square.register_autograd(backward)
+        for fn in (f, g, g):
+            w = torch.full((3,), 2.0, requires_grad=True)
+            assert fn(w)[1] == (backward is not None)
+            assert w.grad.tolist() == ([1.0] * 3 if backward else [8.0] * 3)
+
+
+def test_a_custom_operator_whose_context_has_side_effects():
+    noted = []
+
+    def saves(ctx, inputs, output):
+        noted.append(inputs[1])
+        ctx.save_for_backward(inputs[0])
+        ctx.scale = inputs[1]
+
+    square = plain_operator("noting", None, saves)
+
+    def f(w):
+        y = square(w).sum()
+        y.backward()
+        return len(noted)
+
+    g = godynamo.optimize(f)
+    for i, fn in enumerate((f, g, g, g)):
+        w = torch.full((3,), 2.0, requires_grad=True)
+        assert fn(w) == i + 1
+        assert w.grad.tolist() == [8.0] * 3
+
+
+def test_a_custom_operator_without_a_backward_pass():
+    @torch.library.custom_op("godynamo_training::none", mutates_args=())
+    def square(x: torch.Tensor) -> torch.Tensor:
+        return x * x
+
+    @square.register_fake
+    def _(x):
+        return torch.empty_like(x)
+
+    def f(w):
+        y = square(w).sum()
+        y.backward()
+        return y
+
+    g = godynamo.optimize(f)
+    for fn in (f, g, g):
+        with pytest.raises(RuntimeError, match="no autograd formula"):
+            fn(torch.ones(3, requires_grad=True))
