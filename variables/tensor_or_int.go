@@ -112,7 +112,7 @@ func operatorWithTensorOrInt(tx Translator, n opcode.BinaryOp, inplace bool, a,
 		return nil, true, no
 	}
 	switch n {
-	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY:
+	case opcode.NB_ADD, opcode.NB_SUBTRACT, opcode.NB_MULTIPLY, opcode.NB_TRUE_DIVIDE:
 	default:
 		return nil, true, no
 	}
@@ -141,7 +141,7 @@ func operatorWithTensorOrInt(tx Translator, n opcode.BinaryOp, inplace bool, a,
 
 // sameResult reports whether arithmetic of t and v has a result of the same dtype and device for both objects that v
 // may be. The tensor takes part in type promotion as an operand without dimensions, and the int does not, unless t is a
-// tensor of bools.
+// tensor of bools. A quotient of ints has the default dtype either way.
 func (v *TensorOrInt) sameResult(tx Translator, t *TensorVariable) (bool, error) {
 	m, err := t.Sizes(tx)
 	if err != nil {

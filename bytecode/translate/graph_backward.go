@@ -213,8 +213,13 @@ func differentiatesPlainly(n *fxgraph.Node) bool {
 		}
 	}
 	rest, in := strings.CutPrefix(text, "torch.")
-	return in && !strings.Contains(rest, ".") || text == "builtins.getattr" || text == "godynamo.item"
+	return in && !strings.Contains(rest, ".") || withoutCode[text]
 }
+
+// withoutCode has operations outside of torch that run no code of the program. max and min are those of
+// variables/tensor_or_int.go.
+var withoutCode = map[string]bool{"builtins.getattr": true, "builtins.max": true, "builtins.min": true,
+	"godynamo.item": true}
 
 // makesParameter reports whether an operation makes an nn.Parameter that shares a tensor's memory.
 func (o *OutputGraph) makesParameter(n *fxgraph.Node) bool {

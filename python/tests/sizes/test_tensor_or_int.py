@@ -61,7 +61,7 @@ def test_the_object_is_that_of_cpython(dtype: torch.dtype) -> None:
         assert [r is t for r in optimized(t)] == [r is t for r in returned(t)]
 
 
-ARITHMETIC = [lambda a, b: a + b, lambda a, b: b - a, lambda a, b: a * b]
+ARITHMETIC = [lambda a, b: a + b, lambda a, b: b - a, lambda a, b: a * b, lambda a, b: b / a, lambda a, b: a / b]
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.int32, torch.bool, torch.float16])
@@ -77,6 +77,24 @@ def test_arithmetic(dtype: torch.dtype) -> None:
         for args in calls:
             assert same(outcome(optimized, args), outcome(f, args)), args
     assert_no_internal_errors()
+
+
+def test_a_loss_divided_by_a_count() -> None:
+    def f(x: Any, w: Any, mask: Any) -> Any:
+        loss = (x * w)[mask].sum() / max(1, mask.sum())
+        loss.backward()
+        return loss
+
+    optimized = godynamo.optimize(f)
+    for mask in ([True, False, True], [False] * 3, [True] * 3):
+        found = []
+        for fn in (f, optimized):
+            w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+            found.append((fn(torch.arange(3.0), w, T(mask)), w.grad))
+        assert same(found[1], found[0])
+    assert_no_internal_errors()
+    assert not utils.counters["graph_break"], utils.counters["graph_break"]
+    assert godynamo.cache_stats(optimized)["translations"] == 1
 
 
 def kinds(t: Any) -> Any:
