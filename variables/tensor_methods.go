@@ -586,7 +586,7 @@ func (t *TensorVariable) plainItem(tx Translator, key VariableTracker) (Variable
 	if own, overridden := t.overridden(tx, "__getitem__"); overridden && !tx.Output().WholeGraph() {
 		fn, name = own, "torch.Tensor.__getitem__"
 	}
-	if asSymNode(tx, key) != nil && tx.Output().WholeGraph() { // as a subscript, a compiler's symbol becomes a constant
+	if asSymNode(tx, key) != nil && tx.Output().Unbacked() { // as a subscript, a compiler's symbol becomes a constant
 		return wrapped(tx, result{kind: givesTensor}, func() (*fxgraph.Node, error) {
 			return tx.Output().CallMethod(tx, "select", []VariableTracker{t, IntConst(tx, 0), key}, nil)
 		})
