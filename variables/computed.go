@@ -24,6 +24,8 @@ type ComputedVariable struct {
 	Type py.Object
 	// limit bounds the absolute value of an int. It is 0 if no bound is known.
 	limit int64
+	// madeAt is the step of the outermost frame at which the value is computed. It is 0 for values passed to the frame.
+	madeAt int
 	// cond is the condition on sizes whose truth is the value of a bool, or nil.
 	cond *sym.Cond
 	// size is the value of a float as an expression over sizes, or nil.
@@ -91,13 +93,22 @@ func (v *ComputedVariable) Truth(tx Translator) (bool, error) {
 // stack.
 func compute(tx Translator, class py.Object, operands []VariableTracker,
 	emit func(e Emitter) error) (*ComputedVariable, error) {
-	v := &ComputedVariable{Type: class, passed: passedFloats(tx, operands)}
+	v := &ComputedVariable{Type: class, passed: passedFloats(tx, operands), madeAt: tx.Output().Step()}
 	slot, err := tx.Output().Compute(tx, operands, false, emit)
 	if err != nil {
 		return nil, err
 	}
 	SetSlot(v, slot)
 	return v, nil
+}
+
+// FlagMadeAt returns the step of the outermost frame at which a bool that each call computes is made, or 0 for other
+// values.
+func FlagMadeAt(tx Translator, v VariableTracker) int {
+	if x, ok := v.(*ComputedVariable); ok && x.Type == tx.World().Builtin("bool") {
+		return x.madeAt
+	}
+	return 0
 }
 
 // NewPassed returns the tracker of a float that was passed to the frame and differs between calls.

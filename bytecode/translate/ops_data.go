@@ -606,7 +606,7 @@ func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 		t, err = tx.predictedBranch(inst, v, err)
 	}
 	if err != nil {
-		return err
+		return tx.breakAtFlag(v, err)
 	}
 	if t == (inst.Op == opcode.POP_JUMP_IF_TRUE) {
 		tx.jump(inst.Target)
@@ -622,7 +622,7 @@ func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 func (tx *InstructionTranslator) jumpIfOrPop(inst *bytecode.Instruction) error {
 	t, err := variables.Truth(tx, tx.top(1))
 	if err != nil {
-		return err
+		return tx.breakAtFlag(tx.top(1), err)
 	}
 	if t == (inst.Op == opcode.JUMP_IF_TRUE_OR_POP) {
 		tx.jump(inst.Target)

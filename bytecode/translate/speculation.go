@@ -85,6 +85,21 @@ func (o *OutputGraph) breakAt(step int, err error) error {
 	return o.log.add(step, err)
 }
 
+// breakAtFlag returns err, the graph break at a branch on v. If an inlined function branches on a bool that the
+// outermost frame has computed before, it requests an attempt in which the graph breaks where the bool is made. From
+// there on its value is guarded, and one graph holds the calls that branch on it. With a break at the branch, each of
+// these calls would be a frame with pieces of its own.
+func (tx *InstructionTranslator) breakAtFlag(v variables.VariableTracker, err error) error {
+	u, ok := err.(*exc.Unsupported)
+	if !ok || !u.DataDependent || tx.parent == nil {
+		return err
+	}
+	if step := variables.FlagMadeAt(tx, v); step != 0 && step != tx.out.rootStep {
+		return tx.out.breakAt(step, err)
+	}
+	return err
+}
+
 func (l *SpeculationLog) add(step int, err error) error {
 	l.entries[step], l.last = err, err
 	return &exc.RestartAnalysis{Reason: err.Error()}

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 import godynamo
+from godynamo import utils
 from harness.graph_counts import nb, one_graph, same, split, unsupported, x3
 
 row = pytest.mark.row
@@ -38,6 +39,34 @@ def test_if(n: int) -> None:
         return y
 
     one_graph(f, x3(), n, "a")
+
+
+def layer_with_flag(x: torch.Tensor, flag: bool) -> torch.Tensor:
+    return (x.sin() if flag else x.cos()) + 1
+
+
+def stage_with_flag(x: torch.Tensor, flag: bool) -> torch.Tensor:
+    return layer_with_flag(x * 2, flag) * 3
+
+
+@pytest.mark.parametrize("whole", [False, True])
+@pytest.mark.parametrize("negated", [False, True])
+def test_a_flag_of_the_data_on_which_inlined_functions_branch(negated: bool, whole: bool) -> None:
+    """The graph breaks where the flag is made, so one graph holds all calls that branch on it."""
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        flag = (x > 0).any().item()
+        if negated:
+            flag = not flag
+        for _ in range(3):
+            x = stage_with_flag(x + 1, flag)
+        return x
+
+    optimized = godynamo.optimize(f, backend=nb() if whole else "eager")
+    utils.counters.clear()
+    for x in (x3(), -x3().abs(), x3(), -x3().abs()):
+        assert torch.equal(optimized(x), f(x))
+    assert utils.counters["frames"]["total"] == 3  # up to the flag, and from there on with each of its values
 
 
 @row("S004-118")
