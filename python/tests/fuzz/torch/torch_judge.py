@@ -146,22 +146,28 @@ def arguments(ns: dict[str, Any], case: dict[str, Any], m: Any) -> tuple[Any, ..
     return x, y, n, [1, 2], {"k": 2}, ns["Thing"](n, torch.ones(WIDTH, device=DEVICE)), m, w
 
 
-def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m: Any) -> dict[str, Any]:
-    """Describe one call: result or exception, output, torch's modes and generator, arguments, module, backward pass."""
-    args = arguments(ns, case, m)
-    out, plain = io.StringIO(), TorchPlain()
+def outcome(call: Callable[[], Any], plain: Plain) -> tuple[dict[str, Any], Any]:
+    """Make a call. Return its result or exception, output, torch's modes and generator as data, and the result."""
+    out = io.StringIO()
     result: dict[str, Any] = {"exception": None, "modes": None, "value": None}
     value = None
     with _usual_modes(), contextlib.redirect_stdout(out), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            value = fn(*args)
+            value = call()
         except Exception as error:
             result["exception"] = (plain.error(error, {}), frames_in(error, FILENAME))
         result["modes"] = _modes()
     result["random state"] = random_state()
     result["value"] = plain(value)
     result["output"] = text_of(out.getvalue())
+    return result, value
+
+
+def observe(ns: dict[str, Any], fn: Callable[..., Any], case: dict[str, Any], m: Any) -> dict[str, Any]:
+    """Describe one call: its outcome, arguments, module, backward pass."""
+    args, plain = arguments(ns, case, m), TorchPlain()
+    result, value = outcome(lambda: fn(*args), plain)
     result["effects"] = [plain(args), plain(ns["LOG"]), plain(ns["COUNT"])]
     result["backward"] = _backward(value, args)
     del ns["LOG"][:]

@@ -6,10 +6,7 @@ groups, the scheduler and the scaler.
 
 from __future__ import annotations
 
-import contextlib
-import io
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,9 +15,9 @@ import torch
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "torch"))
 
-from harness.device import DEVICE, random_state
-from harness.fuzz_compare import FILENAME, Mismatch, Observed, compare, frames_in, text_of
-from torch_judge import TorchPlain, _modes, _usual_modes
+from harness.device import DEVICE
+from harness.fuzz_compare import Mismatch, Observed, compare
+from torch_judge import TorchPlain, outcome
 
 STEPS = 8
 
@@ -43,20 +40,13 @@ def observe(ns: dict[str, Any], fn: Callable[..., Any], s: Any, step: int) -> di
     """Describe one step."""
     x = torch.linspace(-2.0, 2.0 + step % 3, 16, device=DEVICE).reshape(4, 4)
     y = (x.flip(0) * 0.5).sin()
-    out, plain = io.StringIO(), TrainingPlain()
-    result: dict[str, Any] = {"exception": None, "modes": None, "value": None}
-    value = None
-    with _usual_modes(), contextlib.redirect_stdout(out), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ns["between"](s, step)
-            value = fn(s, x, y)
-        except Exception as error:
-            result["exception"] = (plain.error(error, {}), frames_in(error, FILENAME))
-        result["modes"] = _modes()
-    result["random state"] = random_state()
-    result["value"] = plain(value)
-    result["output"] = text_of(out.getvalue())
+    plain = TrainingPlain()
+
+    def call() -> Any:
+        ns["between"](s, step)
+        return fn(s, x, y)
+
+    result, _ = outcome(call, plain)
     result["effects"] = [plain(x), plain(vars(s)), plain(ns["LOG"])]
     del ns["LOG"][:]
     return result
