@@ -624,7 +624,7 @@ func (o *OutputGraph) Effect(tx variables.Translator, values []variables.Variabl
 	emit func(e variables.Emitter) error) error {
 	tx.World().Writes++
 	tx.World().Effects++
-	if o.strict {
+	if o.strict && o.materializing == 0 {
 		return exc.Break(exc.StoreUnsupported, "a side effect before an operation that changes tensors in place")
 	}
 	for _, v := range values {

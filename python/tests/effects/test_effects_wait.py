@@ -212,3 +212,33 @@ def test_random_numbers_are_drawn_once(fn, whole, size):
         assert torch.equal(want[0], got[0]) and want[1:] == got[1:] and torch.equal(after, got_after)
     assert reasons() == [] and _C.counters()["internal_errors"] == 0
     assert not whole or counter.frame_count == 1
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", lambda gm, _: gm.forward], ids=["aot_eager", "callable"])
+@pytest.mark.parametrize("checks", [False, True])
+def test_an_effect_in_a_mode_after_a_change_that_is_not_undone(checks, backend):
+    """The graph breaks at the effect; the manager of the mode is made for the rest of the frame."""
+
+    def f(module, x, log):
+        with torch.no_grad():
+            module.weight.mul_(0.5)
+            log.append("changed")
+            if checks and x.sum() > 9:
+                raise ValueError("too large")
+            x = x * 2
+        return module(x).sum()
+
+    def run(fn):
+        torch.manual_seed(0)
+        module, out = torch.nn.Linear(3, 3), []
+        for value in (1.0, 1.0, 4.0, 1.0):
+            log = []
+            try:
+                out.append((fn(module, torch.full((3,), value), log).item(), log))
+            except ValueError as error:
+                out.append((str(error), log))
+        return out, module.weight.tolist()
+
+    godynamo.utils.counters.clear()
+    assert run(godynamo.optimize(f, backend=backend)) == run(f)
+    assert not godynamo.utils.counters["frames"]["skipped"]
