@@ -150,7 +150,7 @@ func (o *superOrigin) bind(tx Translator, i int, owner py.Object, name string, d
 		if o.ofClass {
 			return &UnboundMethod{class: NewClass(owner, nil), name: name, descr: d}, nil
 		}
-		return &boundDescriptor{self: o.self, owner: owner, name: name}, nil
+		return &boundDescriptor{self: o.self, owner: owner, name: name, descr: d}, nil
 	case py.Builtin: // __new__ is the only method of this kind
 		return wrapKnown(tx, d), nil
 	case py.ClassMethodDescr:
@@ -178,10 +178,26 @@ type boundDescriptor struct {
 	self  VariableTracker
 	owner py.Object
 	name  string
+	descr py.Object // the attribute of owner
 }
 
 // Kind implements VariableTracker.
 func (*boundDescriptor) Kind() string { return "MethodWrapperVariable" }
+
+// Children implements Container.
+func (b *boundDescriptor) Children() []VariableTracker { return []VariableTracker{b.self} }
+
+// Reconstruct implements Reconstructer. A method is bound anew at each access.
+func (b *boundDescriptor) Reconstruct(e Emitter) error {
+	e.PushNull()
+	e.LoadConst(b.descr)
+	e.LoadAttr("__get__")
+	if err := e.Load(b.self); err != nil {
+		return err
+	}
+	e.Call(1, nil)
+	return nil
+}
 
 // Call implements Caller.
 func (b *boundDescriptor) Call(tx Translator, args []VariableTracker, kwargs []Kw) (VariableTracker, error) {

@@ -353,3 +353,38 @@ def test_super_asks_a_member_for_its_class() -> None:
         LOG.clear()
         outcomes.append((str(run(x, Loud.ON)), list(LOG)))
     assert outcomes[0] == outcomes[1]
+
+
+@godynamo.disable
+def opaque(value: Any) -> Any:
+    return value
+
+
+class Kept(list):
+    def put(self, x: torch.Tensor) -> Any:
+        super().append((x + 1, opaque(2)))
+        length = super().__len__
+        opaque(3)
+        return length() + len(self)
+
+
+class Stored:
+    def __init__(self, x: torch.Tensor) -> None:
+        super().__init__()
+        self.x = x
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, opaque(value))
+
+
+@pytest.mark.parametrize("backend", ["eager", lambda gm, _: gm.forward], ids=["inline", "callable"])
+def test_methods_of_super_live_across_a_break(backend: Any) -> None:
+    def fn(x: torch.Tensor) -> Any:
+        kept = Kept()
+        return kept.put(x), str(kept), Stored(x).x * 2
+
+    fast = godynamo.optimize(fn, backend=backend)
+    godynamo.utils.counters.clear()
+    for x in (torch.ones(2), torch.zeros(2)):
+        assert str(fast(x)) == str(fn(x))
+    assert not godynamo.utils.counters["frames"]["skipped"]
