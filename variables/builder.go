@@ -398,7 +398,12 @@ func wrapCallable(tx Translator, obj py.Object, src guards.Source) (VariableTrac
 		if v, gs := wrapBoundMethod(tx, obj, self, src); v != nil {
 			return v, gs, nil
 		}
-		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s", s.Repr(obj))
+		called, err := s.GetAttr(obj, "__name__")
+		if err != nil {
+			return nil, nil, observed(err)
+		}
+		return nil, nil, unsupported(exc.UntrackedObject, "bound method %s.%s", py.TypeName(self.Type()),
+			py.GoString(called))
 	}
 	return NewBuiltin(obj, name, src), []guards.Guard{guards.BuiltinMatch(src, out.Const(obj))}, nil
 }
