@@ -3,7 +3,7 @@ package translate
 import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
-	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -42,13 +42,37 @@ func (tx *InstructionTranslator) emitNative(c *Codegen, inst *bytecode.Instructi
 			return c.emit(inst.Op, 0), nil
 		}
 		return nil, tx.enterNative(c)
-	case opcode.LIST_APPEND, opcode.LIST_EXTEND, opcode.SET_ADD, opcode.SET_UPDATE, opcode.MAP_ADD, opcode.DICT_UPDATE,
-		opcode.DICT_MERGE:
-		return nil, &exc.SkipFrame{Reason: "graph break while a display is built"}
+	case opcode.DICT_MERGE:
+		return nil, tx.mergeNative(c, inst)
 	default:
 		return c.emit(inst.Op, inst.Arg), nil
 	}
 	return nil, nil
+}
+
+// mergeNative writes DICT_MERGE for the dict and the mapping on the stack. If it raises, CPython's error names the
+// called function, which it reads from the stack: below the dict are the positional arguments and then the function, in
+// newer versions with a NULL above it. Here None stands for what is between function and dict.
+func (tx *InstructionTranslator) mergeNative(c *Codegen, inst *bytecode.Instruction) error {
+	between := 1
+	if tx.d.code.NullAbove {
+		between = 2
+	}
+	for i := 0; i <= between; i++ {
+		if i > 0 {
+			c.LoadConst(py.None())
+		} else if err := c.Load(tx.top(between + 1)); err != nil {
+			return err
+		}
+		c.Swap(3) // moves the new item below the dict, and the next line the dict below the mapping
+		c.Swap(2)
+	}
+	c.emit(inst.Op, 1)
+	c.Swap(between + 2)
+	for range between + 1 {
+		c.PopTop()
+	}
+	return nil
 }
 
 // enterNative writes what BEFORE_WITH 1 does to the manager on the stack, and leaves a bound `__exit__` and the result.
