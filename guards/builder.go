@@ -359,7 +359,7 @@ func (b *GuardBuilder) GlobalState(g *Guard) error {
 	return nil
 }
 
-// NumThreads records a NUM_THREADS guard, which belongs to the check of torch's global state.
+// NumThreads records a NUM_THREADS guard: the check of torch's global state then compares the number of threads too.
 func (b *GuardBuilder) NumThreads(g *Guard) error {
 	b.manager.threads = true
 	return b.GlobalState(g)

@@ -182,9 +182,9 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // tensor is checked.
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
-// NumThreads compares torch.get_num_threads() and the rest of torch's global state. Reading it takes a call into
-// libtorch, so only translations that depend on it have this guard: those of compilers, and of programs that ask for
-// it.
+// NumThreads compares torch.get_num_threads() as well as the rest of torch's global state. The number can only be read
+// by a call into libtorch. So only translations that depend on it have this guard: a compiler made their code, or the
+// program asks for the number.
 func NumThreads() Guard { return process(CreateNumThreads, "", Args{}) }
 
 // quietFamily is the set of the QUIET_* kinds: guards on values that a frame drops.

@@ -187,7 +187,7 @@ func (*boundDescriptor) Kind() string { return "MethodWrapperVariable" }
 // Children implements Container.
 func (b *boundDescriptor) Children() []VariableTracker { return []VariableTracker{b.self} }
 
-// Reconstruct implements Reconstructer. A method is bound anew at each access.
+// Reconstruct implements Reconstructer. It binds the method again, as each access through super() does.
 func (b *boundDescriptor) Reconstruct(e Emitter) error {
 	e.PushNull()
 	e.LoadConst(b.descr)

@@ -116,8 +116,9 @@ func (o *OutputGraph) shared() []variables.VariableTracker {
 	return out
 }
 
-// enteredIn returns which of the shared modes are entered in a snapshot of torch's modes, or all if it is null. Before
-// the exit of an operation runs, the frames that only leave modes have left theirs.
+// enteredIn returns the shared modes that a snapshot of torch's modes contains, or all of them if the snapshot is null.
+// At a side exit, some frames have no handler but leave modes. They have left them when the exit runs, so these modes
+// cannot be handed over.
 func (o *OutputGraph) enteredIn(snapshot py.Object, shared []variables.VariableTracker) []variables.VariableTracker {
 	if snapshot.IsNull() || len(shared) == 0 {
 		return shared

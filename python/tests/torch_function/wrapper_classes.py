@@ -92,7 +92,7 @@ class Activation(Wrapper):
         if func is aten.mm.default:
             x, w = args
             return (x.ints.to(x.scale.dtype) @ w) * x.scale
-        raise NotImplementedError(f"{func} of an Activation")  # as libraries do for operators without an entry
+        raise NotImplementedError(f"{func} of an Activation")  # operators without an entry must raise
 
 
 class Tables(Wrapper):
@@ -113,7 +113,7 @@ class Tables(Wrapper):
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         if func in cls.operators:
             return cls.operators[func](func, types, args, kwargs or {})
-        raise NotImplementedError(f"{cls.__name__} has no {func}")  # as torchao does
+        raise NotImplementedError(f"{cls.__name__} has no {func}")  # tests call operators that the table lacks
 
 
 def _linear(func: Any, types: Any, args: Any, kwargs: Any) -> Any:
