@@ -113,7 +113,7 @@ func (tx *InstructionTranslator) breakHere(inst *bytecode.Instruction, why error
 	}
 	tx.dropRaised(c, inst, operands)
 	tx.placesOfCallee(inst, operands)
-	if o.runsPython(inst, operands) {
+	if tx.runsPython(inst, operands) {
 		c.needsHook = true
 	}
 	if err := tx.writeNative(c, inst, operands, live, native); err != nil {
@@ -358,35 +358,6 @@ func (tx *InstructionTranslator) freezeLocals(live map[int]bool, freeze func(var
 		tx.keepAlive(live)
 	}
 	return nil
-}
-
-// runsPython reports whether the instruction may call Python code that was not inlined.
-func (o *OutputGraph) runsPython(inst *bytecode.Instruction, operands []variables.VariableTracker) bool {
-	switch inst.Op {
-	case opcode.CALL, opcode.CALL_FUNCTION_EX:
-		for _, v := range operands[:2] {
-			switch x := v.(type) {
-			case nil:
-			case *variables.BuiltinVariable, *variables.BoundBuiltin, *variables.TorchVariable:
-				return false
-			case *variables.LazyVariable:
-				switch x.Peek().Kind() {
-				case py.Builtin, py.MethodDescr:
-					return false
-				}
-			}
-		}
-		return true
-	case opcode.LOAD_ATTR, opcode.LOAD_METHOD, opcode.STORE_ATTR, opcode.BINARY_OP, opcode.BINARY_SUBSCR,
-		opcode.BINARY_SLICE, opcode.STORE_SLICE, opcode.COMPARE_OP,
-		opcode.CONTAINS_OP, opcode.STORE_SUBSCR, opcode.FOR_ITER, opcode.GET_ITER:
-		for _, v := range operands {
-			if _, ok := v.(*variables.ObjectVariable); ok {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 func (tx *InstructionTranslator) stackItems() []item {

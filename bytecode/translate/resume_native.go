@@ -1,6 +1,8 @@
 package translate
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -73,6 +75,54 @@ func (tx *InstructionTranslator) mergeNative(c *Codegen, inst *bytecode.Instruct
 		c.PopTop()
 	}
 	return nil
+}
+
+// runsPython reports whether CPython may call Python code while it runs inst, the frames of which are then served. A
+// class is assumed to have no metaclass that does.
+func (tx *InstructionTranslator) runsPython(inst *bytecode.Instruction, operands []variables.VariableTracker) bool {
+	switch inst.Op {
+	case opcode.CALL, opcode.CALL_FUNCTION_EX:
+		if !slices.ContainsFunc(operands[:2], tx.isBuiltinCallee) {
+			return true
+		}
+	case opcode.STORE_GLOBAL, opcode.RAISE_VARARGS, opcode.RERAISE:
+		return false
+	}
+	return slices.ContainsFunc(operands, tx.mayRunPython)
+}
+
+// isBuiltinCallee reports whether v is a function of C.
+func (tx *InstructionTranslator) isBuiltinCallee(v variables.VariableTracker) bool {
+	switch x := v.(type) {
+	case *variables.BuiltinVariable, *variables.BoundBuiltin, *variables.TorchVariable:
+		return true
+	case *variables.LazyVariable:
+		kind := x.Peek().Kind()
+		return kind == py.Builtin || kind == py.MethodDescr
+	}
+	return false
+}
+
+// mayRunPython reports whether CPython may call Python code for an operation on v: a method of its class, the function
+// that it is, or the body of a generator.
+func (tx *InstructionTranslator) mayRunPython(v variables.VariableTracker) bool {
+	switch x := v.(type) {
+	case *variables.LazyVariable:
+		if x.Realized() {
+			return tx.mayRunPython(x.Real())
+		}
+		switch obj := x.Peek(); obj.Kind() {
+		case py.Function, py.Method:
+			return true
+		case py.Other:
+			return !tx.World().IsTensor(obj)
+		}
+	case *GeneratorVariable, *variables.ObjectVariable, *variables.FunctionVariable, *variables.MethodVariable,
+		*variables.PartialVariable, *variables.CallIterator, *variables.ObjectIterator, *variables.SubscriptIterator,
+		*variables.RealIterator:
+		return true
+	}
+	return false
 }
 
 // enterNative writes what BEFORE_WITH 1 does to the manager on the stack, and leaves a bound `__exit__` and the result.

@@ -80,7 +80,7 @@ BLOCKS = {
     "modules": (1, []),
     "what_is_handled": (1, []),
     "in_a_handler": (1, ["GD0401", "GD0304"]),
-    "generators": (1, []),
+    "generators": (1, ["GD0304"]),
     "deep": (1, []),
     "groups_and_sizes": (1, []),
     "operations_after_it": (1, []),
