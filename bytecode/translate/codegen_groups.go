@@ -129,8 +129,7 @@ func (c *Codegen) groupSteps() (steps []*groupStep, any bool) {
 // nil for other code.
 func (c *Codegen) groupStep(s eventCode) *groupStep {
 	e := s.event
-	if e.protected || e.exit != nil || e.leaves != nil || e.putBack || e.draws || e.held || e.effect() ||
-		e.node != nil && e.node.RunsOnce() {
+	if !e.mayBeStep() {
 		return nil
 	}
 	step := &groupStep{eventCode: s}
@@ -181,6 +180,12 @@ func (c *Codegen) groupStep(s eventCode) *groupStep {
 	}
 	step.shape = fmt.Sprint(step.operator, step.name, step.names, len(step.loads), e.node != nil)
 	return step
+}
+
+// mayBeStep reports whether C code may run the event, as far as it depends on where the frame goes on.
+func (e *event) mayBeStep() bool {
+	return !(e.protected || e.exit != nil || e.leaves != nil || e.putBack || e.draws || e.held || e.effect() ||
+		e.node != nil && e.node.RunsOnce())
 }
 
 func (s *groupStep) copies() bool { return s.name == "" }
@@ -379,33 +384,7 @@ func (c *Codegen) sharedConstant(in *bytecode.Instruction, g *group, i, k int) b
 // groupCall returns the code that calls the group in place of its units, the first step of which is first.
 func (c *Codegen) groupCall(g *group, first *groupStep) []*bytecode.Instruction {
 	s := c.out.scope
-	var steps []py.Object
-	for i, step := range g.steps {
-		if step.copies() {
-			continue
-		}
-		operands := make([]py.Object, len(step.loads))
-		for k, o := range g.operands[i] {
-			switch {
-			case o.constant != nil:
-				operands[k] = s.Tuple(c.consts[o.constant.Arg])
-			case o.external >= 0:
-				operands[k] = s.Int(int64(o.external))
-			default:
-				operands[k] = s.Int(int64(^o.step))
-			}
-		}
-		names := make([]py.Object, len(step.names))
-		for k, n := range step.names {
-			names[k] = s.Name(n)
-		}
-		kind := "call_method"
-		if step.operator {
-			kind = "operator"
-		}
-		steps = append(steps, s.Tuple(s.Name(kind), s.Name(step.name), s.Tuple(operands...), s.Tuple(names...)))
-	}
-	plan := s.Tuple(s.Int(int64(len(g.units))), s.Int(int64(len(g.units[0]))), s.Tuple(steps...))
+	plan := s.Tuple(s.Int(int64(len(g.units))), s.Int(int64(len(g.units[0]))), c.planOf(g.steps, g.operands))
 	made, err := s.Call(c.core("Group"), plan)
 	if err != nil {
 		panic(err)
@@ -423,13 +402,50 @@ func (c *Codegen) groupCall(g *group, first *groupStep) []*bytecode.Instruction 
 	c.PopTop()
 	out := c.list
 	c.list, c.pos = list, pos
-	handler := handlerOf(list[first.start:first.end])
-	for _, in := range out {
+	c.takePlace(out, first.start, first.end)
+	return out
+}
+
+// takePlace gives code that replaces instructions from start on the handler of those in [start, end).
+func (c *Codegen) takePlace(code []*bytecode.Instruction, start, end int) {
+	handler := handlerOf(c.list[start:end])
+	for _, in := range code {
 		in.Handler = handler
 	}
-	*list[first.start] = *out[0] // a jump may lead there
-	out[0] = list[first.start]
-	return out
+	*c.list[start] = *code[0] // a jump may lead there
+	code[0] = c.list[start]
+}
+
+// planOf returns the steps of a plan (pyhook/core/calls/group.h).
+func (c *Codegen) planOf(steps []*groupStep, operands [][]groupOperand) py.Object {
+	s := c.out.scope
+	var plan []py.Object
+	for i, step := range steps {
+		if step.copies() {
+			continue
+		}
+		values := make([]py.Object, len(step.loads))
+		for k, o := range operands[i] {
+			switch {
+			case o.constant != nil:
+				values[k] = s.Tuple(c.consts[o.constant.Arg])
+			case o.external >= 0:
+				values[k] = s.Int(int64(o.external))
+			default:
+				values[k] = s.Int(int64(^o.step))
+			}
+		}
+		names := make([]py.Object, len(step.names))
+		for k, n := range step.names {
+			names[k] = s.Name(n)
+		}
+		kind := "call_method"
+		if step.operator {
+			kind = "operator"
+		}
+		plan = append(plan, s.Tuple(s.Name(kind), s.Name(step.name), s.Tuple(values...), s.Tuple(names...)))
+	}
+	return s.Tuple(plan...)
 }
 
 // handlerOf returns the exception-table region of the instruction that may raise.

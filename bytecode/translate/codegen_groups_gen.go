@@ -32,7 +32,25 @@ var groupMethods = map[string]bool{
 	"sign_":       true,
 	"reciprocal":  true,
 	"reciprocal_": true,
+	"relu":        true,
+	"relu_":       true,
 	"item":        true,
+}
+
+// kernelMethods are those with a kernel that computes a new tensor.
+var kernelMethods = map[string]bool{
+	"add":        true,
+	"sub":        true,
+	"mul":        true,
+	"div":        true,
+	"addcmul":    true,
+	"addcdiv":    true,
+	"lerp":       true,
+	"sqrt":       true,
+	"neg":        true,
+	"abs":        true,
+	"reciprocal": true,
+	"relu":       true,
 }
 
 // groupOperators are the operators that may be in a unit.

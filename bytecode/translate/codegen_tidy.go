@@ -9,14 +9,15 @@ import (
 )
 
 // tidy makes the last pass over the written instructions, and returns the number of slots for temps. It calls Groups in
-// place of repeated operations (groupOperations). It removes stores of values that nothing loads, and pairs of a store
-// and the load right after it. It releases values where the user's code does, and gives temps as few slots as their
-// lifetimes allow. If an operation is the last to read a value, the result of the operation overwrites that value, or
-// the value is deleted when the operation ends. The next operation can then use its memory while it is still in the
-// cache.
+// place of repeated operations (groupOperations), and Epilogues (writeEpilogues). It removes stores of values that
+// nothing loads, and pairs of a store and the load right after it. It releases values where the user's code does, and
+// gives temps as few slots as their lifetimes allow. If an operation is the last to read a value, the result of the
+// operation overwrites that value, or the value is deleted when the operation ends. The next operation can then use its
+// memory while it is still in the cache.
 func (c *Codegen) tidy() int {
 	c.dropUnneeded()
 	c.groupOperations()
+	c.writeEpilogues()
 	c.dropUnused()
 	return c.placeTemps()
 }

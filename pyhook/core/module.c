@@ -11,6 +11,7 @@
 #include "calls/load_method.h"
 #include "calls/module_handle.h"
 #include "calls/group.h"
+#include "calls/epilogue.h"
 #include "calls/quiet_call.h"
 #include "calls/outer_frames.h"
 #include "calls/tail_call.h"
@@ -41,7 +42,7 @@ static int (*const parts[])(PyObject *) = {
     gd_random_words_init,  gd_fork_init,          gd_golib_init,       gd_core_api_init,       gd_census_init,
     gd_quiet_call_init,    gd_interrupt_init,     gd_patience_init,    gd_traceback_init,      gd_load_method_init,
     gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init, gd_gradient_hooks_init, gd_group_init,
-    gd_iterators_init,     gd_ahead_call_init,    gd_kernels_init,     gd_torch_modes_init,
+    gd_epilogue_init,      gd_iterators_init,     gd_ahead_call_init,  gd_kernels_init,        gd_torch_modes_init,
 };
 
 static int

@@ -165,6 +165,13 @@ def unpatched_torch(monkeypatch):
     monkeypatch.setattr(torch.optim.LBFGS, "step", getattr(step, "_torchdynamo_orig_callable", step))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _kernels_at_once():
+    """Have epilogues use their kernels from the first call on, since few tests make more (``calls/epilogue.h``)."""
+    if (core := sys.modules.get("godynamo._C")) is not None:
+        core._epilogues_wait(0)
+
+
 @pytest.fixture(scope="session")
 def compilers():
     """Compile one function with inductor, so that its imports, C++ headers and the compiler's files are cached.

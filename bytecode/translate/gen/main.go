@@ -27,6 +27,8 @@ type table struct {
 var (
 	columns = regexp.MustCompile(`\s{2,}`)
 	forms   = []string{"ONE", "COPY", "LERP", "OTHER", "THREE", "NONE"}
+	// noNewTensor are the kernels of methods that compute no tensor, and NONE.
+	noNewTensor = []string{"NONE", "COPY", "ZERO", "ITEM"}
 )
 
 func main() {
@@ -111,6 +113,13 @@ func goFile(t table) []byte {
 		"var groupMethods = map[string]bool{\n")
 	for _, m := range t.methods {
 		fmt.Fprintf(&b, "\t%q: true,\n", m.name)
+	}
+	b.WriteString("}\n\n// kernelMethods are those with a kernel that computes a new tensor.\n" +
+		"var kernelMethods = map[string]bool{\n")
+	for _, m := range t.methods {
+		if !slices.Contains(noNewTensor, m.kernel) && !strings.HasSuffix(m.name, "_") {
+			fmt.Fprintf(&b, "\t%q: true,\n", m.name)
+		}
 	}
 	b.WriteString("}\n\n// groupOperators are the operators that may be in a unit.\n" +
 		"var groupOperators = map[string]bool{\n")

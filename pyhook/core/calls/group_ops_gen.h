@@ -32,6 +32,8 @@
     X("sign_", GD_FOREACH_ONE, GD_SMALL_NONE) \
     X("reciprocal", GD_FOREACH_ONE, GD_SMALL_RECIPROCAL) \
     X("reciprocal_", GD_FOREACH_ONE, GD_SMALL_RECIPROCAL) \
+    X("relu", GD_FOREACH_NONE, GD_SMALL_RELU) \
+    X("relu_", GD_FOREACH_NONE, GD_SMALL_RELU) \
     X("item", GD_FOREACH_NONE, GD_SMALL_ITEM)
 
 /* X(operator, method that does the same for a tensor on the left or "", function) */

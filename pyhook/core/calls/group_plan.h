@@ -33,6 +33,7 @@ typedef enum {
     GD_SMALL_NEG,
     GD_SMALL_ABS,
     GD_SMALL_RECIPROCAL,
+    GD_SMALL_RELU,
     GD_SMALL_ITEM,
 } gd_small_op;
 
@@ -45,6 +46,8 @@ typedef struct {
 typedef struct {
     binaryfunc operator; /* NULL for a method */
     PyObject *name;      /* strong: the method's name */
+    PyObject *looked_up; /* strong: the attribute of the class that the step calls */
+    PyObject *reflected; /* strong: that of an operator with the tensor on the right, or NULL */
     PyObject *names;     /* strong tuple: the keyword names of the last operands, or NULL */
     PyObject *foreach;   /* strong, or NULL */
     gd_foreach_form form;
@@ -61,11 +64,22 @@ typedef struct {
     uint32_t units, externals, nsteps;
     unsigned int grouped, small; /* units of the last call that ran together, and on their memory */
     char with_kernels;           /* all steps on tensors have kernels, and no call has found otherwise */
+    unsigned int plain;          /* of an Epilogue: calls in a row that ran operation by operation */
+    unsigned int own_tags[2];    /* version tags of classes whose methods gd_group_calls_torch has looked at */
     char *room;                  /* owned: memory for the results of units that run on their memory, or NULL */
     size_t room_bytes;
     gd_group_step *steps;
     char *written; /* per external: a step changes it */
 } gd_group;
+
+/* Returns a new object of the type, whose vectorcall is not set, or NULL with an exception set. */
+gd_group *gd_group_make(PyTypeObject *type, PyObject *plan, int units, int externals, PyObject *steps);
+
+void gd_group_dealloc(gd_group *g);
+
+/* Reports whether the steps call torch's own methods on an instance of the class, and not ones that the program has put
+ * in their place. */
+int gd_group_calls_torch(gd_group *g, PyTypeObject *type);
 
 /* Calls a step's operation. Returns a new reference, or NULL with an exception set. */
 PyObject *gd_group_call_step(const gd_group_step *s, PyObject **args);

@@ -117,7 +117,7 @@ find_memory(PyObject *v, gd_tensor_view *view, range *memory)
 /* Returns how many bytes the unit's tensors have, or 0 if the unit runs alone. Fills the ranges of its externals; that
  * of a number is empty. */
 static size_t
-measure_unit(const gd_group *g, PyObject *const *external, range *ranges)
+measure_unit(gd_group *g, PyObject *const *external, range *ranges)
 {
     size_t bytes = 1;
     gd_tensor_view views[GD_GROUP_EXTERNALS];
@@ -126,7 +126,8 @@ measure_unit(const gd_group *g, PyObject *const *external, range *ranges)
         if (is_number(external[i])) {
             continue;
         }
-        if (!is_tensor(external[i]) || !find_memory(external[i], &views[i], &ranges[i])) {
+        if (!is_tensor(external[i]) || !find_memory(external[i], &views[i], &ranges[i])
+            || !gd_group_calls_torch(g, Py_TYPE(external[i]))) {
             return 0;
         }
         bytes += (size_t)(ranges[i].to - ranges[i].from);

@@ -72,6 +72,7 @@ typedef struct {
     elements externals[GD_GROUP_EXTERNALS];
     gd_tensor_view views[GD_GROUP_EXTERNALS]; /* of those that were small tensors at first */
     result *results;                          /* of the steps */
+    char *last;                               /* where the last step computes; NULL: as the others, in the room */
     char *room;                               /* aligned; `slot` bytes for each step */
     size_t slot, room_bytes;
 } unit;
@@ -119,7 +120,8 @@ same_kind(const gd_tensor_view *a, const gd_tensor_view *b)
     return a->scalar_type == b->scalar_type && a->ndim == b->ndim && memcmp(a->sizes, b->sizes, sizeof a->sizes) == 0;
 }
 
-/* Reads the externals. Returns 0 if one of them is neither a number nor a small tensor without NaN. */
+/* Reads the externals. Returns 0 if one of them is neither a number nor a small tensor without NaN and with torch's own
+ * methods. */
 static int
 read_externals(unit *u)
 {
@@ -131,7 +133,8 @@ read_externals(unit *u)
         if (PyFloat_CheckExact(v) || PyLong_CheckExact(v)) {
             continue;
         }
-        if (!find_elements(v, &u->views[i], e) || gd_kernel_nan(e->data, e->n, e->is_double)) {
+        if (!find_elements(v, &u->views[i], e) || !gd_group_calls_torch(u->g, Py_TYPE(v))
+            || gd_kernel_nan(e->data, e->n, e->is_double)) {
             return 0;
         }
         most = e->n > most ? e->n : most;
@@ -294,6 +297,7 @@ choose(unit *u, const gd_group_step *s, uint32_t tensors, gd_kernel_call *call)
         [GD_SMALL_COPY] = {GD_KERNEL_COPY, 2},       [GD_SMALL_SQRT] = {GD_KERNEL_SQRT, 1},
         [GD_SMALL_NEG] = {GD_KERNEL_NEG, 1},         [GD_SMALL_ABS] = {GD_KERNEL_ABS, 1},
         [GD_SMALL_LERP] = {GD_KERNEL_LERP_NEAR, 2},  [GD_SMALL_RECIPROCAL] = {GD_KERNEL_RECIPROCAL, 1},
+        [GD_SMALL_RELU] = {GD_KERNEL_RELU, 1},
     };
     if (s->n > tensors + 1) {
         return 0;
@@ -364,7 +368,7 @@ compute(unit *u, uint32_t at)
         return 0;
     }
     gd_kernel_call call = {.is_double = e[0].is_double, .n = e[0].n, .a = e[0].data, .b = e[1].data, .c = e[2].data};
-    call.out = s->writes ? e[0].data : u->room + at * u->slot;
+    call.out = s->writes ? e[0].data : at + 1 == u->g->nsteps && u->last != NULL ? u->last : u->room + at * u->slot;
     if (s->small == GD_SMALL_ZERO && s->n == 1) {
         memset(call.out, 0, call.n * (call.is_double ? 8 : 4));
     }
@@ -473,28 +477,76 @@ give_room_back(unit *u)
     u->g->room_bytes = u->room_bytes;
 }
 
+/* Runs the steps, in the unit's room. Returns 1, or -1 with an exception set. */
+static int
+run_steps(unit *u)
+{
+    int ran = 1;
+    for (uint32_t at = 0; at < u->g->nsteps && ran >= 0; at++) {
+        ran = read_item(u, at);
+        ran = ran != 0 ? ran : compute(u, at);
+        ran = ran != 0 ? ran : call_step(u, at);
+    }
+    return ran < 0 ? -1 : 1;
+}
+
 int
 gd_group_run_small(gd_group *g, PyObject *const *external)
 {
     unit u;
     u.g = g;
     u.external = external;
+    u.last = NULL;
     if (!g->with_kernels || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u)) {
         return 0;
     }
     if (take_room(&u) < 0) {
         return -1;
     }
-    int ran = 0;
-    for (uint32_t at = 0; at < g->nsteps && ran >= 0; at++) {
-        ran = read_item(&u, at);
-        ran = ran != 0 ? ran : compute(&u, at);
-        ran = ran != 0 ? ran : call_step(&u, at);
-    }
+    int ran = run_steps(&u);
     give_room_back(&u);
     if (ran < 0 || PyErr_CheckSignals() < 0) {
         return -1;
     }
     g->small++;
     return 1;
+}
+
+/* Reports whether a result of torch's with these sizes has these strides. Those of dimensions of size 1 may differ in a
+ * tensor that is contiguous. */
+static int
+strides_are_usual(const gd_tensor_view *view)
+{
+    int64_t n = 1;
+    for (int32_t i = view->ndim - 1; i >= 0; i--) {
+        if (view->strides[i] != n) {
+            return 0;
+        }
+        n *= view->sizes[i];
+    }
+    return 1;
+}
+
+PyObject *
+gd_group_run_fresh(gd_group *g, PyObject *fresh)
+{
+    unit u;
+    u.g = g;
+    u.external = &fresh;
+    if (!gd_tensor_is_plain(fresh) || GD_TENSOR_FIELD(void *, gd_tensor_impl(fresh), autograd_meta) != NULL
+        || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u) || u.externals[0].data == NULL
+        || u.externals[0].n == 0 || !strides_are_usual(&u.views[0])) {
+        return NULL;
+    }
+    if (take_room(&u) < 0) {
+        return NULL;
+    }
+    u.last = u.externals[0].data;
+    PyObject *made = NULL;
+    if (run_steps(&u) > 0) {
+        const result *r = &u.results[g->nsteps - 1];
+        made = Py_NewRef(r->object != NULL ? r->object : fresh);
+    }
+    give_room_back(&u);
+    return made;
 }

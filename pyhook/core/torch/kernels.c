@@ -6,6 +6,7 @@
 
 #include "interrupt.h"
 #include "runtime.h"
+#include "torch/replaced_operators.h"
 #include "torch/torch_symbols.h"
 
 /* ---- loops ---- */
@@ -202,7 +203,7 @@ gd_kernel_find(const gd_kernel_call *call)
 int
 gd_kernels_in_use(void)
 {
-    return !unused && SERVED();
+    return !unused && SERVED() && !gd_operators_replaced();
 }
 
 int

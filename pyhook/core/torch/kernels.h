@@ -26,6 +26,7 @@
     X(NEG, 0, -a[i]) \
     X(ABS, 0, ABSOLUTE(a[i])) \
     X(RECIPROCAL, 0, 1 / a[i]) \
+    X(RELU, 0, a[i] < 0 ? 0 : a[i]) \
     X(COPY, 0, a[i])
 
 #define GD_KERNEL_NAME(name, number, value) GD_KERNEL_##name,
@@ -51,7 +52,8 @@ typedef struct {
     double number; /* rounded to the type of the elements */
 } gd_kernel_call;
 
-/* Reports whether this processor serves the kernels (and no test has switched them off). */
+/* Reports whether this processor serves the kernels, the program has not replaced torch's operators, and no test has
+ * switched the kernels off. */
 int gd_kernels_in_use(void);
 
 /* Finds out which variant the call needs, if that is not known yet, by running torch's operation on samples. Grad mode

@@ -147,6 +147,19 @@ gd_torch_mode_active(void)
 }
 
 int
+gd_torch_unseen(void)
+{
+    if (GD_UNLIKELY(gd_torch_state_ensure() < 0)) {
+        PyErr_Clear();
+        return 0;
+    }
+    /* torch.func includes keys of its own while a transform is active. */
+    return gd_torch_thread_keys() != NULL && !key_included() && !gd_tracing_symbolically()
+           && gd_torch_modes_entered(GD_TORCH_FUNCTION_MODES) == 0
+           && gd_torch_modes_entered(GD_TORCH_DISPATCH_MODES) == 0;
+}
+
+int
 gd_torch_observed(void)
 {
     static int looked_for;

@@ -12,6 +12,10 @@ int gd_torch_mode_active(void);
 /* Reports whether a profiler or another observer sees this thread's operators, or this torch does not tell. */
 int gd_torch_observed(void);
 
+/* Reports whether no mode is active, as gd_torch_mode_active does, but calls no function of Python: also false if some
+ * function mode is active, or if this torch does not tell. */
+int gd_torch_unseen(void);
+
 /* Adds operators_unseen() to the module. Returns 0, or -1 with an exception set. */
 int gd_torch_modes_init(PyObject *module);
 

@@ -29,6 +29,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "NEG": lambda a, *_: a.neg(),
     "ABS": lambda a, *_: a.abs(),
     "RECIPROCAL": lambda a, *_: a.reciprocal(),
+    "RELU": lambda a, *_: a.relu(),
     "COPY": lambda a, *_: a.clone(),
 }
 
@@ -64,6 +65,10 @@ def _cases(torch: Any, name: str, double: bool, one: bool) -> Iterator[tuple[Any
         for s in numbers if n in _LENGTHS[:2] else numbers[:1]:
             a, b, c = (t[-n:].clone() for t in whole)
             yield a, b, c, s, _OPERATIONS[name](a, b, c, s)
+    for n in (1, 15, 263):  # zeros of both signs and infinities, in and after the vectorized blocks
+        few = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), 1.0], dtype=whole[0].dtype, device="cpu")
+        a, b, c = (few.repeat(n).roll(seed)[:n].clone() for seed in (0, 2, 3))
+        yield a, b, c, numbers[0], _OPERATIONS[name](a, b, c, numbers[0])
     a, b, c = (t[5].clone() for t in whole)  # no dimension
     yield a, b, c, numbers[0], _OPERATIONS[name](a, b, c, numbers[0])
 

@@ -337,8 +337,8 @@ class Table:
             return self._recipe(obj if recipe is None else recipe[0])
         if kind is _C.Keywords:
             return self._python("keywords", b"", (self.add(obj.names),))
-        if kind is _C.Group:
-            return self._python("group", b"", (self.add(obj.plan),))
+        if kind is _C.Group or kind is _C.Epilogue:
+            return self._python(kind.__name__.lower(), b"", (self.add(obj.plan),))
         if kind is _C.AheadCall:
             return self._python("ahead", b"", (self.add(obj.function),))
         if kind is caches.Finds:
@@ -843,4 +843,5 @@ _FIND: dict[str, _Way] = {
     "placement": lambda data, items, function: ranks.make_placement(data.decode(), items),
     "keywords": lambda data, items, function: _C.Keywords(items[0]),
     "group": lambda data, items, function: _C.Group(items[0]),
+    "epilogue": lambda data, items, function: _C.Epilogue(items[0]),
 }

@@ -85,6 +85,34 @@ def trained(make: Callable[[Any], optim.Optimizer], wrap: Callable[[Any], Any], 
     return [p.detach() for p in params], state, step
 
 
+@pytest.mark.parametrize("name", ["mul_", "addcdiv_", "__iadd__", "lerp_"])
+def test_methods_of_the_program(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A method of tensors that the program replaces after the translation is called."""
+    params = [[t.requires_grad_() for t in tensors(100, 8)] for _ in range(2)]
+    optimizers = [optim.AdamW(p) for p in params]
+    calls: list[str] = []
+    own = getattr(torch.Tensor, name)
+
+    def replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
+        calls.append(name)
+        return own(self, *args, **kwargs)
+
+    steps = [optimizers[0].step, godynamo.optimize(optimizers[1].step)]
+    counts = []
+    for step, own_params in zip(steps, params, strict=True):
+        for i in range(6):
+            for p, g in zip(own_params, tensors(i, len(own_params)), strict=True):
+                p.grad = g.to(p.dtype).reshape(p.shape)
+            if i == 4:
+                monkeypatch.setattr(torch.Tensor, name, replacement)
+            step()
+        monkeypatch.undo()
+        counts.append(len(calls))
+        calls.clear()
+    assert counts[0] == counts[1]
+    assert same([p.detach() for p in params[0]], [p.detach() for p in params[1]])
+
+
 @pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_of_optimizers(name: str) -> None:
     def params() -> list[torch.Tensor]:

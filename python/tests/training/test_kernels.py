@@ -124,6 +124,8 @@ def test_values_at_the_limits() -> None:
         x, y = (torch.tensor([p[i] for p in pairs]) for i in (0, 1))
         return [x, y, y.clone(), x.clone(), x.clone(), x.clone()]
 
+    # The kernels are found first. Looking for one looks at the tensors again, and some hold NaN by then.
+    compare((3, 2, STEPS), lambda: [t.abs() for t in two(len(pairs))], 3)
     compare((3, 2, STEPS), make, 3)
     torch.set_flush_denormal(True)
     try:
