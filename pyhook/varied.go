@@ -50,7 +50,7 @@ func readVaried(s *py.Scope, req *C.gd_request, f *translate.Frame) (translate.V
 }
 
 // variedPlaces returns the members of FrameCache.varied for one row of gd_request.varied, (entry, parts, tensors,
-// moved): the place of each int and float, and (place, dimension) for sizes of tensors. `any` is set if the entry may
+// moved): the place of each number, and (place, dimension) for sizes of tensors. `any` is set if the entry may
 // also have failed for other reasons.
 //
 // If `any` is not set, the row counts only if the values differ between the calls of one nn.Module. Modules of one
@@ -102,7 +102,8 @@ func variedPlaces(s *py.Scope, row []py.Object, any bool, f *translate.Frame) ([
 					found = append(found, s.Tuple(s.Str(name), s.Int(int64(dim))))
 				}
 			}
-		case guards.CreateEqualsMatch.String(), guards.CreateConstantMatch.String():
+		case guards.CreateEqualsMatch.String(), guards.CreateConstantMatch.String(),
+			guards.CreatePyCheck.String(): // numbers of numpy; other checks concern no number
 			n, _ := strconv.Atoi(part)
 			if !differ[n] {
 				continue

@@ -216,6 +216,26 @@ func wrapArray(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	return a, append(w.ofType(), guards.PyCheck(w.src, tx.Output().Const(parts[1]), py.GoString(parts[2]))), nil
 }
 
+// NewPassedScalar returns the tracker of a number of numpy that was passed to the frame and differs between calls. It
+// returns nil for other values, and where numpy is not captured.
+func NewPassedScalar(tx Translator, obj py.Object, src guards.Source) (VariableTracker, error) {
+	if !tx.World().isNumpy(obj) || !capturesArrays(tx) {
+		return nil, nil
+	}
+	m, err := arrayModule(tx)
+	if err != nil {
+		return nil, err
+	}
+	sample, err := tx.Scope().CallMethod(m, "passed_number", obj)
+	if err != nil || sample == pyNone {
+		return nil, err
+	}
+	a := &ArrayVariable{Base: Base{Src: src}, Sample: sample}
+	a.Node = tx.Output().ArrayInput(a)
+	tx.Output().AddGuards(guards.TypeMatch(src, tx.Output().Const(obj.Type())))
+	return a, nil
+}
+
 // capturesArrays reports whether values of numpy may be in the graph.
 func capturesArrays(tx Translator) bool {
 	return !tx.World().PythonOps && (!tx.Output().WholeGraph() || tx.Output().RunsUnchanged())

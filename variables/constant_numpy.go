@@ -17,6 +17,17 @@ func (w *World) isNumpyBool(o py.Object) bool {
 	return w.isNumpy(o) && py.TypeName(o.Type()) == "numpy.bool"
 }
 
+// isNumpyNumber reports whether v is a scalar of numpy, known or not. The two bools are single objects.
+func isNumpyNumber(tx Translator, v VariableTracker) bool {
+	switch x := v.(type) {
+	case *ConstantVariable:
+		return tx.World().isNumpy(x.Value) && !tx.World().isNumpyBool(x.Value)
+	case *ArrayVariable:
+		return tx.World().isNumpy(x.Sample)
+	}
+	return false
+}
+
 // HoldsNumpy reports whether v is a numpy scalar or a container that holds one.
 func HoldsNumpy(tx Translator, v VariableTracker) bool {
 	return holdsNumpy(tx, v, map[VariableTracker]bool{})

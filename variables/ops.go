@@ -700,6 +700,9 @@ func Is(tx Translator, a, b VariableTracker) (bool, error) {
 	if isPart(a) && isNone(b) || isPart(b) && isNone(a) {
 		return false, nil
 	}
+	if isNumpyNumber(tx, a) && isNumpyNumber(tx, b) { // equal ones may be two objects
+		return false, unsupported(exc.OperatorUnsupported, "identity of two numpy scalars")
+	}
 	if isOpaque(a) || isOpaque(b) || unknownTracebacks(a, b) {
 		return false, unsupported(exc.OperatorUnsupported, "identity of %s and %s", Describe(tx, a), Describe(tx, b))
 	}
@@ -790,9 +793,6 @@ func standsForObject(tx Translator, v VariableTracker) (py.Object, bool) {
 // objects of different types, and frozensets that the program made. For other constants the graph breaks.
 func sameConstant(tx Translator, a, b *ConstantVariable) (bool, error) {
 	ka, kb := a.Value.Kind(), b.Value.Kind()
-	if tx.World().isNumpy(a.Value) && tx.World().isNumpy(b.Value) && a.Value != b.Value {
-		return false, unsupported(exc.OperatorUnsupported, "identity of two numpy scalars")
-	}
 	singleton := func(k py.Kind) bool {
 		return k == py.NoneKind || k == py.BoolKind || k == py.EllipsisKind || k == py.NotImplemented ||
 			k == py.Other || k == py.Code

@@ -8,13 +8,14 @@ import (
 )
 
 // An int or a float is a constant at first. Once its place has held a second value, it becomes a symbol (an int) or a
-// value computed at run time (a float). Its guard then checks only the type and the conditions that the translation
-// records. An int becomes a constant again where the program, or a part of the translator that supports no symbols,
-// needs its value. A float becomes a constant for the whole translation if an attempt breaks the graph at it.
+// value computed at run time (a float, or a number of numpy). Its guard then checks only the type and the conditions
+// that the translation records. An int becomes a constant again where the program, or a part of the translator that
+// supports no symbols, needs its value. A float or a number of numpy becomes a constant for the whole translation if an
+// attempt breaks the graph at it.
 
 // Varied has the places whose values have differed between the calls of a frame, by the names of their Sources.
 type Varied struct {
-	Numbers map[string]bool   // ints and floats
+	Numbers map[string]bool   // ints, floats and numbers of numpy
 	Dims    map[string]uint64 // masks of the dimensions of tensors
 }
 
@@ -61,6 +62,28 @@ func (o *OutputGraph) varied(obj py.Object, src guards.Source) variables.Variabl
 	if o.frame.hasPassed = o.frame.hasPassed || o.fromSizes(src); !o.fromSizes(src) {
 		o.frame.hasVaried = true
 	}
+	return v
+}
+
+// variedScalar returns the tracker of a number of numpy that is not a constant, or nil for all other values.
+func (tx *InstructionTranslator) variedScalar(obj py.Object, src guards.Source) variables.VariableTracker {
+	o := tx.out
+	if obj.Kind() != py.Other || o.opts.FixInts || o.opts.FixFloats || !o.frame.Varied.Numbers[src.Name()] {
+		return nil
+	}
+	if v, known := o.symbols.passed[src.Name()]; known {
+		o.AddGuards(guards.TypeMatch(src, o.Const(obj.Type()))) // guards may have been undone since; see Tentative
+		return v
+	}
+	v, ok := py.Answered(variables.NewPassedScalar(tx, obj, src))
+	if !ok || v == nil {
+		return nil
+	}
+	if o.symbols.passed == nil {
+		o.symbols.passed = map[string]variables.VariableTracker{}
+	}
+	o.symbols.passed[src.Name()] = v
+	o.frame.hasVaried = true
 	return v
 }
 

@@ -128,6 +128,11 @@ func (tx *InstructionTranslator) Build(obj py.Object, src guards.Source) variabl
 	if v := tx.out.varied(obj, src); v != nil {
 		return v
 	}
+	if len(tx.out.frame.Varied.Numbers) > 0 {
+		if v := tx.variedScalar(obj, src); v != nil {
+			return v
+		}
+	}
 	return variables.NewLazy(obj, src)
 }
 

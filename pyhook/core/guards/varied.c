@@ -1,6 +1,8 @@
 /* Values that differ between calls: see guards/varied.h. */
 #include "guards/varied.h"
 
+#include <string.h>
+
 #include "guards/eval.h"
 #include "guards/tensor.h"
 #include "torch/torch_state.h"
@@ -23,6 +25,15 @@ compares_number(const gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
     }
     PyTypeObject *type = Py_TYPE(e->consts[node->a]);
     return (type == &PyLong_Type || type == &PyFloat_Type) && Py_TYPE(v) == type;
+}
+
+/* Reports whether the node checks a number of numpy in Python: one of its scalars, which is guarded by its value. */
+static int
+checks_numpy_number(const gd_guard_node *node, PyObject *v)
+{
+    const PyNumberMethods *number = v != NULL ? Py_TYPE(v)->tp_as_number : NULL;
+    return node->op == GD_OP_PY_CHECK && number != NULL && number->nb_float != NULL
+           && strncmp(Py_TYPE(v)->tp_name, "numpy.", 6) == 0 && strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") != 0;
 }
 
 /* Returns the mask of the compared dimensions whose sizes differ. */
@@ -135,11 +146,13 @@ run(description *d, int failed)
         if (node->op == GD_OP_TENSORS) {
             return tensors(d, node);
         }
-        if (v == NULL || (node->op == GD_OP_PY_CHECK && (i < failed || (i > failed && reads_constant(e, i))))) {
+        if (v == NULL
+            || (node->op == GD_OP_PY_CHECK
+                && (i < failed || (i > failed && (reads_constant(e, i) || checks_numpy_number(node, v)))))) {
             continue;
         }
         if (node->op == GD_OP_PY_CHECK || !gd_guard_node_runs(e, node, d->regs)) {
-            if (compares_number(e, node, v)) {
+            if (compares_number(e, node, v) || checks_numpy_number(node, v)) {
                 if (append(d->parts, PyLong_FromUnsignedLong(e->node_parts[i])) < 0) {
                     return -1;
                 }
@@ -175,7 +188,7 @@ gd_varied_values(gd_GuardedCode *e, PyObject **regs, int failed, int any)
         return NULL;
     }
     int op = e->nodes[failed].op;
-    if (!any && op != GD_OP_EQUALS && op != GD_OP_TENSORS && op != GD_OP_SHAPE_ENV) {
+    if (!any && op != GD_OP_EQUALS && op != GD_OP_TENSORS && op != GD_OP_SHAPE_ENV && op != GD_OP_PY_CHECK) {
         return NULL;
     }
     int collects = PyGC_Disable(); /* a finalizer could free what the registers hold */

@@ -236,6 +236,12 @@ def sample(array: Any) -> tuple[Any, Callable[[Any], bool], str] | None:
     return made, same, words if writeable else words + ", read-only"
 
 
+def passed_number(scalar: Any) -> Any:
+    """Return a sample of a number, or None if it is not captured: an object of the same type with another value."""
+    kind = type(scalar)
+    return kind(1) if CAPTURED and issubclass(kind, np.number) and kind.__module__ == "numpy" else None
+
+
 def _computed(fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any] | None:
     """Return (result,) of a call, or None if it raises, or warns of something else than values."""
     try:
