@@ -26,7 +26,10 @@ type metaSession struct {
 // Meta implements variables.Output.
 func (o *OutputGraph) Meta(tx variables.Translator, t *variables.TensorVariable) (*variables.TensorMeta, error) {
 	v, err := o.sample(t)
-	for err != nil {
+	for range o.graph.Nodes() { // each turn foresees the size of another node
+		if err == nil {
+			break
+		}
 		known, failed := o.foreseeSize(tx, t.Node)
 		if failed != nil {
 			return nil, failed

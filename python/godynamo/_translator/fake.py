@@ -249,6 +249,7 @@ class Session:
         op, _name, target, args, kwargs = row[:5]
         if not isinstance(self._values.get(index, _UNSEEN), _Unknown | _Unseen):  # the node has run already
             return None
+        self._values.pop(index, None)  # what was unknown is not known again if the operation raises now
         a = self._resolve(args)
         k = self._resolve(kwargs)
         for operand in torch.utils._pytree.tree_leaves((a, k)):

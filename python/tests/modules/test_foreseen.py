@@ -150,6 +150,19 @@ def test_a_backend_whose_fake_tensors_have_no_data(name):
         )
 
 
+@pytest.mark.parametrize("norm", [nn.BatchNorm1d(4), nn.GroupNorm(2, 4)])
+def test_an_operation_that_raises_once_the_size_is_foreseen(norm):
+    """The translation tried to foresee the size again and again."""
+
+    def f(x):
+        return norm(x[x > 0] + x.erf())
+
+    x = torch.tensor([[0.0, 1.0, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    for g in (f, godynamo.optimize(f)):
+        with pytest.raises(RuntimeError, match=r"The size of tensor a \(2\) must match the size of tensor b \(4\)"):
+            g(x)
+
+
 def operators(call):
     """Return the names of the operators that a call runs."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
