@@ -75,6 +75,22 @@ epilogue_call(PyObject *epilogue, PyObject *const *args, size_t nargsf, PyObject
     return run_one_by_one(g, args[0]);
 }
 
+/* Reports whether each step reads only the tensor that the one before it has made, the first one the fresh tensor. All
+ * can then compute in the same memory. */
+static int
+reads_in_turn(const gd_group *g)
+{
+    for (uint32_t i = 0; i < g->nsteps; i++) {
+        for (uint32_t k = 0; k < g->steps[i].n; k++) {
+            const gd_group_operand *o = &g->steps[i].operands[k];
+            if (o->from == GD_FROM_EXTERNAL ? i > 0 : o->from == GD_FROM_STEP && o->index + 1 != i) {
+                return 0;
+            }
+        }
+    }
+    return 1;
+}
+
 /* Returns a new reference, or NULL with an exception set. */
 static PyObject *
 epilogue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -89,6 +105,7 @@ epilogue_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
         return NULL;
     }
     g->vectorcall = epilogue_call;
+    g->in_turn = (char)reads_in_turn(g);
     if (g->nsteps > STEPS || g->written[0]) {
         PyErr_SetString(PyExc_ValueError, "malformed plan of an epilogue: too many steps, or a change in place");
         Py_CLEAR(g);

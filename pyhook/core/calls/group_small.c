@@ -72,8 +72,8 @@ typedef struct {
     elements externals[GD_GROUP_EXTERNALS];
     gd_tensor_view views[GD_GROUP_EXTERNALS]; /* of those that were small tensors at first */
     result *results;                          /* of the steps */
-    char *last;                               /* where the last step computes; NULL: as the others, in the room */
-    char *room;                               /* aligned; `slot` bytes for each step */
+    char *fresh;                              /* memory for the last step of an Epilogue, or NULL */
+    char *room;                               /* aligned; `slot` bytes for each other step */
     size_t slot, room_bytes;
 } unit;
 
@@ -346,6 +346,14 @@ makes_another_nan(const gd_kernel_call *call)
            && gd_kernel_nan(call->a, call->n, call->is_double);
 }
 
+/* Returns where a step computes its result. */
+static char *
+memory_for(const unit *u, uint32_t at)
+{
+    int in_fresh = u->fresh != NULL && (u->g->in_turn || at + 1 == u->g->nsteps);
+    return in_fresh ? u->fresh : u->room + at * u->slot;
+}
+
 /* Computes a step from the elements of its operands. Returns 1, or 0 if it has no kernel for them, or if torch has
  * computed a step of the unit, and nothing is computed. */
 static int
@@ -368,7 +376,7 @@ compute(unit *u, uint32_t at)
         return 0;
     }
     gd_kernel_call call = {.is_double = e[0].is_double, .n = e[0].n, .a = e[0].data, .b = e[1].data, .c = e[2].data};
-    call.out = s->writes ? e[0].data : at + 1 == u->g->nsteps && u->last != NULL ? u->last : u->room + at * u->slot;
+    call.out = s->writes ? e[0].data : memory_for(u, at);
     if (s->small == GD_SMALL_ZERO && s->n == 1) {
         memset(call.out, 0, call.n * (call.is_double ? 8 : 4));
     }
@@ -448,7 +456,8 @@ static int
 take_room(unit *u)
 {
     gd_group *g = u->g;
-    size_t bytes = g->nsteps * (sizeof(result) + u->slot) + GD_KERNEL_ALIGNMENT;
+    size_t slots = u->fresh == NULL ? g->nsteps : g->in_turn ? 0 : g->nsteps - 1;
+    size_t bytes = g->nsteps * sizeof(result) + slots * u->slot + GD_KERNEL_ALIGNMENT;
     if (g->room == NULL || g->room_bytes < bytes) {
         PyMem_Free(g->room);
         g->room = PyMem_Malloc(bytes);
@@ -496,7 +505,7 @@ gd_group_run_small(gd_group *g, PyObject *const *external)
     unit u;
     u.g = g;
     u.external = external;
-    u.last = NULL;
+    u.fresh = NULL;
     if (!g->with_kernels || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u)) {
         return 0;
     }
@@ -538,10 +547,10 @@ gd_group_run_fresh(gd_group *g, PyObject *fresh)
         || u.externals[0].n == 0 || !strides_are_usual(&u.views[0])) {
         return NULL;
     }
+    u.fresh = u.externals[0].data;
     if (take_room(&u) < 0) {
         return NULL;
     }
-    u.last = u.externals[0].data;
     PyObject *made = NULL;
     if (run_steps(&u) > 0) {
         const result *r = &u.results[g->nsteps - 1];
