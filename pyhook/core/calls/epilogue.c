@@ -14,7 +14,7 @@ enum {
     IN_VAIN = 1024, /* After so many calls in a row that could not use the kernels, an epilogue tries this no more. */
 };
 
-/* An epilogue's first calls use no kernels: finding a kernel takes a millisecond. */
+/* An epilogue's first calls use no kernels: to find one, torch's operation is run on dozens of samples. */
 static unsigned int early = 16;
 
 /* Calls the operations. Returns the last result, new, or NULL with an exception set. */
