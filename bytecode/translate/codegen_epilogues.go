@@ -9,46 +9,46 @@ import (
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
-// An operation often makes a tensor only for the next ones, which compute element by element: a bias and an activation
-// after a product. They are its epilogue: one call of an Epilogue, which computes them in the memory of that tensor if
-// it is small (pyhook/core/calls/epilogue.h). The Epilogue decides at each call whether anything could tell. Here the
-// translator finds the operations, and proves that the tensor is new and that nothing else reads it.
+// An operation often makes a tensor only for the next one, which computes element by element: a product for its bias, a
+// sum for its activation. That next operation becomes a call of an Epilogue, which computes it in the memory of the
+// tensor if it is small (pyhook/core/calls/epilogue.h). The Epilogue decides at each call whether anything could tell.
+// Here the translator finds the operations, and proves that the tensor is new and that nothing else reads it.
 
-// maxEpilogue is the number of operations in an epilogue (STEPS in epilogue.c).
-const maxEpilogue = 16
-
-// epilogue replaces the code of steps, which follow the operation that makes the tensor in the temp fresh.
+// epilogue replaces the code of step, the only one that loads the temp fresh.
 type epilogue struct {
+	step     *groupStep
 	fresh    int
-	steps    []*groupStep
-	operands [][]groupOperand
+	externs  []*bytecode.Instruction // the loads of what is passed, the fresh tensor first
+	operands []groupOperand
 }
 
 // writeEpilogues replaces operations by calls of Epilogues.
 func (c *Codegen) writeEpilogues() {
-	var events []eventCode
-	for _, s := range c.spans {
-		if s.start < s.end {
-			events = append(events, s)
-		}
-	}
+	fresh := map[int]bool{} // temps with a new tensor
 	var found []*epilogue
 	var uses map[int]int
 	var requiring map[*fxgraph.Node]bool
-	for i := 0; i+1 < len(events); i++ {
-		if !makesFresh(events[i].event.node) || c.epilogueStep(events[i+1]) == nil {
+	for _, s := range c.spans {
+		if s.start == s.end {
 			continue
 		}
-		if uses == nil {
-			uses = c.tempUses()
-			requiring = c.out.requireGrad()
+		if len(fresh) > 0 {
+			if e := c.epilogueOf(s, fresh); e != nil {
+				if uses == nil {
+					uses = c.tempUses()
+				}
+				if uses[e.fresh] == readsOf(e.step, e.fresh) {
+					found = append(found, e)
+				}
+			}
 		}
-		if requiring[events[i].event.node] {
-			continue
-		}
-		if e := c.epilogueAfter(events[i:], uses); e != nil {
-			found = append(found, e)
-			i += len(e.steps) - 1 // the result may itself have an epilogue, on another line
+		if last := c.list[s.end-1]; last.Op == opcode.STORE_FAST && isTemp(last.Arg) && makesFresh(s.event.node) {
+			if requiring == nil {
+				requiring = c.out.requireGrad()
+			}
+			if !requiring[s.event.node] {
+				fresh[last.Arg] = true
+			}
 		}
 	}
 	if len(found) == 0 {
@@ -58,15 +58,13 @@ func (c *Codegen) writeEpilogues() {
 	var out []*bytecode.Instruction
 	copied := 0
 	for _, e := range found {
-		start, end := e.steps[0].start, e.steps[len(e.steps)-1].end
-		for ; copied < start; copied++ {
+		for ; copied < e.step.start; copied++ {
 			remap[copied] = len(out)
 			out = append(out, c.list[copied])
 		}
-		for ; copied < end; copied++ {
+		for ; copied < e.step.end; copied++ {
 			remap[copied] = len(out)
 		}
-		c.markAsOne(start, end)
 		out = append(out, c.epilogueCall(e)...)
 	}
 	for ; copied < len(c.list); copied++ {
@@ -75,6 +73,16 @@ func (c *Codegen) writeEpilogues() {
 	}
 	remap[len(c.list)] = len(out)
 	c.become(out, remap)
+}
+
+// readsOf returns how many operands of a step are the value of a temp.
+func readsOf(step *groupStep, temp int) (n int) {
+	for _, in := range step.loads {
+		if in.Op == opcode.LOAD_FAST && in.Arg == temp {
+			n++
+		}
+	}
+	return n
 }
 
 // freshOperations are the names of operations, besides those with a kernel, whose result is always a new tensor in
@@ -165,76 +173,40 @@ func (c *Codegen) functionStep(s eventCode) *groupStep {
 	return step
 }
 
-// epilogueAfter returns the longest epilogue of the operation in events[0], or nil.
-func (c *Codegen) epilogueAfter(events []eventCode, uses map[int]int) *epilogue {
-	maker := events[0]
-	last := c.list[maker.end-1]
-	if last.Op != opcode.STORE_FAST || !isTemp(last.Arg) {
+// epilogueOf returns the epilogue that an event's code is, or nil. One of its operands is in a temp of fresh. The others
+// are tensors and constant numbers.
+func (c *Codegen) epilogueOf(s eventCode, fresh map[int]bool) *epilogue {
+	step := c.epilogueStep(s)
+	if step == nil {
 		return nil
 	}
-	e := &epilogue{fresh: last.Arg}
-	results, reads, whole := map[int]int{}, map[int]int{}, 0
-	for i, s := range events[1:] {
-		step := c.epilogueStep(s)
-		if step == nil || i == maxEpilogue || s.start != events[i].end || s.event.state != events[1].event.state ||
-			!sameLines(s.event.chain, events[1].event.chain) {
-			break
-		}
-		operands, ok := c.epilogueOperands(step, e, results, reads)
-		if _, twice := results[step.result]; !ok || twice || step.result == e.fresh {
-			break
-		}
-		e.steps = append(e.steps, step)
-		e.operands = append(e.operands, operands)
-		results[step.result] = i
-		if uses[e.fresh] == reads[e.fresh] && readInside(e.steps[:i], uses, reads) {
-			whole = i + 1
-		}
-	}
-	if whole == 0 {
-		return nil
-	}
-	e.steps, e.operands = e.steps[:whole], e.operands[:whole]
-	return e
-}
-
-// readInside reports whether nothing but the steps counted in reads loads the results of these steps.
-func readInside(steps []*groupStep, uses, reads map[int]int) bool {
-	for _, s := range steps {
-		if uses[s.result] != reads[s.result] {
-			return false
-		}
-	}
-	return true
-}
-
-// epilogueOperands returns the operands of a step, the first one a tensor. ok is false if one is neither the fresh
-// tensor, nor an earlier result, nor a number. Operations on other tensors could raise.
-func (c *Codegen) epilogueOperands(step *groupStep, e *epilogue, results, reads map[int]int) (list []groupOperand,
-	ok bool) {
 	if first := step.loads[0]; first.Op == opcode.LOAD_CONST && step.operator &&
 		(step.name == "+" || step.name == "*") {
 		step.loads = []*bytecode.Instruction{step.loads[1], first}
 	}
-	var read []int
-	for i, in := range step.loads {
-		switch at, local := results[in.Arg]; {
-		case in.Op == opcode.LOAD_FAST && in.Arg == e.fresh:
-			list = append(list, groupOperand{step: -1, external: 0})
-		case in.Op == opcode.LOAD_FAST && local:
-			list = append(list, groupOperand{step: at, external: -1})
-		case in.Op == opcode.LOAD_CONST && i > 0 && c.isNumberConst(in.Arg):
-			list = append(list, groupOperand{step: -1, external: -1, constant: in})
-			continue
-		default:
-			return nil, false
+	e := &epilogue{step: step, fresh: -1}
+	for _, in := range step.loads {
+		if in.Op == opcode.LOAD_FAST && fresh[in.Arg] && e.fresh < 0 {
+			e.fresh, e.externs = in.Arg, []*bytecode.Instruction{in}
 		}
-		read = append(read, in.Arg)
 	}
-	for _, temp := range read {
-		reads[temp]++
+	if e.fresh < 0 || step.result == e.fresh {
+		return nil
 	}
-	return list, true
+	for i, in := range step.loads {
+		switch {
+		case in.Op == opcode.LOAD_FAST && in.Arg == e.fresh:
+			e.operands = append(e.operands, groupOperand{step: -1, external: 0})
+		case in.Op == opcode.LOAD_FAST || in.Op == opcode.LOAD_DEREF:
+			e.operands = append(e.operands, groupOperand{step: -1, external: len(e.externs)})
+			e.externs = append(e.externs, in)
+		case i > 0 && c.isNumberConst(in.Arg):
+			e.operands = append(e.operands, groupOperand{step: -1, external: -1, constant: in})
+		default:
+			return nil
+		}
+	}
+	return e
 }
 
 // isNumberConst reports whether a constant of the code is an int or a float.
@@ -243,34 +215,26 @@ func (c *Codegen) isNumberConst(at int) bool {
 	return kind == py.Int || kind == py.Float
 }
 
-// sameLines reports whether two places are on the same lines of the same inlined calls: in a traceback they are one
-// place.
-func sameLines(a, b *chain) bool {
-	for ; a != b; a, b = a.parent, b.parent {
-		if a == nil || b == nil || a.d != b.d || a.inst.Pos.Line != b.inst.Pos.Line {
-			return false
-		}
-	}
-	return true
-}
-
-// epilogueCall returns the code that calls the epilogue on the fresh tensor and stores the result.
+// epilogueCall returns the code that calls the epilogue and stores the result.
 func (c *Codegen) epilogueCall(e *epilogue) []*bytecode.Instruction {
-	made, err := c.out.scope.Call(c.core("Epilogue"), c.planOf(e.steps, e.operands))
+	s := c.out.scope
+	plan := s.Tuple(s.Int(int64(len(e.externs))), c.planOf([]*groupStep{e.step}, [][]groupOperand{e.operands}))
+	made, err := s.Call(c.core("Epilogue"), plan)
 	if err != nil {
 		panic(err)
 	}
-	first, last := e.steps[0], e.steps[len(e.steps)-1]
 	list, pos := c.list, c.pos
-	c.list, c.pos = nil, list[first.start].Pos
+	c.list, c.pos = nil, list[e.step.start].Pos
 	c.PushNull()
 	c.LoadConst(made)
-	c.emit(opcode.LOAD_FAST, e.fresh)
-	c.Call(1, nil)
-	c.emit(opcode.STORE_FAST, last.result)
+	for _, in := range e.externs {
+		c.emit(in.Op, in.Arg)
+	}
+	c.Call(len(e.externs), nil)
+	c.emit(opcode.STORE_FAST, e.step.result)
 	out := c.list
 	c.list, c.pos = list, pos
-	c.takePlace(out, first.start, last.end)
+	c.takePlace(out, e.step.start, e.step.end)
 	return out
 }
 

@@ -53,15 +53,17 @@ class Group:
 
 @final
 class Epilogue:
-    """Runs operations on a tensor that nothing else reads, in its memory if nothing can tell.
+    """Runs an operation in the memory of a tensor that nothing else reads, if nothing can tell.
 
     See ``pyhook/core/calls/epilogue.h``.
     """
 
-    plan: tuple[tuple[str, str, tuple[object, ...], tuple[str, ...]], ...]  # read-only
-    small: int  # read-only; 1 if the last call ran on the tensor's memory
-    def __new__(cls, steps: tuple[tuple[str, str, tuple[object, ...], tuple[str, ...]], ...]) -> Epilogue: ...
-    def __call__(self, fresh: object) -> Any: ...
+    plan: tuple[int, tuple[tuple[str, str, tuple[object, ...], tuple[str, ...]], ...]]  # read-only
+    small: int  # read-only; 1 if the last call used the kernel
+    def __new__(
+        cls, plan: tuple[int, tuple[tuple[str, str, tuple[object, ...], tuple[str, ...]], ...]]
+    ) -> Epilogue: ...
+    def __call__(self, fresh: object, *others: object) -> Any: ...
 
 def link_holds(link: object, value: object, /) -> bool: ...
 def let_signals_through(seconds: float, /) -> int: ...

@@ -1,16 +1,16 @@
-/* Epilogues: operations element by element on the result of another operation, without a tensor for each result.
+/* Epilogues: an operation that computes element by element, in the memory of the tensor that it is the last to read.
  *
  * Calling an operation of torch takes a microsecond or two. For a small tensor, the numbers themselves take a few
- * nanoseconds. If the first operand is a tensor that an operation has just made, and nothing reads it afterwards, its
- * memory can hold the result. The translator finds such sequences (bytecode/translate/codegen_epilogues.go).
+ * nanoseconds. If an operand is a tensor that another operation has just made, and nothing reads it afterwards, its
+ * memory can hold the result. The translator finds such operations (bytecode/translate/codegen_epilogues.go).
  *
- *     Epilogue(steps)(fresh)     returns the result of the last step
+ *     Epilogue((externals, (step,)))(fresh, *others)     returns the result
  *
- * Steps are those of a Group (calls/group.h). Their operands are the tensor, external 0, results of earlier steps and
- * constants, and they change nothing in place. They can raise only if memory is out.
+ * The step is that of a Group (calls/group.h) and changes nothing in place. Its operands are the values that are
+ * passed, fresh first, and constants.
  *
  * A call decides whether anything could tell that torch is not called, as a Group does for a unit on small tensors
- * (calls/group_small.h). If so, it calls the operations one by one, and handles signals after each. */
+ * (calls/group_small.h). If so, it calls the operation. */
 #ifndef GD_EPILOGUE_H
 #define GD_EPILOGUE_H
 

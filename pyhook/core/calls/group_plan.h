@@ -64,8 +64,7 @@ typedef struct {
     uint32_t units, externals, nsteps;
     unsigned int grouped, small; /* units of the last call that ran together, and on their memory */
     char with_kernels;           /* all steps on tensors have kernels, and no call has found otherwise */
-    unsigned int plain;          /* of an Epilogue: calls in a row that ran operation by operation */
-    char in_turn;                /* of an Epilogue: each step reads only the tensor that the one before it has made */
+    unsigned int plain;          /* of an Epilogue: calls in a row that called torch */
     unsigned int own_tags[2];    /* version tags of classes whose methods gd_group_calls_torch has looked at */
     char *room;                  /* owned: memory for the results of units that run on their memory, or NULL */
     size_t room_bytes;

@@ -9,6 +9,7 @@
 #include "torch/tensor_grad.h"
 #include "torch/tensor_layout.h"
 #include "torch/torch_modes.h"
+#include "torch/torch_state.h"
 #include "torch/torch_symbols.h"
 
 /* torch computes 32768 elements and more in several threads, which changes what its vectorized loops leave over. */
@@ -72,8 +73,8 @@ typedef struct {
     elements externals[GD_GROUP_EXTERNALS];
     gd_tensor_view views[GD_GROUP_EXTERNALS]; /* of those that were small tensors at first */
     result *results;                          /* of the steps */
-    char *fresh;                              /* memory for the last step of an Epilogue, or NULL */
-    char *room;                               /* aligned; `slot` bytes for each other step */
+    char *fresh;                              /* memory for the step of an Epilogue, or NULL */
+    char *room;                               /* aligned; `slot` bytes for each step of others */
     size_t slot, room_bytes;
 } unit;
 
@@ -346,14 +347,6 @@ makes_another_nan(const gd_kernel_call *call)
            && gd_kernel_nan(call->a, call->n, call->is_double);
 }
 
-/* Returns where a step computes its result. */
-static char *
-memory_for(const unit *u, uint32_t at)
-{
-    int in_fresh = u->fresh != NULL && (u->g->in_turn || at + 1 == u->g->nsteps);
-    return in_fresh ? u->fresh : u->room + at * u->slot;
-}
-
 /* Computes a step from the elements of its operands. Returns 1, or 0 if it has no kernel for them, or if torch has
  * computed a step of the unit, and nothing is computed. */
 static int
@@ -376,7 +369,7 @@ compute(unit *u, uint32_t at)
         return 0;
     }
     gd_kernel_call call = {.is_double = e[0].is_double, .n = e[0].n, .a = e[0].data, .b = e[1].data, .c = e[2].data};
-    call.out = s->writes ? e[0].data : memory_for(u, at);
+    call.out = s->writes ? e[0].data : u->fresh != NULL ? u->fresh : u->room + at * u->slot;
     if (s->small == GD_SMALL_ZERO && s->n == 1) {
         memset(call.out, 0, call.n * (call.is_double ? 8 : 4));
     }
@@ -456,8 +449,7 @@ static int
 take_room(unit *u)
 {
     gd_group *g = u->g;
-    size_t slots = u->fresh == NULL ? g->nsteps : g->in_turn ? 0 : g->nsteps - 1;
-    size_t bytes = g->nsteps * sizeof(result) + slots * u->slot + GD_KERNEL_ALIGNMENT;
+    size_t bytes = g->nsteps * (sizeof(result) + (u->fresh == NULL ? u->slot : 0)) + GD_KERNEL_ALIGNMENT;
     if (g->room == NULL || g->room_bytes < bytes) {
         PyMem_Free(g->room);
         g->room = PyMem_Malloc(bytes);
@@ -536,16 +528,30 @@ strides_are_usual(const gd_tensor_view *view)
     return 1;
 }
 
+/* Reports whether an external may be an operand of an Epilogue: a number, or a tensor with usual strides with which
+ * autograd records nothing. */
+static int
+is_plain_operand(const unit *u, uint32_t i)
+{
+    return u->externals[i].data == NULL
+           || (u->externals[i].n > 0 && strides_are_usual(&u->views[i])
+               && (!u->views[i].requires_grad || !gd_torch_grad_enabled()));
+}
+
 PyObject *
-gd_group_run_fresh(gd_group *g, PyObject *fresh)
+gd_group_run_fresh(gd_group *g, PyObject *const *external)
 {
     unit u;
     u.g = g;
-    u.external = &fresh;
-    if (!gd_tensor_is_plain(fresh) || GD_TENSOR_FIELD(void *, gd_tensor_impl(fresh), autograd_meta) != NULL
-        || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u) || u.externals[0].data == NULL
-        || u.externals[0].n == 0 || !strides_are_usual(&u.views[0])) {
+    u.external = external;
+    if (!gd_tensor_is_plain(external[0]) || GD_TENSOR_FIELD(void *, gd_tensor_impl(external[0]), autograd_meta) != NULL
+        || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u) || u.externals[0].data == NULL) {
         return NULL;
+    }
+    for (uint32_t i = 0; i < g->externals; i++) {
+        if (!is_plain_operand(&u, i)) {
+            return NULL;
+        }
     }
     u.fresh = u.externals[0].data;
     if (take_room(&u) < 0) {
@@ -553,8 +559,7 @@ gd_group_run_fresh(gd_group *g, PyObject *fresh)
     }
     PyObject *made = NULL;
     if (run_steps(&u) > 0) {
-        const result *r = &u.results[g->nsteps - 1];
-        made = Py_NewRef(r->object != NULL ? r->object : fresh);
+        made = Py_NewRef(u.results->object != NULL ? u.results->object : external[0]);
     }
     give_room_back(&u);
     return made;

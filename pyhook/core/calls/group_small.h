@@ -11,10 +11,10 @@
  * has run, 0 if it has not begun, or -1 with the exception of a step. */
 int gd_group_run_small(gd_group *g, PyObject *const *external);
 
-/* Runs the steps of an Epilogue (calls/epilogue.h) in the memory of a tensor that an operation has just made and
- * nothing else reads, if the tensor is as above and has no gradient's history. Returns the last step's result, new,
- * which may be the tensor itself. Returns NULL without an exception if nothing has run, or with the exception of a
- * step. */
-PyObject *gd_group_run_fresh(gd_group *g, PyObject *fresh);
+/* Runs the step of an Epilogue (calls/epilogue.h) in the memory of the first external, a tensor that an operation has
+ * just made and nothing else reads. All tensors must be as above, and autograd may record nothing. Returns the result,
+ * new: that tensor, or what the operation returns if there is no kernel for the operands. Returns NULL without an
+ * exception if nothing has run, or with the operation's exception. */
+PyObject *gd_group_run_fresh(gd_group *g, PyObject *const *external);
 
 #endif

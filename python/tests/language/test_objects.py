@@ -548,7 +548,8 @@ class StoresPastItself(torch.nn.Module):
             object.__setattr__(self, "unregistered", torch.nn.Parameter(torch.ones(1)))
 
 
-@cases(args=lambda: (StoresPastItself(),), breaks=(0, 1), graphs=2)  # __setattr__ of the module creates a parameter
+# __setattr__ of the module creates a parameter: the frame breaks at the store, and __setattr__ where it creates it
+@cases(args=lambda: (StoresPastItself(),), breaks=(0, 2), graphs=3)
 def stored_past_the_module(x, m):
     y = x + 1
     m.scale = 3
