@@ -173,8 +173,8 @@ func (c *Codegen) functionStep(s eventCode) *groupStep {
 	return step
 }
 
-// epilogueOf returns the epilogue that an event's code is, or nil. One of its operands is in a temp of fresh. The others
-// are tensors and constant numbers.
+// epilogueOf returns the epilogue that an event's code is, or nil. One of its operands is in a temp of fresh, and the
+// others are tensors and constant numbers.
 func (c *Codegen) epilogueOf(s eventCode, fresh map[int]bool) *epilogue {
 	step := c.epilogueStep(s)
 	if step == nil {
