@@ -359,7 +359,7 @@ func (b *GuardBuilder) GlobalState(g *Guard) error {
 	return nil
 }
 
-// NumThreads records a NUM_THREADS guard: the check of torch's global state then compares the number of threads too.
+// NumThreads records a NUM_THREADS guard. With it, the check of torch's global state compares the number of threads.
 func (b *GuardBuilder) NumThreads(g *Guard) error {
 	b.manager.threads = true
 	return b.GlobalState(g)

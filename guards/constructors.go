@@ -182,8 +182,8 @@ func TensorMatch(src Source, t *TensorArgs) Guard {
 // tensor is checked.
 func GlobalState() Guard { return process(CreateGlobalState, "", Args{}) }
 
-// NumThreads compares torch.get_num_threads() as well as the rest of torch's global state. The number can only be read
-// by a call into libtorch. So only translations that depend on it have this guard: a compiler made their code, or the
+// NumThreads compares torch.get_num_threads(), besides the rest of torch's global state. Reading this number takes a
+// call into libtorch. So only translations that depend on it have this guard: a compiler made their code, or the
 // program asks for the number.
 func NumThreads() Guard { return process(CreateNumThreads, "", Args{}) }
 

@@ -25,7 +25,7 @@ type epilogue struct {
 // writeEpilogues replaces operations by calls of Epilogues.
 func (c *Codegen) writeEpilogues() {
 	fresh := map[int]bool{} // temps with a new tensor
-	var found []*epilogue
+	var found []replacement
 	var uses map[int]int
 	var requiring map[*fxgraph.Node]bool
 	for _, s := range c.spans {
@@ -38,7 +38,7 @@ func (c *Codegen) writeEpilogues() {
 					uses = c.tempUses()
 				}
 				if uses[e.fresh] == readsOf(e.step, e.fresh) {
-					found = append(found, e)
+					found = append(found, replacement{s.start, s.end, c.epilogueCall(e)})
 				}
 			}
 		}
@@ -51,28 +51,7 @@ func (c *Codegen) writeEpilogues() {
 			}
 		}
 	}
-	if len(found) == 0 {
-		return
-	}
-	remap := make([]int, len(c.list)+1)
-	var out []*bytecode.Instruction
-	copied := 0
-	for _, e := range found {
-		for ; copied < e.step.start; copied++ {
-			remap[copied] = len(out)
-			out = append(out, c.list[copied])
-		}
-		for ; copied < e.step.end; copied++ {
-			remap[copied] = len(out)
-		}
-		out = append(out, c.epilogueCall(e)...)
-	}
-	for ; copied < len(c.list); copied++ {
-		remap[copied] = len(out)
-		out = append(out, c.list[copied])
-	}
-	remap[len(c.list)] = len(out)
-	c.become(out, remap)
+	c.replace(found)
 }
 
 // readsOf returns how many operands of a step are the value of a temp.

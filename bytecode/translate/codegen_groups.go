@@ -51,6 +51,33 @@ func (c *Codegen) groupOperations() {
 		return
 	}
 	uses := c.tempUses()
+	var found []replacement
+	for i := 0; i < len(steps); {
+		g := c.groupAt(steps[i:], uses)
+		if g == nil {
+			i++
+			continue
+		}
+		n := len(g.units) * len(g.steps)
+		start, end := steps[i].start, steps[i+n-1].end
+		c.markAsOne(start, end)
+		found = append(found, replacement{start, end, c.groupCall(g, steps[i])})
+		i += n
+	}
+	c.replace(found)
+}
+
+// replacement is the code that takes the place of the instructions in [start, end).
+type replacement struct {
+	start, end int
+	code       []*bytecode.Instruction
+}
+
+// replace makes replacements, which are in the order of the instructions and do not overlap.
+func (c *Codegen) replace(found []replacement) {
+	if len(found) == 0 {
+		return
+	}
 	remap := make([]int, len(c.list)+1)
 	var out []*bytecode.Instruction
 	copied := 0 // number of instructions that have been moved or replaced
@@ -60,24 +87,12 @@ func (c *Codegen) groupOperations() {
 			out = append(out, c.list[copied])
 		}
 	}
-	for i := 0; i < len(steps); {
-		g := c.groupAt(steps[i:], uses)
-		if g == nil {
-			i++
-			continue
-		}
-		n := len(g.units) * len(g.steps)
-		start, end := steps[i].start, steps[i+n-1].end
-		move(start)
-		for ; copied < end; copied++ {
+	for _, r := range found {
+		move(r.start)
+		for ; copied < r.end; copied++ {
 			remap[copied] = len(out)
 		}
-		c.markAsOne(start, end)
-		out = append(out, c.groupCall(g, steps[i])...)
-		i += n
-	}
-	if copied == 0 {
-		return
+		out = append(out, r.code...)
 	}
 	move(len(c.list))
 	remap[len(c.list)] = len(out)

@@ -513,8 +513,8 @@ gd_group_run_small(gd_group *g, PyObject *const *external)
     return 1;
 }
 
-/* Reports whether a result of torch's with these sizes has these strides. Those of dimensions of size 1 may differ in a
- * tensor that is contiguous. */
+/* Reports whether the strides are those of a tensor that torch has just made. In a contiguous tensor, dimensions of
+ * size 1 may have other strides. */
 static int
 strides_are_usual(const gd_tensor_view *view)
 {

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 import godynamo
+from godynamo import _C
 
 
 @pytest.fixture
@@ -18,3 +19,12 @@ def fresh() -> Iterator[None]:
         warnings.simplefilter("ignore")
         yield
     godynamo.reset()
+
+
+@pytest.fixture
+def kernels_served() -> Iterator[None]:
+    """Skip the test where the processor does not serve the C core's kernels, and leave them switched on."""
+    if not _C._kernels_use(True):
+        pytest.skip("this processor does not serve the kernels")
+    yield
+    _C._kernels_use(True)

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,12 +25,7 @@ from godynamo import _C
 Fn = Callable[..., Any]
 
 
-@pytest.fixture(autouse=True)
-def served() -> Iterator[None]:
-    if not _C._kernels_use(True):
-        pytest.skip("this processor does not serve the kernels")
-    yield
-    _C._kernels_use(True)
+pytestmark = pytest.mark.usefixtures("kernels_served")
 
 
 def epilogues(optimized: Any) -> list[_C.Epilogue]:

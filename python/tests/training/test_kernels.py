@@ -9,7 +9,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -32,12 +31,7 @@ STEPS = (
 )
 
 
-@pytest.fixture(autouse=True)
-def served() -> Iterator[None]:
-    if not _C._kernels_use(True):
-        pytest.skip("this processor does not serve the kernels")
-    yield
-    _C._kernels_use(True)
+pytestmark = pytest.mark.usefixtures("kernels_served")
 
 
 def one_by_one(plan: tuple[Any, ...], values: list[Any]) -> None:
