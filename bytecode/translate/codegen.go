@@ -67,6 +67,7 @@ type Codegen struct {
 	nameIdx   map[string]int
 	closure   []py.Object
 	closIdx   map[py.Object]int
+	epilogues map[epilogueKey]py.Object // by what they compute
 	extras    []guards.Source
 	extraIdx  map[string]int
 	nodeTemp  map[*fxgraph.Node]int

@@ -196,12 +196,7 @@ func (c *Codegen) isNumberConst(at int) bool {
 
 // epilogueCall returns the code that calls the epilogue and stores the result.
 func (c *Codegen) epilogueCall(e *epilogue) []*bytecode.Instruction {
-	s := c.out.scope
-	plan := s.Tuple(s.Int(int64(len(e.externs))), c.planOf([]*groupStep{e.step}, [][]groupOperand{e.operands}))
-	made, err := s.Call(c.core("Epilogue"), plan)
-	if err != nil {
-		panic(err)
-	}
+	made := c.epilogueObject(e)
 	list, pos := c.list, c.pos
 	c.list, c.pos = nil, list[e.step.start].Pos
 	c.PushNull()
@@ -215,6 +210,39 @@ func (c *Codegen) epilogueCall(e *epilogue) []*bytecode.Instruction {
 	c.list, c.pos = list, pos
 	c.takePlace(out, e.step.start, e.step.end)
 	return out
+}
+
+// epilogueKey is what an Epilogue computes.
+type epilogueKey struct {
+	stepShape
+	externals [maxOperands]int
+	constants [maxOperands]py.Object
+}
+
+// epilogueObject returns the Epilogue of an operation. Equal operations of a function share one: making it takes longer
+// than translating the operation.
+func (c *Codegen) epilogueObject(e *epilogue) py.Object {
+	key := epilogueKey{stepShape: e.step.shape()}
+	for i, o := range e.operands {
+		key.externals[i] = o.external
+		if o.constant != nil {
+			key.constants[i] = c.consts[o.constant.Arg]
+		}
+	}
+	if made, ok := c.epilogues[key]; ok {
+		return made
+	}
+	s := c.out.scope
+	plan := s.Tuple(s.Int(int64(len(e.externs))), c.planOf([]*groupStep{e.step}, [][]groupOperand{e.operands}))
+	made, err := s.Call(c.core("Epilogue"), plan)
+	if err != nil {
+		panic(err)
+	}
+	if c.epilogues == nil {
+		c.epilogues = map[epilogueKey]py.Object{}
+	}
+	c.epilogues[key] = made
+	return made
 }
 
 // requireGrad returns the operations whose results require gradients if they are computed in the state of this call:

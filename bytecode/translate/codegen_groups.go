@@ -1,8 +1,8 @@
 package translate
 
 import (
-	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
@@ -38,7 +38,17 @@ type groupStep struct {
 	names    []string                // keyword names of the last operands
 	loads    []*bytecode.Instruction // one for each operand
 	result   int                     // the temp in which the result is stored
-	shape    string                  // what equal steps of two units have in common
+}
+
+// stepShape is what equal steps of two units have in common.
+type stepShape struct {
+	operator, operation bool
+	name, names         string
+	operands            int
+}
+
+func (s *groupStep) shape() stepShape {
+	return stepShape{s.operator, s.event.node != nil, s.name, strings.Join(s.names, ","), len(s.loads)}
 }
 
 // groupOperations replaces repeated sequences of operations by calls of Groups.
@@ -193,7 +203,6 @@ func (c *Codegen) groupStep(s eventCode) *groupStep {
 	case step.copies() && (len(step.loads) != 1 || step.loads[0].Op != opcode.LOAD_FAST):
 		return nil
 	}
-	step.shape = fmt.Sprint(step.operator, step.name, step.names, len(step.loads), e.node != nil)
 	return step
 }
 
@@ -275,7 +284,7 @@ func repeats(steps []*groupStep, m int) int {
 	}
 	state := steps[0].event.state
 	for i, s := range steps {
-		same := s != nil && s.shape == steps[i%m].shape && s.event.state == state &&
+		same := s != nil && s.shape() == steps[i%m].shape() && s.event.state == state &&
 			(i == 0 || steps[i-1].end == s.start)
 		if !same {
 			return i / m

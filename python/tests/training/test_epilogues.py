@@ -76,6 +76,15 @@ def compare(f: Fn, *args: Any, small: int | None = None) -> Any:
     return optimized
 
 
+def test_equal_operations_share_an_epilogue() -> None:
+    def f(a: Any, b: Any) -> Any:
+        for _ in range(20):
+            a = (a + b).relu() * 2 - b
+        return a
+
+    assert len(epilogues(compare(f, torch.randn(4), torch.randn(4), small=True))) == 4  # of +, relu, * and -
+
+
 def scaled(a: Any, b: Any) -> Any:
     return (a + b).relu() * 2
 
