@@ -1,6 +1,8 @@
 package variables
 
 import (
+	"slices"
+
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -10,24 +12,39 @@ import (
 // translated code needs no effect while it does not exist as a real object.
 func writeThrough(tx Translator, v VariableTracker, values []VariableTracker,
 	emit func(e Emitter, vs []VariableTracker) error) error {
-	tx.World().Writes++
-	tx.World().Wrote(v)
+	w := tx.World()
+	before := w.Writes
+	w.Writes++
+	w.Wrote(v)
 	if d, ok := v.(*DictVariable); ok && d.owner != nil && Materialized(d.owner) && !Materialized(d) {
 		if err := tx.Output().Freeze(tx, d); err != nil {
 			return err
 		}
 	}
 	if !Materialized(v) {
-		tx.World().Own++
+		w.Own++
 		return nil
 	}
-	tx.World().Stored(values...)
+	w.Stored(values...)
 	v.base().mutated = true
 	if h := v.base().holder; h != nil {
 		h.mutated = true
 	}
-	return tx.Output().Effect(tx, append([]VariableTracker{v}, values...),
+	err := tx.Output().Effect(tx, append([]VariableTracker{v}, values...),
 		func(e Emitter) error { return emit(e, values) })
+	if isConstantStore(v, values) {
+		w.Constants += w.Writes - before
+	}
+	return err
+}
+
+// isConstantStore reports whether a change stores a value without code in an attribute of an instance.
+func isConstantStore(v VariableTracker, values []VariableTracker) bool {
+	if _, ok := v.(*ObjectVariable); !ok || len(values) != 1 {
+		return false
+	}
+	c, ok := values[0].(*ConstantVariable)
+	return ok && slices.Contains(plainKinds, c.Value.Kind())
 }
 
 // methodEffect records an effect that repeats a method call on a real container at run time, in program order. For an

@@ -159,10 +159,11 @@ type modesAndStates struct {
 
 // writes counts and records the program's changes so far.
 type writes struct {
-	// Writes counts changes of values and effects. Three more counters each count a part of them: Effects counts the
-	// effects, Fills counts stores into empty cells that the program made (they free no object), and Own counts changes
-	// of values that the program made and that no other code has seen.
-	Writes, Effects, Fills, Own int
+	// Writes counts changes of values and effects. Four more counters each count a part of them: Effects counts the
+	// effects, Fills counts stores into empty cells that the program made (they free no object), Own counts changes
+	// of values that the program made and that no other code has seen, and Constants counts stores of None, bools,
+	// numbers and texts in attributes of instances: they change no code that the instance holds.
+	Writes, Effects, Fills, Own, Constants int
 	// Calls counts Python calls in the graph.
 	Calls int
 	// Asked counts queries about tensors that the graph computes.

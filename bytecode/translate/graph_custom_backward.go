@@ -20,6 +20,8 @@ type customs struct {
 type customCall struct {
 	looked bool // whether its backward pass has been translated, and has no side effects
 	writes int  // the program's changes of values that other code may read, before the call
+	codes  int  // those of them that may have changed code
+	steady func() (bool, error)
 }
 
 // customLog is what the attempts to translate a frame know about these calls.
@@ -29,8 +31,8 @@ type customLog struct {
 }
 
 // Custom implements variables.Output.
-func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error) error {
-	c := &customCall{writes: o.visibleWrites()}
+func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error, steady func() (bool, error)) error {
+	c := &customCall{writes: o.visibleWrites(), codes: o.codeWrites(), steady: steady}
 	if o.customs.calls == nil {
 		o.customs.calls = map[*fxgraph.Node]*customCall{}
 	}
@@ -61,6 +63,9 @@ func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error) error {
 // visibleWrites counts the program's changes that code outside of the frames may see.
 func (o *OutputGraph) visibleWrites() int { return o.world.Writes - o.world.Own }
 
+// codeWrites counts those that may have changed which code runs.
+func (o *OutputGraph) codeWrites() int { return o.visibleWrites() - o.world.Constants }
+
 // withoutEffects reports whether the backward pass of a custom function has no side effects.
 func (o *OutputGraph) withoutEffects(n *fxgraph.Node) (bool, error) {
 	c, log := o.customs.calls[n], &o.log.customs
@@ -68,5 +73,11 @@ func (o *OutputGraph) withoutEffects(n *fxgraph.Node) (bool, error) {
 		log.wanted = true
 		return false, &exc.RestartAnalysis{Reason: "backward() after " + n.Target.Text}
 	}
-	return c.looked && c.writes == o.visibleWrites(), nil
+	if !c.looked || c.writes == o.visibleWrites() {
+		return c.looked, nil
+	}
+	if c.steady == nil || c.codes != o.codeWrites() {
+		return false, nil
+	}
+	return c.steady()
 }

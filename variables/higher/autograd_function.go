@@ -77,7 +77,7 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	if r, err = f.withDirty(tx, r, node); err != nil {
 		return nil, err
 	}
-	return r, tx.Output().Custom(node, func() error { return f.differentiate(tx, parts[2]) })
+	return r, tx.Output().Custom(node, func() error { return f.differentiate(tx, parts[2]) }, f.steady(tx, objects))
 }
 
 // autogradFunction is a call of an autograd.Function.
@@ -90,6 +90,22 @@ type autogradFunction struct {
 	single  bool
 	// dirty has, for the index of each result that is an argument which forward has changed and marked, that argument.
 	dirty map[int]variables.VariableTracker
+}
+
+// steady returns a function that reports whether the backward pass has no side effects in any state of the program.
+// It returns nil if the pass may call objects that it gets as arguments.
+func (f *autogradFunction) steady(tx variables.Translator, objects bool) func() (bool, error) {
+	if objects {
+		return nil
+	}
+	return func() (bool, error) {
+		m, err := tx.Scope().Import("godynamo._translator.operators")
+		if err != nil {
+			return false, err
+		}
+		may, err := tx.Scope().CallMethod(m, "function_may_change", f.class.Class)
+		return may == py.False(), err
+	}
 }
 
 // noteDirty looks for results that are arguments which forward has marked as changed. torch returns these objects.

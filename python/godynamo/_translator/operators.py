@@ -1,11 +1,14 @@
-"""Finds the backward passes of operators that are made with torch.library.custom_op."""
+"""Finds backward passes of operators made with torch.library.custom_op, and reads what such passes change."""
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import Any
 
 import torch
 from torch._library import custom_ops, utils
+
+from . import changes
 
 #: the types of default values that the translator passes on
 _PLAIN = (type(None), bool, int, float, str)
@@ -41,3 +44,20 @@ def backward_pass(fn: Any, positional: int, keywords: tuple[str, ...]) -> tuple[
         else:
             return None
     return definition, *given
+
+
+def backward_may_change(definition: Any) -> bool:
+    """Return whether the backward pass of an operator may change objects that it has not made, whatever state the
+    program is in."""
+    return _may_change(definition._backward_fn, definition._setup_context_fn)
+
+
+def function_may_change(cls: type[torch.autograd.Function]) -> bool:
+    """Return the same for an autograd.Function."""
+    return _may_change(cls.backward, cls.forward, cls.setup_context)
+
+
+def _may_change(backward: Any, *before: Any) -> bool:
+    """``before`` fill the context."""
+    all_known = all(type(f) is FunctionType or f is None for f in (backward, *before))
+    return not all_known or bool(changes.may_change([backward], fillers=before))

@@ -351,3 +351,25 @@ def test_what_the_code_of_a_handler_may_do() -> None:
         assert refusal(handler), handler.__name__
     assert not refusal(lambda cls, func, types, args=(), kwargs=None: cls.table[func](args), table={1: local})
     assert refusal(lambda cls, func, types, args=(), kwargs=None: cls.table[func](args), table={1: appends})
+
+
+def test_what_the_operators_that_a_handler_calls_may_do() -> None:
+    counted = torch.library.custom_op("godynamo_wrappers::counted", lambda x: LOG.append(1) or x + 1, mutates_args=(),
+                                      schema="(Tensor x) -> Tensor")  # fmt: skip
+    plain = torch.library.custom_op("godynamo_wrappers::plain", lambda x: x + 1, mutates_args=(),
+                                    schema="(Tensor x) -> Tensor")  # fmt: skip
+    operators = torch.ops.godynamo_wrappers
+    default = operators.counted.default
+
+    assert not refusal(lambda cls, func, types, args=(), kwargs=None: plain(args[0].ints))
+    assert not refusal(lambda cls, func, types, args=(), kwargs=None: torch.ops.godynamo_wrappers.plain(args[0].ints))
+    for handler in (
+        lambda cls, func, types, args=(), kwargs=None: counted(args[0].ints),
+        lambda cls, func, types, args=(), kwargs=None: default(args[0].ints),
+        lambda cls, func, types, args=(), kwargs=None: operators.plain(args[0].ints),  # may be any of these operators
+        lambda cls, func, types, args=(), kwargs=None: torch.ops.godynamo_wrappers.counted.default(args[0].ints),
+    ):
+        assert refusal(handler)
+    with torch.library._scoped_library("godynamo_wrappers", "IMPL") as library:
+        library.impl("plain", lambda x: LOG.append(1) or x + 2, "CPU")
+        assert refusal(lambda cls, func, types, args=(), kwargs=None: plain(args[0].ints))

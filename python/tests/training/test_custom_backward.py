@@ -497,6 +497,115 @@ def test_a_custom_operator_that_calls_another_one():
     assert (explained.graph_count, explained.graph_break_count) == (1, 0)
 
 
+class Settings:
+    """What a program changes between its forward and its backward pass, as transformers does."""
+
+    quiet = None
+
+    def __init__(self):
+        self.handler = None
+
+
+SETTINGS = Settings()
+SEEN: list[int] = []
+
+
+class Counts(Function):
+    """Its backward pass has a side effect once the program has changed its state."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        if SETTINGS.quiet is False:
+            SEEN.append(len(SEEN))
+        return g * 2 * ctx.saved_tensors[0]
+
+
+def counting_operator(inner: bool):
+    """Return an operator with such a backward pass; the side effect may be one of another operator's kernel."""
+
+    @torch.library.custom_op(f"godynamo_training::notes{next(NUMBERS)}", mutates_args=())
+    def note(g: torch.Tensor) -> torch.Tensor:
+        if SETTINGS.quiet is False:
+            SEEN.append(len(SEEN))
+        return g.clone()
+
+    note.register_fake(lambda g: torch.empty_like(g))
+
+    def backward(ctx, gradient):
+        if inner:
+            return note(gradient) * ctx.scale, None
+        if SETTINGS.quiet is False:
+            SEEN.append(len(SEEN))
+        return gradient * ctx.scale, None
+
+    def saves(ctx, inputs, output):
+        ctx.scale = inputs[1]
+
+    return plain_operator(f"counts{next(NUMBERS)}", backward, saves)
+
+
+def stepped(op, change, wrap):
+    """Return what three steps leave if the program changes its state before ``backward()``."""
+    SEEN.clear()
+    SETTINGS.quiet = SETTINGS.handler = None
+    w = parameter()
+    optimizer = torch.optim.SGD([w], lr=0.125)
+
+    def step(x):
+        optimizer.zero_grad()
+        loss = op(w * x).sum()
+        change(len(SEEN))
+        loss.backward()
+        SEEN.append(-1)
+        optimizer.step()
+        return loss, len(SEEN)
+
+    fn = wrap(step)
+    results = [fn(torch.ones(3)) for _ in range(3)]
+    return [(loss.item(), n) for loss, n in results], w.tolist(), list(SEEN), fn
+
+
+def set_text(_):
+    SETTINGS.handler = "none"
+
+
+def set_quiet(_):
+    SETTINGS.quiet = False
+
+
+def set_code(_):
+    SETTINGS.handler = SEEN.append
+
+
+@pytest.mark.parametrize("op", [Gelu.apply, Scaled.apply, "operator"])
+@pytest.mark.parametrize(("change", "one"), [(set_text, True), (set_quiet, True), (set_code, False)])
+def test_state_that_changes_before_a_backward_pass_that_reads_none(op, change, one):
+    if op == "operator":
+        op = plain_operator(f"steady{next(NUMBERS)}")
+    if op == Scaled.apply:
+        op = lambda y: Scaled.apply(y, y, 2, "plain")[0]  # noqa: E731
+    want = stepped(op, change, lambda f: f)
+    got = stepped(op, change, godynamo.optimize)
+    assert got[:3] == want[:3]
+    explained = godynamo.explain(got[3])(torch.ones(3))
+    assert (explained.graph_count == 1) == one
+
+
+@pytest.mark.parametrize("op", [Counts.apply, "operator", "inner"])
+def test_a_backward_pass_with_side_effects_in_the_state_that_it_finds(op):
+    if isinstance(op, str):
+        op = counting_operator(op == "inner")
+    want = stepped(op, set_quiet, lambda f: f)
+    got = stepped(op, set_quiet, godynamo.optimize)
+    assert got[:3] == want[:3]
+    assert len(got[2]) > 3
+
+
 def test_a_backward_pass_registered_later():
     square = plain_operator("again")
     seen = []
