@@ -151,21 +151,28 @@ func (n *Node) String() string { return n.Name }
 
 // Graph is a list of nodes in execution order. The zero value is not usable; call NewGraph.
 type Graph struct {
-	nodes []*Node
-	names namespace
+	nodes   []*Node
+	names   namespace
+	targets map[string]bool // those of the inputs
 }
 
 // NewGraph returns an empty graph.
-func NewGraph() *Graph { return &Graph{names: newNamespace()} }
+func NewGraph() *Graph { return &Graph{names: newNamespace(), targets: map[string]bool{}} }
 
 // Nodes returns the nodes in execution order: Nodes()[n.Index] is n. The slice belongs to the graph and must not be
 // changed.
 func (g *Graph) Nodes() []*Node { return g.nodes }
 
-// Placeholder adds a graph input. The input's target is name, and its own name is derived from name. An input may be
+// Placeholder adds a graph input. The input's own name is derived from name. Its target is name, or its own name if
+// another input has this target: targets are the parameters' names in the code that torch.fx writes. An input may be
 // added when it is first used; PlaceholdersFirst then moves the inputs to the front.
 func (g *Graph) Placeholder(name string) *Node {
-	return g.add(Placeholder, Target{NoPool, name}, nil, nil)
+	n := g.add(Placeholder, Target{NoPool, name}, nil, nil)
+	if g.targets[name] {
+		n.Target.Text = n.Name
+	}
+	g.targets[n.Target.Text] = true
+	return n
 }
 
 // GetAttr adds a node that reads an attribute of the graph module by its dotted path.

@@ -68,6 +68,17 @@ func TestNamesAreThoseThatFXGives(t *testing.T) {
 	}
 }
 
+func TestInputsHaveTargetsOfTheirOwn(t *testing.T) {
+	g := NewGraph()
+	targets := map[string]bool{}
+	for _, name := range []string{"a", "a", "a_1", "a", "class", "class", "a_1"} {
+		n := g.Placeholder(name)
+		assert.False(t, targets[n.Target.Text], n.Target.Text)
+		targets[n.Target.Text] = true
+	}
+	assert.Equal(t, "a", g.Nodes()[0].Target.Text)
+}
+
 func TestCallFunctionIsNamedAfterTheLastPartOfItsTarget(t *testing.T) {
 	for target, want := range map[string]string{
 		"operator.add": "add", "torch.nn.functional.relu": "relu", "relu": "relu", "max": "max_1", "torch.max": "max_1",

@@ -100,6 +100,25 @@ def test_a_single_output_and_odd_constants():
     recording.seen[0].graph.lint()
 
 
+@pytest.mark.parametrize("backend", ["aot_eager", lambda gm, inputs: gm])
+def test_places_whose_names_differ_only_by_an_underscore(backend):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.out, self.out_ = (
+                torch.nn.ModuleList([torch.nn.Linear(3, 3)]),
+                torch.nn.ModuleList([torch.nn.Linear(3, 3)]),
+            )
+
+        def forward(self, x):
+            return self.out[0](x) + self.out_[0](x)
+
+    model, x = Model(), torch.randn(2, 3)
+    optimized = godynamo.optimize(model, backend=backend)
+    assert torch.equal(optimized(x), model(x))
+    assert godynamo.cache_stats(optimized)["hits"] == 0 and godynamo.utils.counters["internal_errors"] == {}
+
+
 @pytest.mark.parametrize("name", ["eager", "aot_eager", "inductor"])
 def test_named_backends_run_forward_and_backward(name):
     compiled = compile_fx(ROWS, godynamo.lookup_backend(name), name, inputs())
