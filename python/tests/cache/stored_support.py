@@ -44,7 +44,7 @@ def _child(send: Connection, program: str, folder: str, settings: dict[str, Any]
         import torch
 
         import godynamo
-        from godynamo import utils
+        from godynamo import _C, utils
 
         torch.set_num_threads(1)
         path = Path(program)
@@ -54,7 +54,7 @@ def _child(send: Connection, program: str, folder: str, settings: dict[str, Any]
             module = __import__(path.stem)
             result = module.main(*arguments)
         loaded = utils.counters["stats"]["translations_loaded"]
-        internal = sum(utils.counters["internal_errors"].values())
+        internal = _C.counters()["internal_errors"]
         send.send(Ran(result, utils.counters["frames"]["total"] - loaded, loaded, internal))
     except BaseException:
         send.send(traceback.format_exc())
