@@ -18,9 +18,11 @@ enum { SMALL = 16384 };
 /* ---- what torch offers ---- */
 
 static struct {
-    int known;                        /* 1: both functions are found; -1: they are not */
+    int known;                        /* 1: all functions are found; -1: they are not */
     void (*bump)(const void *tensor); /* torch::autograd::impl::bump_version(at::Tensor const&) */
     _Bool (*forward_gradients)(void); /* ForwardADLevel::has_any_level: tensors may have tangents */
+    _Bool (*inference)(void);         /* InferenceMode::is_enabled: torch makes inference tensors */
+    int64_t (*version)(const void *); /* TensorBase::_version */
 } torchs;
 
 static int
@@ -37,17 +39,26 @@ is_unseen(void)
 {
     if (GD_UNLIKELY(torchs.known == 0)) {
         int ok = find("_ZN5torch8autograd4impl12bump_versionERKN2at6TensorE", &torchs.bump)
-                 && find("_ZN5torch8autograd14ForwardADLevel13has_any_levelEv", &torchs.forward_gradients);
+                 && find("_ZN5torch8autograd14ForwardADLevel13has_any_levelEv", &torchs.forward_gradients)
+                 && find("_ZN3c1013InferenceMode10is_enabledEv", &torchs.inference)
+                 && find("_ZNK2at10TensorBase8_versionEv", &torchs.version);
         torchs.known = ok ? 1 : -1;
     }
-    return torchs.known > 0 && !torchs.forward_gradients() && !gd_torch_observed();
+    return torchs.known > 0 && !torchs.forward_gradients() && !torchs.inference() && !gd_torch_observed();
 }
 
-/* Counts an operation in place. torch keeps the address of the C++ tensor where its functions read an at::Tensor. */
+/* Returns the at::Tensor that torch's functions read: torch keeps the address of the C++ tensor there. */
+static inline const void *
+tensor_in(PyObject *tensor)
+{
+    return (const char *)tensor + gd_tensor_layout.impl;
+}
+
+/* Counts an operation in place. */
 static inline void
 bump(PyObject *tensor)
 {
-    torchs.bump((const char *)tensor + gd_tensor_layout.impl);
+    torchs.bump(tensor_in(tensor));
 }
 
 /* ---- values ---- */
@@ -545,7 +556,8 @@ gd_group_run_fresh(gd_group *g, PyObject *const *external)
     u.g = g;
     u.external = external;
     if (!gd_tensor_is_plain(external[0]) || GD_TENSOR_FIELD(void *, gd_tensor_impl(external[0]), autograd_meta) != NULL
-        || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u) || u.externals[0].data == NULL) {
+        || !gd_kernels_in_use() || !is_unseen() || !read_externals(&u) || u.externals[0].data == NULL
+        || torchs.version(tensor_in(external[0])) != 0) { /* torch has changed what it made: v @ m for a vector v */
         return NULL;
     }
     for (uint32_t i = 0; i < g->externals; i++) {

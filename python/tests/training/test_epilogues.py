@@ -209,6 +209,28 @@ def test_grad_mode_switched_inside() -> None:
     compare(f, p)
 
 
+def test_inference_mode_switched_inside() -> None:
+    def f(x: Any) -> Any:
+        y = x + 1
+        z = x * 2
+        with torch.inference_mode():
+            u = y.relu() * 2
+            with torch.inference_mode(False):
+                v = z.neg() - 1
+        return u, v
+
+    compare(f, torch.arange(-3.0, 4))
+
+
+def test_results_that_torch_has_changed() -> None:
+    """A vector times a matrix is squeezed in place, so its version is 1."""
+
+    def f(x: Any, m: Any) -> Any:
+        return (x @ m).relu() * 2, F.linear(x, m).neg()
+
+    compare(f, torch.arange(-3.0, 3), torch.ones(6, 6))
+
+
 def test_the_tensor_is_read_elsewhere() -> None:
     kept: list[Any] = []
 
