@@ -267,8 +267,10 @@ number_of(unit *u, const gd_group_operand *o, int is_double, double *number)
     else {
         return 0;
     }
-    return is_double ? !isnan(*number)
-                     : isinf(*number) || fabs(*number) <= FLT_MAX; /* torch raises for some larger ones */
+    int fits = is_double ? !isnan(*number)
+                         : isinf(*number) || fabs(*number) <= FLT_MAX; /* torch raises for some larger ones */
+    *number = is_double ? *number : (float)*number;
+    return fits;
 }
 
 /* Reports whether no operand has a keyword, or only the last one, and this is the keyword. */
@@ -289,7 +291,9 @@ choose_sum(unit *u, const gd_group_step *s, uint32_t tensors, gd_kernel_call *ca
         return 0;
     }
     if (s->small == GD_SMALL_SUB) {
-        call->number = -call->number;
+        /* torch negates alpha as the int or float that it is, and an int 0 has no sign. */
+        int whole = tensors == 2 && s->n > 2 && PyLong_CheckExact(object_of(u, &s->operands[2]));
+        call->number = whole ? 0 - call->number : -call->number;
     }
     call->kernel = tensors == 2 ? GD_KERNEL_ADD_SCALED : GD_KERNEL_ADD_NUMBER;
     return s->n == 2 ? s->names == NULL : tensors == 2 && s->names != NULL && only_named(s, "alpha");

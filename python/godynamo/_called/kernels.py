@@ -65,9 +65,12 @@ def _cases(torch: Any, name: str, double: bool, one: bool) -> Iterator[tuple[Any
         for s in numbers if n in _LENGTHS[:2] else numbers[:1]:
             a, b, c = (t[-n:].clone() for t in whole)
             yield a, b, c, s, _OPERATIONS[name](a, b, c, s)
-    for n in (1, 15, 263):  # zeros of both signs and infinities, in and after the vectorized blocks
-        few = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), 1.0], dtype=whole[0].dtype, device="cpu")
-        a, b, c = (few.repeat(n).roll(seed)[:n].clone() for seed in (0, 2, 3))
+    # Zeros of both signs, infinities and other numbers with each other: in vectorized blocks, from both ends, and after
+    # them.
+    few = torch.tensor([0.0, -0.0, float("inf"), -float("inf"), 1.0, -2.0], dtype=whole[0].dtype, device="cpu")
+    each = few.repeat(36), few.repeat_interleave(6).repeat(6), few.repeat_interleave(36)
+    for special in (each, [t.flip(0) for t in each], *zip(*(t.split(3) for t in each), strict=True)):
+        a, b, c = (t.clone() for t in special)
         yield a, b, c, numbers[0], _OPERATIONS[name](a, b, c, numbers[0])
     a, b, c = (t[5].clone() for t in whole)  # no dimension
     yield a, b, c, numbers[0], _OPERATIONS[name](a, b, c, numbers[0])

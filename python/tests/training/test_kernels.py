@@ -128,6 +128,32 @@ def test_values_at_the_limits() -> None:
         torch.set_flush_denormal(False)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        ("call_method", "sub_", (0, 1, (0,)), ("alpha",)),
+        ("call_method", "sub_", (0, 1, (0.0,)), ("alpha",)),
+        ("call_method", "sub_", (0, (0,)), ()),
+        ("call_method", "add_", (0, 1, (0,)), ("alpha",)),
+        ("call_method", "lerp_", (0, 1, (1,)), ()),
+        ("call_method", "lerp_", (0, 1, (1 + 1e-10,)), ()),
+        ("call_method", "lerp_", (0, 1, (0.0,)), ()),
+        ("call_method", "addcmul_", (0, 1, 1, (0,)), ("value",)),
+        ("call_method", "addcdiv_", (0, 1, 1, (1,)), ("value",)),
+    ],
+)
+def test_the_sign_of_zero(step: Any) -> None:
+    """torch negates an int without making it a float, and has several formulas for one operation."""
+    pairs = list(itertools.product([0.0, -0.0, 1.0, -2.0], repeat=2))
+    for n in (3, len(pairs), 5 * len(pairs) + 3):
+        values = [(pairs * 6)[:n], (pairs * 6)[-n:]]
+        want, got = ([torch.tensor([p[i] for p in v]) for v in values for i in (0, 1)] for _ in range(2))
+        with torch.no_grad():
+            one_by_one((2, 2, (step,)), want)
+            _C.Group((2, 2, (step,)))(*got)
+        assert [v.view(torch.int32).tolist() for v in want] == [v.view(torch.int32).tolist() for v in got]
+
+
 @pytest.mark.parametrize("name", ["add_", "mul_", "div_"])
 def test_the_bits_of_nan(name: str) -> None:
     """Which of two NaNs is the result depends on the order of the operands in torch's compiled loop."""
