@@ -18,6 +18,13 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 	if !ok {
 		return nil, unsupported(exc.CallUnsupported, "isinstance with %s", Describe(tx, a[1]))
 	}
+	asked, pure := instanceChecks(tx, cls)
+	if !pure {
+		if r, err := asksMetaclass(tx, v, MustRealize(tx, a[1])); r != nil || err != nil {
+			return r, err
+		}
+		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that overrides __instancecheck__")
+	}
 	s := tx.Scope()
 	var real py.Object
 	switch x := v.(type) {
@@ -32,13 +39,6 @@ func builtinIsInstance(tx Translator, a []VariableTracker) (VariableTracker, err
 			return nil, unsupported(exc.CallUnsupported, "isinstance of %s", Describe(tx, x))
 		}
 		tx.World().RestsOnBases(tx, real.Type())
-	}
-	asked, pure := instanceChecks(tx, cls)
-	if !pure {
-		if r, err := asksMetaclass(tx, v, MustRealize(tx, a[1])); r != nil || err != nil {
-			return r, err
-		}
-		return nil, unsupported(exc.CallUnsupported, "isinstance with a class that overrides __instancecheck__")
 	}
 	if !real.IsNull() {
 		r, err := s.IsInstance(real, cls)
