@@ -123,8 +123,7 @@ func (c *Codegen) epilogueStep(s eventCode) *groupStep {
 	return step
 }
 
-// functionStep returns the step of a call of torch.NAME as one of the method, which does the same for a tensor. It
-// returns nil for other code.
+// functionStep returns the step that a call of torch.NAME is, or nil for other code.
 func (c *Codegen) functionStep(s eventCode) *groupStep {
 	n := s.event.node
 	name, ok := strings.CutPrefix(n.Target.Text, "torch.")
@@ -133,7 +132,7 @@ func (c *Codegen) functionStep(s eventCode) *groupStep {
 		list[0].Op != opcode.PUSH_NULL || list[1].Op != opcode.LOAD_DEREF && list[1].Op != opcode.LOAD_CONST {
 		return nil
 	}
-	step := &groupStep{eventCode: s, name: name, result: list[len(list)-1].Arg}
+	step := &groupStep{eventCode: s, function: true, name: name, result: list[len(list)-1].Arg}
 	if last := list[len(list)-1]; last.Op != opcode.STORE_FAST || !isTemp(last.Arg) {
 		return nil
 	}

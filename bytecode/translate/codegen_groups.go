@@ -34,6 +34,7 @@ type eventCode struct {
 type groupStep struct {
 	eventCode
 	operator bool
+	function bool                    // torch.NAME
 	name     string                  // "" for code that only copies a value to another temp
 	names    []string                // keyword names of the last operands
 	loads    []*bytecode.Instruction // one for each operand
@@ -464,8 +465,11 @@ func (c *Codegen) planOf(steps []*groupStep, operands [][]groupOperand) py.Objec
 			names[k] = s.Name(n)
 		}
 		kind := "call_method"
-		if step.operator {
+		switch {
+		case step.operator:
 			kind = "operator"
+		case step.function:
+			kind = "call_function"
 		}
 		plan = append(plan, s.Tuple(s.Name(kind), s.Name(step.name), s.Tuple(values...), s.Tuple(names...)))
 	}

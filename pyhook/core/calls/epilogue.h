@@ -7,7 +7,7 @@
  *     Epilogue((externals, (step,)))(fresh, *others)     returns the result
  *
  * The step is that of a Group (calls/group.h) and changes nothing in place. Its operands are the values that are
- * passed, fresh first, and constants.
+ * passed, fresh first, and constants. ("call_function", "relu", (0,), ()) is torch.relu(fresh).
  *
  * A call decides whether anything could tell that torch is not called, as a Group does for a unit on small tensors
  * (calls/group_small.h). If so, it calls the operation. */

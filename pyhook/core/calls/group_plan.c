@@ -139,7 +139,7 @@ gd_group_calls_torch(gd_group *g, PyTypeObject *type)
     }
     for (uint32_t i = 0; i < g->nsteps; i++) {
         const gd_group_step *s = &g->steps[i];
-        if ((s->small != GD_SMALL_NONE || s->foreach != NULL)
+        if ((s->small != GD_SMALL_NONE || s->foreach != NULL) && s->looked_up != NULL
             && (!is_torchs(type, s->looked_up) || (s->reflected != NULL && !is_torchs(type, s->reflected)))) {
             return 0;
         }
@@ -169,13 +169,21 @@ read_name(gd_group_step *s, PyObject *kind, PyObject *name)
             return malformed("no such operator");
         }
     }
+    else if (PyUnicode_CompareWithASCIIString(kind, "call_function") == 0) {
+        char path[64];
+        PyOS_snprintf(path, sizeof(path), "_C._VariableFunctions.%s", text); /* the program may replace torch.NAME */
+        s->function = gd_torch_attribute(path);
+        if (s->function == NULL) {
+            return -1;
+        }
+    }
     else if (PyUnicode_CompareWithASCIIString(kind, "call_method") != 0) {
         return malformed("no such kind of step");
     }
     s->name = Py_NewRef(name);
     if (find_foreach(s, method) || s->operator != NULL) {
         if (s->operator == NULL) {
-            s->looked_up = Py_NewRef(name);
+            s->looked_up = s->function == NULL ? Py_NewRef(name) : NULL;
         }
         else if (name_attributes(s, method) < 0) {
             return -1;
@@ -273,6 +281,7 @@ gd_group_dealloc(gd_group *g)
         for (uint32_t k = 0; k < s->n; k++) {
             Py_XDECREF(s->operands[k].value);
         }
+        Py_XDECREF(s->function);
         Py_XDECREF(s->name);
         Py_XDECREF(s->looked_up);
         Py_XDECREF(s->reflected);
@@ -293,5 +302,6 @@ gd_group_call_step(const gd_group_step *s, PyObject **args)
         return s->operator(args[0], args[1 % s->n]);
     }
     size_t positional = s->n - (s->names != NULL ? (size_t)PyTuple_GET_SIZE(s->names) : 0);
-    return PyObject_VectorcallMethod(s->name, args, positional, s->names);
+    return s->function != NULL ? PyObject_Vectorcall(s->function, args, positional, s->names)
+                               : PyObject_VectorcallMethod(s->name, args, positional, s->names);
 }

@@ -44,9 +44,10 @@ typedef struct {
 } gd_group_operand;
 
 typedef struct {
-    binaryfunc operator; /* NULL for a method */
-    PyObject *name;      /* strong: the method's name */
-    PyObject *looked_up; /* strong: the attribute of the class that the step calls */
+    binaryfunc operator; /* NULL for a method or a function */
+    PyObject *function;  /* strong: torch's function; NULL for an operator or a method */
+    PyObject *name;      /* strong: the name of the method or the function */
+    PyObject *looked_up; /* strong: the attribute of the class that the step calls; NULL for a function */
     PyObject *reflected; /* strong: that of an operator with the tensor on the right, or NULL */
     PyObject *names;     /* strong tuple: the keyword names of the last operands, or NULL */
     PyObject *foreach;   /* strong, or NULL */

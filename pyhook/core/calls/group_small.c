@@ -174,6 +174,7 @@ read_again(unit *u)
             e->data = same ? now.data : NULL;
         }
     }
+    u->fresh = u->fresh != NULL ? u->externals[0].data : NULL;
 }
 
 /* Returns the value that an operand names, after the changes in place that lead to it. */

@@ -460,6 +460,35 @@ def test_the_other_operand() -> None:
         compare(f, x, x + 1, p, small=1)
 
 
+def test_functions_of_numbers() -> None:
+    """torch.add and its kin take a number of run time in place of the first tensor."""
+
+    def f(x: Any, n: Any) -> Any:
+        m = x.sum().item()
+        return torch.add(n, x * 2), torch.mul(m, x + 1), torch.sub(x.shape[0], x - 1), torch.div(x + 1, m + n)
+
+    optimized = godynamo.optimize(f)
+    for n in (2, 3, 5, 0.5, 0.25):
+        x = torch.arange(1.0, n + 4)
+        assert [facts(v) for v in optimized(x, n)] == [facts(v) for v in f(x, n)]
+
+
+def test_functions_are_no_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    """torch.relu does not call a method relu, which the program may have replaced."""
+    original = torch.relu
+
+    def f(a: Any, b: Any) -> Any:
+        return torch.abs(original(torch.sub(a, b)))
+
+    x = torch.arange(-3.0, 4)
+    optimized = [(plain, compare(plain, x, x + 1, small=1)) for plain in (functions, f)]
+    for where, name in ((torch.Tensor, "relu"), (torch, "relu"), (torch, "abs")):
+        with monkeypatch.context() as patch:
+            patch.setattr(where, name, lambda v: v - 100)
+            for plain, fast in optimized:
+                assert torch.equal(fast(x, x + 1), plain(x, x + 1))
+
+
 def test_waits_before_it_looks_for_kernels() -> None:
     before = _C._epilogues_wait(3)
     try:
