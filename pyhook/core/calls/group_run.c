@@ -1,6 +1,8 @@
 /* Runs the units of a group, together where nothing can tell, or else one after the other. */
 #include "calls/group_run.h"
 
+#include <float.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +15,9 @@
 /* Tensors of more bytes run alone: little of their time is spent in calling operations, and a unit's operations
  * find the tensor in the cache. The temporaries of units that run together are alive together. */
 enum { TENSOR_BYTES = 128 << 10, TOGETHER_BYTES = 4 << 20 };
+
+/* Units of more steps run alone; the translator makes none. */
+enum { MOST_STEPS = 64 };
 
 /* ---- one unit after the other ---- */
 
@@ -114,6 +119,130 @@ find_memory(PyObject *v, gd_tensor_view *view, range *memory)
     return bytes <= TENSOR_BYTES;
 }
 
+/* The operands of a call of torch._foreach_*: tensors, and perhaps a number or a list of numbers at the end. */
+typedef struct {
+    PyObject *args[GD_GROUP_OPERANDS];
+    uint32_t tensors; /* leading lists of tensors */
+    int numbers;      /* after them: 0 nothing, 1 one number, 2 a list of numbers, 3 anything else */
+} operands;
+
+/* Reports whether torch's function takes these operands. */
+static int
+fits(const gd_group_step *s, const operands *found)
+{
+    PyObject *name = s->names != NULL ? PyTuple_GET_ITEM(s->names, 0) : NULL;
+    if (name != NULL && PyTuple_GET_SIZE(s->names) > 1) {
+        return 0;
+    }
+    switch (s->form) {
+    case GD_FOREACH_ONE:
+        return found->tensors == 1 && found->numbers == 0;
+    case GD_FOREACH_COPY:
+        return found->tensors == 2 && found->numbers == 0;
+    case GD_FOREACH_LERP:
+        return found->tensors == 2 && found->numbers == 1 && name == NULL;
+    case GD_FOREACH_OTHER:
+        if (found->tensors == 2 && found->numbers == 1) {
+            return name != NULL && PyUnicode_CompareWithASCIIString(name, "alpha") == 0;
+        }
+        return name == NULL && (found->tensors == 2 ? found->numbers == 0 : found->tensors == 1 && found->numbers != 0);
+    case GD_FOREACH_THREE:
+        if (found->tensors != 3) {
+            return 0;
+        }
+        return found->numbers == 0 || (name != NULL && PyUnicode_CompareWithASCIIString(name, "value") == 0);
+    default:
+        return 0;
+    }
+}
+
+/* Reports whether the object is a number that torch takes for elements of single and double precision. */
+static int
+is_fitting_number(PyObject *v)
+{
+    int overflow = 0;
+    if (PyLong_CheckExact(v)) {
+        (void)PyLong_AsLongAndOverflow(v, &overflow);
+        return overflow == 0;
+    }
+    return PyFloat_CheckExact(v) && (fabs(PyFloat_AS_DOUBLE(v)) <= FLT_MAX || !isfinite(PyFloat_AS_DOUBLE(v)));
+}
+
+/* Reports whether no operation in place raises for the tensor. torch refuses tensors whose elements share memory, and
+ * inference tensors. */
+static int
+may_change(const gd_tensor_view *view)
+{
+    for (int32_t i = 0; i < view->ndim; i++) {
+        if (view->strides[i] == 0 && view->sizes[i] > 1) {
+            return 0;
+        }
+    }
+    return view->keyset == gd_tensor_layout.cpu_keys;
+}
+
+static int
+same_sizes(const gd_tensor_view *a, const gd_tensor_view *b)
+{
+    return a->ndim == b->ndim && memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof(a->sizes[0])) == 0;
+}
+
+/* Adds an operand that is a tensor of this view, or a number (NULL). *result is the view of the step's result so far.
+ * Returns 0 if the operation might raise. */
+static int
+add_operand(const gd_group_step *s, operands *found, const gd_tensor_view *view, const gd_tensor_view **result)
+{
+    if (view == NULL) {
+        found->numbers = found->numbers == 0 ? 1 : 3;
+        return 1;
+    }
+    found->tensors += found->numbers == 0;
+    if (*result == NULL || same_sizes(*result, view)) {
+        *result = *result != NULL ? *result : view;
+        return view->scalar_type == (*result)->scalar_type;
+    }
+    if (view->ndim != 0) { /* an operand without dimensions fits all others */
+        if ((*result)->ndim != 0 || s->writes) {
+            return 0;
+        }
+        *result = view;
+    }
+    return view->scalar_type == (*result)->scalar_type;
+}
+
+/* Reports whether no step of the unit can raise: an exception would come after steps of later units. */
+static int
+raises_nothing(const gd_group *g, PyObject *const *external, const gd_tensor_view *views)
+{
+    const gd_tensor_view *made[MOST_STEPS];
+    for (uint32_t at = 0; at < g->nsteps; at++) {
+        const gd_group_step *s = &g->steps[at];
+        const gd_tensor_view *result = NULL;
+        operands found = {.tensors = 0, .numbers = 0};
+        for (const gd_group_operand *o = s->operands; o < s->operands + s->n; o++) {
+            const gd_tensor_view *view = NULL;
+            if (o->from == GD_FROM_STEP) {
+                view = made[o->index];
+            }
+            else if (o->from == GD_FROM_EXTERNAL && is_tensor(external[o->index])) {
+                view = &views[o->index];
+            }
+            if ((o->from == GD_FROM_CONSTANT && !is_fitting_number(o->value))
+                || !add_operand(s, &found, view, &result)) {
+                return 0;
+            }
+        }
+        if (at == MOST_STEPS || (found.tensors == 0 ? s->operator == NULL : s->foreach != NULL && !fits(s, &found))) {
+            return 0;
+        }
+        if (s->small == GD_SMALL_ITEM && (result == NULL || !same_sizes(result, &(gd_tensor_view){.ndim = 0}))) {
+            return 0;
+        }
+        made[at] = s->small != GD_SMALL_ITEM ? result : NULL;
+    }
+    return 1;
+}
+
 /* Returns how many bytes the unit's tensors have, or 0 if the unit runs alone. Fills the ranges of its externals; that
  * of a number is empty. */
 static size_t
@@ -123,31 +252,18 @@ measure_unit(gd_group *g, PyObject *const *external, range *ranges)
     gd_tensor_view views[GD_GROUP_EXTERNALS];
     for (uint32_t i = 0; i < g->externals; i++) {
         ranges[i] = (range){NULL, NULL, g->written[i]};
-        if (is_number(external[i])) {
-            continue;
-        }
-        if (!is_tensor(external[i]) || !find_memory(external[i], &views[i], &ranges[i])
-            || !gd_group_calls_torch(g, Py_TYPE(external[i]))) {
-            return 0;
-        }
-        bytes += (size_t)(ranges[i].to - ranges[i].from);
-    }
-    /* Operands of one dtype and shape raise nothing. */
-    for (const gd_group_step *s = g->steps; s < g->steps + g->nsteps; s++) {
-        const gd_group_operand *first = &s->operands[0];
-        if (s->foreach == NULL || first->from != GD_FROM_EXTERNAL || !is_tensor(external[first->index])) {
-            continue;
-        }
-        for (const gd_group_operand *o = first + 1; o < s->operands + s->n; o++) {
-            const gd_tensor_view *a = &views[first->index], *b = &views[o->index];
-            if (o->from == GD_FROM_EXTERNAL && is_tensor(external[o->index])
-                && (a->scalar_type != b->scalar_type || a->ndim != b->ndim
-                    || memcmp(a->sizes, b->sizes, (size_t)a->ndim * sizeof(a->sizes[0])) != 0)) {
+        if (is_tensor(external[i])) {
+            if (!find_memory(external[i], &views[i], &ranges[i]) || (g->written[i] && !may_change(&views[i]))
+                || !gd_group_calls_torch(g, Py_TYPE(external[i]))) {
                 return 0;
             }
+            bytes += (size_t)(ranges[i].to - ranges[i].from);
+        }
+        else if (!is_fitting_number(external[i])) {
+            return 0;
         }
     }
-    return bytes;
+    return raises_nothing(g, external, views) ? bytes : 0;
 }
 
 static int
@@ -221,13 +337,6 @@ one_or_all(PyObject *numbers)
     return first;
 }
 
-/* The operands of a call of torch._foreach_*: tensors, and perhaps a number or a list of numbers at the end. */
-typedef struct {
-    PyObject *args[GD_GROUP_OPERANDS];
-    uint32_t tensors; /* leading lists of tensors */
-    int numbers;      /* after them: 0 nothing, 1 one number, 2 a list of numbers, 3 anything else */
-} operands;
-
 /* Returns 0, or -1 with an exception set. */
 static int
 collect(together *t, const gd_group_step *s, operands *found)
@@ -254,36 +363,6 @@ collect(together *t, const gd_group_step *s, operands *found)
         found->args[i] = v;
     }
     return 0;
-}
-
-/* Reports whether torch's function takes these operands. */
-static int
-fits(const gd_group_step *s, const operands *found)
-{
-    PyObject *name = s->names != NULL ? PyTuple_GET_ITEM(s->names, 0) : NULL;
-    if (name != NULL && PyTuple_GET_SIZE(s->names) > 1) {
-        return 0;
-    }
-    switch (s->form) {
-    case GD_FOREACH_ONE:
-        return found->tensors == 1 && found->numbers == 0;
-    case GD_FOREACH_COPY:
-        return found->tensors == 2 && found->numbers == 0;
-    case GD_FOREACH_LERP:
-        return found->tensors == 2 && found->numbers == 1 && name == NULL;
-    case GD_FOREACH_OTHER:
-        if (found->tensors == 2 && found->numbers == 1) {
-            return name != NULL && PyUnicode_CompareWithASCIIString(name, "alpha") == 0;
-        }
-        return name == NULL && (found->tensors == 2 ? found->numbers == 0 : found->tensors == 1 && found->numbers != 0);
-    case GD_FOREACH_THREE:
-        if (found->tensors != 3) {
-            return 0;
-        }
-        return found->numbers == 0 || (name != NULL && PyUnicode_CompareWithASCIIString(name, "value") == 0);
-    default:
-        return 0;
-    }
 }
 
 /* Runs a step for each unit. Returns a new list of the results. */

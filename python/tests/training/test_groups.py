@@ -190,6 +190,54 @@ def test_a_step_that_raises_leaves_what_eager_leaves() -> None:
     assert same(want, got)
 
 
+def inference() -> torch.Tensor:
+    with torch.inference_mode():
+        return torch.ones(4)
+
+
+@pytest.mark.parametrize(
+    ("change", "odd"),
+    [
+        (lambda x, y, n: x.mul_(y).add_(1), lambda: torch.ones(1).expand(4)),
+        (lambda x, y, n: x.mul_(y).add_(1), inference),
+        (lambda x, y, n: x.mul_(y).sub_(True), None),
+        (lambda x, y, n: x.mul_(y).add_("a"), None),
+        (lambda x, y, n: x.mul_(2).add_(y, alpha=n), 1e40),
+        (lambda x, y, n: x.mul_(2).add_(y, alpha=n), 1 << 1030),
+        (lambda x, y, n: x.mul_(y).add_(y, alpha=1e39), None),
+        (lambda x, y, n: x.mul_(2).add_(y.add(1).mul_(n)), torch.ones(5)),
+        (lambda x, y, n: x.mul_(2).addcmul_(y, n), 2.0),
+        (lambda x, y, n: x.mul_(2).lerp_(y.neg(), n), torch.ones(4, dtype=torch.float64)),
+    ],
+)
+def test_an_operation_that_raises_comes_before_later_units(change: Callable[..., Any], odd: Any) -> None:
+    """torch refuses numbers that do not fit, tensors whose elements share memory, and inference tensors."""
+
+    def f(xs: list[torch.Tensor], ys: list[torch.Tensor], ns: list[Any]) -> None:
+        with torch.no_grad():
+            for x, y, n in zip(xs, ys, ns, strict=True):
+                change(x, y, n)
+
+    def results(call: Callable[..., Any]) -> Any:
+        seen = []
+        for at in (None, None, 2, 0):
+            lists: Any = [[torch.ones(4) + i for i in range(4)] for _ in range(2)]
+            lists.append([torch.ones(4) if isinstance(odd, torch.Tensor) else 0.5] * 4)
+            if at is not None and odd is not None:
+                lists[0 if callable(odd) else 2][at] = odd() if callable(odd) else odd
+            error = ""
+            try:
+                call(*lists)
+            except (RuntimeError, TypeError, OverflowError) as raised:
+                error = str(raised)
+            seen.append([error, [(x.tolist(), None if x.is_inference() else x._version) for x in lists[0]]])
+        return seen
+
+    want, got = results(f), results(godynamo.optimize(f, dynamic=True))
+    assert want == got
+    assert any(error for error, _ in want)
+
+
 # ---- programs
 
 
