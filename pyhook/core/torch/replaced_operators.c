@@ -46,14 +46,61 @@ replaces(const char *entry)
     return 0;
 }
 
+/* With more removed entries, the operators count as replaced. */
+enum { MOST_REMOVED = 64 };
+
+/* What changes in the set if an entry is added: the counts, or else a place that another entry has left. */
+static struct {
+    Py_ssize_t used, fill;
+    const setentry *table;
+    int nremoved;
+    const setentry *removed[MOST_REMOVED];
+} seen;
+
+static inline int
+is_removed(const setentry *entry)
+{
+    return entry->key != NULL && entry->hash == -1;
+}
+
+static inline int
+is_as_seen(const PySetObject *so)
+{
+    int same = so->used == seen.used && so->fill == seen.fill && so->table == seen.table;
+    for (int i = 0; same && i < seen.nremoved; i++) {
+        same = is_removed(seen.removed[i]);
+    }
+    return same;
+}
+
+/* Looks at all entries. Returns whether one of them replaces an operator. */
+static int
+look(const PySetObject *so)
+{
+    int replaced = 0;
+    seen.used = so->used;
+    seen.fill = so->fill;
+    seen.table = so->table;
+    seen.nremoved = 0;
+    for (const setentry *entry = so->table; entry <= so->table + so->mask; entry++) {
+        if (is_removed(entry)) {
+            if (seen.nremoved == MOST_REMOVED) {
+                return 1;
+            }
+            seen.removed[seen.nremoved++] = entry;
+        }
+        else if (entry->key != NULL && PyUnicode_CheckExact(entry->key)) {
+            const char *text = PyUnicode_AsUTF8(entry->key);
+            replaced = replaced || (text != NULL && replaces(text));
+        }
+    }
+    return replaced;
+}
+
 int
 gd_operators_replaced(void)
 {
     static PyObject *entries; /* strong: a set of str, or None if this torch has none */
-    static struct {
-        Py_ssize_t used, fill;
-        const setentry *table;
-    } seen; /* what changes if an entry is added, even after another one was removed */
     static int replaced;
     if (GD_UNLIKELY(entries == NULL)) {
         entries = gd_torch_attribute("library._impls");
@@ -66,18 +113,9 @@ gd_operators_replaced(void)
         return 1;
     }
     const PySetObject *so = (const PySetObject *)entries;
-    if (GD_LIKELY(so->used == seen.used && so->fill == seen.fill && so->table == seen.table)) {
-        return replaced;
+    if (GD_UNLIKELY(!is_as_seen(so))) {
+        replaced = look(so);
+        PyErr_Clear();
     }
-    seen.used = so->used;
-    seen.fill = so->fill;
-    seen.table = so->table;
-    replaced = 0;
-    for (Py_ssize_t i = 0; i <= so->mask && !replaced; i++) {
-        PyObject *key = so->table[i].key;
-        const char *text = key != NULL && PyUnicode_CheckExact(key) ? PyUnicode_AsUTF8(key) : NULL;
-        replaced = text != NULL && replaces(text);
-    }
-    PyErr_Clear();
     return replaced;
 }
