@@ -81,7 +81,7 @@ func (t *TensorVariable) registerHook(tx Translator, name, caller string,
 		on.live++
 	}
 	handle := &OpaqueVariable{Node: node, name: name + "()", part: "hook", hooks: on}
-	return handle, tx.Output().Custom(node, func() error { return t.runHook(tx, caller, hook) }, nil)
+	return handle, tx.Output().Custom(node, py.Object{}, func() error { return t.runHook(tx, caller, hook) }, nil)
 }
 
 // hooks returns the hooks of the program on an input, or nil for a tensor that the graph computes: nobody else can have

@@ -53,11 +53,11 @@ func (t *TorchVariable) noteBackward(tx Translator, name string, args []Variable
 			inputs[i] = NewConstant(s.Items(place)[0], nil)
 		}
 	}
-	steady := func() (bool, error) {
+	look := func() error { return differentiateOperator(tx, parts[0], inputs, r) }
+	return tx.Output().Custom(node, t.Fn, look, func() (bool, error) {
 		may, err := s.CallMethod(m, "backward_may_change", parts[0])
 		return may == py.False(), err
-	}
-	return tx.Output().Custom(node, func() error { return differentiateOperator(tx, parts[0], inputs, r) }, steady)
+	})
 }
 
 // differentiateOperator calls setup_context and the backward pass of an operator. The guards compare both functions,

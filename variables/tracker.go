@@ -408,11 +408,11 @@ type Output interface {
 	// Pure reports whether run, which calls a function of the program, captures no operation and has no effect, and
 	// whether the program has changed nothing before that other code can see. What run has done is undone.
 	Pure(run func() error) (bool, error)
-	// Custom records that a node calls a function with a backward pass of its own. If the program calls backward() in
-	// this frame, run calls this pass, to find out whether it has side effects (Tentative). If the program
-	// changes its state after the call, but not its code, steady tells whether the pass has none in any state; nil
-	// means no.
-	Custom(n *fxgraph.Node, run func() error, steady func() (bool, error)) error
+	// Custom records that a node calls a function with a backward pass of its own. of is that function, or Null for a
+	// hook. If the program calls backward() in this frame, run calls this pass, to find out whether it has side
+	// effects (Tentative). If the program changes its state after the call, but not its code, steady tells whether the
+	// pass has none in any state; nil means no.
+	Custom(n *fxgraph.Node, of py.Object, run func() error, steady func() (bool, error)) error
 	// GiveSizes records the sizes, dtype and device of a node's result, which is a tensor.
 	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
 	// Body captures a function passed to an operation as a graph of its own. samples makes the tensors that represent

@@ -43,13 +43,13 @@ type groupStep struct {
 
 // stepShape is what equal steps of two units have in common.
 type stepShape struct {
-	operator, operation bool
-	name, names         string
-	operands            int
+	operator, function, operation bool
+	name, names                   string
+	operands                      int
 }
 
 func (s *groupStep) shape() stepShape {
-	return stepShape{s.operator, s.event.node != nil, s.name, strings.Join(s.names, ","), len(s.loads)}
+	return stepShape{s.operator, s.function, s.event.node != nil, s.name, strings.Join(s.names, ","), len(s.loads)}
 }
 
 // groupOperations replaces repeated sequences of operations by calls of Groups.

@@ -3,6 +3,7 @@ package translate
 import (
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -27,18 +28,21 @@ type customCall struct {
 // customLog is what the attempts to translate a frame know about these calls.
 type customLog struct {
 	wanted  bool         // whether their backward passes are translated
-	effects map[int]bool // the steps of calls whose backward pass may have side effects
+	effects map[any]bool // the functions, or steps of calls, whose backward pass may have side effects
 }
 
 // Custom implements variables.Output.
-func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error, steady func() (bool, error)) error {
+func (o *OutputGraph) Custom(n *fxgraph.Node, of py.Object, run func() error, steady func() (bool, error)) error {
 	c := &customCall{writes: o.visibleWrites(), codes: o.codeWrites(), steady: steady}
 	if o.customs.calls == nil {
 		o.customs.calls = map[*fxgraph.Node]*customCall{}
 	}
 	o.customs.calls[n] = c
-	log, step := &o.log.customs, o.steps
-	if !log.wanted || log.effects[step] || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
+	log, key := &o.log.customs, any(of)
+	if of.IsNull() {
+		key = o.steps
+	}
+	if !log.wanted || log.effects[key] || !o.backend.Inline() || o.bodies > 0 || o.tentative > 0 {
 		return nil
 	}
 	_, seen, _, err := o.Tentative(func() (variables.VariableTracker, error) { return variables.NoneConst(), run() })
@@ -54,9 +58,9 @@ func (o *OutputGraph) Custom(n *fxgraph.Node, run func() error, steady func() (b
 		return nil
 	}
 	if log.effects == nil {
-		log.effects = map[int]bool{}
+		log.effects = map[any]bool{}
 	}
-	log.effects[step] = true
+	log.effects[key] = true // one attempt for a function, however often it is called
 	return &exc.RestartAnalysis{Reason: n.Target.Text + ": its backward pass may have side effects"}
 }
 

@@ -77,7 +77,8 @@ func applyFunction(tx variables.Translator, class *variables.ClassVariable,
 	if r, err = f.withDirty(tx, r, node); err != nil {
 		return nil, err
 	}
-	return r, tx.Output().Custom(node, func() error { return f.differentiate(tx, parts[2]) }, f.steady(tx, objects))
+	look := func() error { return f.differentiate(tx, parts[2]) }
+	return r, tx.Output().Custom(node, class.Class, look, f.steady(tx, objects))
 }
 
 // autogradFunction is a call of an autograd.Function.

@@ -339,6 +339,37 @@ def test_side_effects_break_the_graph_at_backward():
 # ---- custom operators ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("calls", [3, 120])
+def test_a_function_with_side_effects_is_called_often(calls):
+    """The number of attempts does not depend on the number of calls. It was limited to 100 attempts."""
+    runs = []
+
+    class Logged(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            runs.append(g.sum())
+            return g * 2
+
+    w = parameter()
+
+    def step(x):
+        y = w * x
+        for _ in range(calls):
+            y = Logged.apply(y) / 2
+        y.sum().backward()
+        return y.detach()
+
+    explained = godynamo.explain(step)(torch.ones(3))
+    assert (explained.graph_count, explained.graph_break_count) == (2, 1)
+    assert "side effects" in explained.break_reasons[0].reason
+    assert len(runs) == calls
+    assert w.grad.equal(torch.ones(3))
+
+
 def operator(name: str):
     """Return a custom operator that squares, with a backward pass that counts its calls."""
     calls = []
