@@ -163,7 +163,7 @@ func encoderLayer(c *call) Value {
 	return c.tensor(0, "src")
 }
 
-// einsum is the rule of torch.einsum. An equation without an arrow, or with an ellipsis, has no answer.
+// einsum is the rule of torch.einsum. A letter whose sizes differ, or are 1 in some operands, has no answer.
 func einsum(c *call) Value {
 	equation, ok := c.at(0, "equation").(Str)
 	operands := List(c.args[min(1, len(c.args)):])
@@ -174,37 +174,82 @@ func einsum(c *call) Value {
 	}
 	in, out, arrow := strings.Cut(strings.ReplaceAll(string(equation), " ", ""), "->")
 	terms := strings.Split(in, ",")
-	if !ok || !arrow || strings.Contains(in, ".") || len(terms) != len(operands) {
+	if !ok || len(terms) != len(operands) {
 		return c.fail()
 	}
-	sizes := map[byte]Size{}
+	sizes := map[rune]Size{}
 	var tensors []*Tensor
+	var dotted [][]Size // the dimensions for which each ellipsis stands
 	for i, v := range operands {
 		t, ok := v.(*Tensor)
-		if !ok || len(t.Shape) != len(terms[i]) {
+		if !ok {
 			return c.fail()
 		}
 		tensors = append(tensors, t)
-		for j, s := range t.Shape {
-			letter := terms[i][j]
-			if was, seen := sizes[letter]; seen && !c.eq(was, s) { // a size of 1 may be broadcast
-				return c.fail()
-			}
-			sizes[letter] = s
+		rest, ok := c.einsumTerm(terms[i], t.Shape, sizes)
+		if !ok {
+			return c.fail()
+		}
+		if strings.Contains(terms[i], "...") {
+			dotted = append(dotted, rest)
 		}
 	}
 	c.oneDtype(tensors...)
 	c.oneDevice(tensors...)
+	if !arrow {
+		out = implicitOutput(in)
+	}
+	head, tail, dots := strings.Cut(out, "...")
 	if c.bad || !tensors[0].Dtype.floating() { // sums of integers may have a wider dtype
 		return c.fail()
 	}
 	shape := []Size{}
-	for j := range len(out) {
-		s, seen := sizes[out[j]]
-		if !seen || strings.IndexByte(out[:j], out[j]) >= 0 {
+	for _, letter := range head + tail {
+		s, seen := sizes[letter]
+		if !seen {
 			return c.fail()
 		}
+		delete(sizes, letter) // the output has each letter once
 		shape = append(shape, s)
+	}
+	between := c.broadcast(dotted...)
+	if dots {
+		shape = slices.Insert(shape, len(head), between...)
 	}
 	return tensors[0].with(shape)
 }
+
+// einsumTerm notes the sizes of the letters in an operand's term, and returns the sizes that its ellipsis represents.
+func (c *call) einsumTerm(term string, shape []Size, sizes map[rune]Size) ([]Size, bool) {
+	head, tail, dots := strings.Cut(term, "...")
+	n := len(shape) - len(head) - len(tail)
+	if n < 0 || n > 0 && !dots {
+		return nil, false
+	}
+	named := slices.Concat(shape[:len(head)], shape[len(head)+n:])
+	for i, letter := range head + tail {
+		if was, seen := sizes[letter]; !isLetter(letter) || seen && !c.eq(was, named[i]) {
+			return nil, false
+		}
+		sizes[letter] = named[i]
+	}
+	return shape[len(head) : len(head)+n], true
+}
+
+// implicitOutput returns the output of an equation without an arrow: the ellipsis, then the letters that occur once,
+// sorted.
+func implicitOutput(in string) string {
+	var once []rune
+	for _, letter := range in {
+		if isLetter(letter) && strings.Count(in, string(letter)) == 1 {
+			once = append(once, letter)
+		}
+	}
+	slices.Sort(once)
+	if strings.Contains(in, "...") {
+		return "..." + string(once)
+	}
+	return string(once)
+}
+
+func isLetter(r rune) bool { return 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' }
