@@ -19,7 +19,7 @@ from typing import Any
 import torch
 
 from .._called import computed
-from .._translator import vague
+from .._translator import fake, vague
 from . import unbacked
 
 Expression = Any
@@ -124,10 +124,10 @@ class Sizes:
             if row is None:
                 return x if getattr(x, "fake_mode", None) is self.mode else self.mode.from_tensor(x, static_shapes=True)
             sizes, strides = (tuple(map(self._value, part)) for part in row)
-            with self.mode:
-                return torch.empty_strided(
-                    sizes, strides, dtype=x.dtype, device=x.device, requires_grad=x.requires_grad
-                )
+            with self.mode, torch.enable_grad():
+                made = torch.empty_strided(sizes, strides, dtype=x.dtype, device=x.device)
+                # AOTAutograd detaches inputs that are no leaves, if they get no gradients
+                return made.requires_grad_(x.requires_grad) if x.is_leaf else fake.with_history(made)
         return x if row is None else self._value(row)
 
     def _value(self, e: Expression) -> Any:

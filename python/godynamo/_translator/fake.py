@@ -233,7 +233,7 @@ class Session:
                 size, stride, of, device, requires_grad = looks
                 made = torch.empty_strided(size, stride, dtype=of, device=device)
                 if computed and requires_grad:
-                    self._values[index] = _Differentiable.apply(made, torch.empty(0, requires_grad=True))
+                    self._values[index] = with_history(made)
                 elif computed:
                     self._values[index] = made
                 else:
@@ -408,11 +408,15 @@ class Session:
 
 
 class _Differentiable(torch.autograd.Function):
-    """Makes of a tensor one that requires gradients and is no leaf, with the same strides."""
-
     @staticmethod
     def forward(ctx: Any, t: torch.Tensor, _requires_grad: torch.Tensor) -> torch.Tensor:
         return torch.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=t.device)
+
+
+def with_history(t: torch.Tensor) -> torch.Tensor:
+    """Return a tensor that looks like ``t``, requires gradients and is no leaf, if gradients are recorded now."""
+    made: torch.Tensor = _Differentiable.apply(t, torch.empty(0, requires_grad=True))
+    return made
 
 
 def looks(t: torch.Tensor, requires_grad: bool) -> fsdp.Looks:

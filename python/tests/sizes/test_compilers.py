@@ -276,3 +276,38 @@ def test_torch_keeps_compiled_code_on_disk(sizes) -> None:
         optimized(torch.randn(n, 3), torch.randn(1, 1).t())
     found = counters["inductor"]
     assert found["fxgraph_cache_bypass"] == 0 and found["fxgraph_cache_hit"] + found["fxgraph_cache_miss"] == len(sizes)
+
+
+@pytest.mark.parametrize(
+    "keeps", [torch.zeros_like, torch.Tensor.detach, lambda h: h.shape[0] * 1.0], ids=["zeros_like", "detach", "size"]
+)
+def test_an_input_with_a_freed_history_gets_no_gradient(keeps) -> None:
+    """AOTAutograd detaches such an input, if its example is no leaf: else its freed history would be run again."""
+    weight = torch.ones(4, requires_grad=True)
+
+    def f(state: Any, x: Any) -> Any:
+        return keeps(state) + x * weight
+
+    optimized = godynamo.optimize(f, backend="aot_eager")
+    for n in (3, 3, 4, 5):
+        state = (weight * torch.ones(n, 4)).exp()
+        state.sum().backward()
+        weight.grad = None
+        x = torch.randn(n, 4)
+        y = optimized(state, x)
+        assert_alike(y, f(state, x))
+        y.sum().backward()
+        assert weight.grad is not None
+        torch.testing.assert_close(weight.grad, x.sum(0))
+    assert len(entries(optimized)) == 2
+
+
+def test_the_gradient_of_a_computed_input_goes_on() -> None:
+    weight = torch.ones(4, requires_grad=True)
+    optimized = godynamo.optimize(lambda h, x: h * x, backend="aot_eager")
+    for n in (3, 4, 5):
+        weight.grad = None
+        x = torch.randn(n, 4)
+        optimized(weight.exp().expand(n, 4), x).sum().backward()
+        assert weight.grad is not None
+        torch.testing.assert_close(weight.grad, x.sum(0) * weight.detach().exp())
