@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from .._called import torch_state
 from .._translator import vague, vf
 from . import graph_outputs, python_graph, python_ops
 from .rows import Ref
@@ -174,10 +175,14 @@ class _ExampleValues:
         self._mode = mode
         self._inputs = list(example_inputs) if mode else [describe(x) for x in example_inputs]
         self._values: dict[str, Any] | None = None
+        self._entered = torch_state.entered()
 
     def get(self, name: str) -> Any:
         """Return a node's fake value. Raises KeyError if the value cannot be computed."""
         if self._values is None:
+            # FX prints the nodes of a graph that raises. A second run would leave the modes that the first has entered.
+            if (now := torch_state.entered()) != self._entered and now[: len(self._entered)] == self._entered:
+                raise KeyError(name)
             gm = self._gm()
             if self._mode:
                 make = lambda _: self._inputs  # noqa: E731

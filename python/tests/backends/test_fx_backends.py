@@ -172,6 +172,30 @@ def test_a_backend_that_raises_is_named_and_its_error_kept():
     assert str(again) == str(caught.value)
 
 
+def test_a_backend_that_raises_in_a_block_of_inference_mode():
+    """FX prints the node that raises, and reads its example_value for this. That must not leave the mode."""
+
+    class Fails(torch.fx.Interpreter):
+        def run_node(self, n):
+            if n.name.startswith("mul"):
+                raise RuntimeError("not this one")
+            return super().run_node(n)
+
+    def backend(gm, inputs):
+        Fails(gm).run(*inputs)
+        return gm.forward
+
+    @torch.inference_mode()
+    def inside(x):
+        return x * 2
+
+    optimized = godynamo.optimize(lambda x: inside(x) + 1, backend=backend)
+    for _ in range(2):
+        with pytest.raises(godynamo.exc.BackendCompilerFailed, match="not this one"):
+            optimized(torch.ones(3))
+        assert not torch.is_inference_mode_enabled() and torch.is_grad_enabled()
+
+
 def test_a_backend_that_returns_no_callable_is_a_type_error():
     with pytest.raises(TypeError, match=r"'three'.*callable, not 3"):
         compile_fx(ROWS, returning_three, "three", inputs())
