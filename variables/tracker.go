@@ -410,8 +410,8 @@ type Output interface {
 	Pure(run func() error) (bool, error)
 	// Custom records that a node calls a function with a backward pass of its own. of is that function, or Null for a
 	// hook. If the program calls backward() in this frame, run calls this pass, to find out whether it has side
-	// effects (Tentative). If the program changes its state after the call, but not its code, steady tells whether the
-	// pass has none in any state; nil means no.
+	// effects (Tentative). The program may change its state, but not its code, after the call. steady then reports
+	// whether the pass has no side effects in any state. A nil steady counts as false.
 	Custom(n *fxgraph.Node, of py.Object, run func() error, steady func() (bool, error)) error
 	// GiveSizes records the sizes, dtype and device of a node's result, which is a tensor.
 	GiveSizes(n *fxgraph.Node, sizes ResultSizes)
