@@ -206,6 +206,30 @@ func Reachable(code *Code) map[*Instruction]bool {
 // ReachableFrom returns the instructions that control may reach from first, by jumps and by exceptions. It assumes
 // that every instruction in a region may raise. Targets must be in the list.
 func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
+	return reachable(code, first, func(*Instruction) bool { return false })
+}
+
+// UsesOf returns the instructions that may read the value which a slot has before first. They are in no order. Targets
+// must be in the list.
+func UsesOf(code *Code, first *Instruction, slot int) []*Instruction {
+	use := func(inst *Instruction) slotUse {
+		u := slotUseOf(inst, len(code.Locals))
+		if slot < u.first || slot >= u.last {
+			return slotUse{}
+		}
+		return u
+	}
+	var found []*Instruction
+	for inst := range reachable(code, first, func(inst *Instruction) bool { return use(inst).write }) {
+		if use(inst).reads {
+			found = append(found, inst)
+		}
+	}
+	return found
+}
+
+// reachable returns the instructions that control may reach from first, but nothing after those that end the search.
+func reachable(code *Code, first *Instruction, ends func(*Instruction) bool) map[*Instruction]bool {
 	list := code.Instructions
 	reached := make(map[*Instruction]bool, len(list))
 	number(list)
@@ -222,7 +246,7 @@ func ReachableFrom(code *Code, first *Instruction) map[*Instruction]bool {
 				work = append(work, inst.Handler.Target)
 			}
 			next := int(inst.index) + 1
-			if EndsFlow(inst.Op) || next >= len(list) {
+			if EndsFlow(inst.Op) || ends(inst) || next >= len(list) {
 				break
 			}
 			inst = list[next]

@@ -59,6 +59,7 @@ func infoDict(s *py.Scope, r *translate.Result) (py.Object, error) {
 		[2]py.Object{s.Name("resumes"), names(r.ResumeNames)},
 		[2]py.Object{s.Name("nothing_to_capture"), py.Bool(r.Nothing)},
 		[2]py.Object{s.Name("skipped"), s.Str(r.Skipped)},
+		[2]py.Object{s.Name("uncompiled"), py.Bool(r.Uncompiled)},
 		[2]py.Object{s.Name("exported"), exportedTuple(s, r.Exported)},
 	)
 }

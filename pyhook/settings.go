@@ -2,6 +2,7 @@ package pyhook
 
 import (
 	"github.com/godynamo/godynamo/backends"
+	"github.com/godynamo/godynamo/backends/eager"
 	"github.com/godynamo/godynamo/bytecode/translate"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
@@ -94,6 +95,7 @@ func readSettings(s *py.Scope, options py.Object) (*settings, error) {
 		}
 		out.NoPython = false // bisect leaves this code to CPython, which nopython=True must not turn into an error
 	}
+	out.InlineBackend = eager.Backend{}
 	out.backend, err = backends.For(s, options, inline)
 	return out, err
 }

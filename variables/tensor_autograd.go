@@ -57,11 +57,14 @@ func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, k
 		}
 		given[i] = kw.Value
 	}
-	switch {
-	case tx.Output().WholeGraph():
-		return nil, p.refused("under a backend that compiles whole graphs")
-	case len(args) > len(names) || given[0] == nil || tx.World().Calls > 0:
+	switch whole := tx.Output().WholeGraph(); {
+	case len(args) > len(names) || given[0] == nil || !whole && tx.World().Calls > 0:
 		return nil, p.refused(oddArguments)
+	case whole:
+		if err := p.apart(tx, given); err != nil {
+			return nil, err
+		}
+		return nil, p.refused("under a backend that compiles whole graphs")
 	}
 	for i, v := range given {
 		if v == nil {
@@ -78,6 +81,42 @@ func newPass(tx Translator, fn py.Object, name string, args []VariableTracker, k
 		}
 	}
 	return p, nil
+}
+
+// apart notes what a pass that runs after a whole graph needs of the history of the graph's results.
+func (p *backwardPass) apart(tx Translator, given []VariableTracker) error {
+	passed := MustRealize(tx, given[0])
+	if p.returns() {
+		passed = nil
+	}
+	tx.Output().ReadsHistory(passed)
+	for i, name := range passParameters[p.name] {
+		if given[i] == nil || name != "inputs" && name != "create_graph" {
+			continue
+		}
+		if c, constant := AsConstant(tx, given[i]); constant && c != py.True() {
+			continue
+		}
+		if name == "create_graph" || holdsComputed(tx, given[i]) {
+			return tx.Output().NeedsHistory()
+		}
+	}
+	return nil
+}
+
+// holdsComputed reports whether v is a tensor that the graph has computed, or a container of such tensors.
+func holdsComputed(tx Translator, v VariableTracker) bool {
+	items := []VariableTracker{v}
+	if c, ok := MustRealize(tx, v).(Container); ok {
+		items = c.Children()
+	}
+	return slices.ContainsFunc(items, func(v VariableTracker) bool {
+		if v == nil {
+			return false
+		}
+		t, ok := MustRealize(tx, v).(*TensorVariable)
+		return ok && t.Src == nil
+	})
 }
 
 func (p *backwardPass) refused(why string) error {

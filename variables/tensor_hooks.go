@@ -25,7 +25,13 @@ var hookMethods = map[string]string{"register_hook": "with_gradient", "register_
 func (t *TensorVariable) hookMethod(tx Translator, name string, args []VariableTracker,
 	kwargs []Kw) (v VariableTracker, ok bool, err error) {
 	caller, registers := hookMethods[name]
-	if !registers && name != "retain_grad" || tx.Output().WholeGraph() || tx.World().Calls > 0 || !t.plain(tx) {
+	if !registers && name != "retain_grad" || tx.World().Calls > 0 || !t.plain(tx) {
+		return nil, false, nil
+	}
+	if tx.Output().WholeGraph() {
+		if t.Src == nil {
+			tx.Output().ReadsHistory(nil)
+		}
 		return nil, false, nil
 	}
 	if !registers {

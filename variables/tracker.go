@@ -400,6 +400,12 @@ type Output interface {
 	// TakesApart reports whether the backend decomposes operators. Call it only if the answer matters: if the backend
 	// turns out to decompose operators, the frame is translated again.
 	TakesApart() bool
+	// ReadsHistory records that the program looks at the history of tensors where a whole graph breaks. For a call of
+	// backward(), passed is the tensor, or a container of the tensors; otherwise it is nil.
+	ReadsHistory(passed VariableTracker)
+	// NeedsHistory returns nil if the graph's results have the history that they have in eager mode. Otherwise it
+	// requests another attempt.
+	NeedsHistory() error
 	// Tentative runs a translation only to obtain its guards, and then removes the captured operations from the graph.
 	// seen is true if the translation cannot be undone, or if it has added an input to a whole graph. If run returns a
 	// new tensor whose sizes follow from those of the frame's tensors, sizes has them; otherwise it is nil.

@@ -61,38 +61,8 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 		}
 		for i := 0; i < restarts; i++ {
 			r, err := attempt(s, f, opts, compilerFn, inst, log)
-			if err == errEffectsLost {
-				log = log.again()
-				log.strict, log.stateless = true, false
-				continue
-			}
-			if err == errNotProtected {
-				log = log.again()
-				log.unprotected = true
-				continue
-			}
-			if err == errNoSideExits {
-				log = log.again()
-				log.noSideExits = true
-				continue
-			}
-			if err == errStateless {
-				log = log.again()
-				log.stateless = true
-				continue
-			}
-			if err == errTakenApart {
-				opts.TakesApart = true
-				log = log.again()
-				continue
-			}
-			if err == errFixesSizes || err == errNumbersRefused {
-				if err == errFixesSizes {
-					takes := opts.TakesApart || opts.TakesSymbols
-					opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
-				}
-				log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-					stateless: log.stateless, noSideExits: log.noSideExits, customs: log.customs}
+			if next := log.after(err, opts); next != nil {
+				log = next
 				continue
 			}
 			_, again := err.(*exc.RestartAnalysis)
@@ -113,8 +83,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			}
 			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
 			f.hasPassed, f.fixesPassed = false, true
-			log = &SpeculationLog{entries: map[int]error{}, strict: log.strict, unprotected: log.unprotected,
-				stateless: log.stateless, noSideExits: log.noSideExits, customs: log.customs}
+			log = log.anew()
 		}
 		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}
@@ -177,6 +146,9 @@ func attempt(s *py.Scope, f *Frame, opts *Options, b Backend, inst Installer, lo
 	}
 	f.attempts++
 	w.Settings, w.FixesOpaque, w.Attempts = opts.Settings, log.fixesOpaque, f.attempts
+	if log.inline {
+		b = opts.InlineBackend
+	}
 	o := newOutputGraph(s, w, f, opts, b, inst)
 	o.sawTensor = opts.TranslateEverything
 	code := f.Code
@@ -489,7 +461,7 @@ func (o *OutputGraph) finalize(c *Codegen) error {
 		Breaks:    o.breaks, BreakLine: o.breakLine, NumOps: o.numOps, NumGraphs: numGraphs, Graph: o.graph,
 		Fixed: o.symbols.fixed, Exported: o.exported(m, c.extras, order), GraphText: o.GraphText,
 		GraphSizes: o.graphSizes, Dynamic: o.dynamicText, Inlined: o.inlined, Reused: o.layers.reused,
-		ResumeNames: o.resumes, Text: m.Text(),
+		ResumeNames: o.resumes, Text: m.Text(), Uncompiled: o.log.inline,
 		Account: o.account.done(o),
 	}
 	return errDone

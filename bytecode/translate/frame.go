@@ -73,6 +73,8 @@ type Options struct {
 	variables.Settings
 	NoPython   bool
 	TakesApart bool // the backend traces operators with AOTAutograd
+	// InlineBackend translates frames that need eager mode's history of tensors; see graph_history.go.
+	InlineBackend Backend
 	// TakesSymbols is set if the backend is declared to record in torch's ShapeEnv what it assumes about sizes. A
 	// backend that traces with AOTAutograd does so as well.
 	TakesSymbols bool
@@ -231,6 +233,7 @@ type Result struct {
 	Exported    *Exported // set with Options.Exporting
 	Nothing     bool      // there is nothing to capture
 	Skipped     string    // reason why the whole frame is left to CPython
+	Uncompiled  bool      // the inline backend runs the graph in place of the frame's; see graph_history.go
 	Account     *Account  // set with Options.Explain, unless nothing was captured
 	// OnlyHere says what the translation relies on that may differ in other processes, apart from what guards check.
 	OnlyHere variables.OnlyHere

@@ -1,6 +1,7 @@
 package translate
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/godynamo/godynamo/bytecode"
@@ -17,6 +18,9 @@ func (c *Codegen) graphCall() error {
 		return nil
 	}
 	outputs := c.graphOutputs()
+	if loses, err := o.losesHistory(outputs); err != nil || loses {
+		return cmp.Or(err, errHistory)
+	}
 	after, err := o.stateAfterGraph()
 	if err != nil {
 		return err

@@ -41,19 +41,58 @@ type SpeculationLog struct {
 	floats     floatLog
 	// hooked is set if the translation depends on whether saved-tensor hooks are active; see OutputGraph.hooked.
 	hooked  bool
-	customs customLog    // see graph_custom_backward.go
-	impure  map[int]bool // steps of calls that cannot be made while translating (graph_pure.go)
+	customs customLog  // see graph_custom_backward.go
+	history historyUse // see graph_history.go
+	// inline is set if the inline backend translates the frame, whatever the backend is; see errHistory.
+	inline bool
+	impure map[int]bool // steps of calls that cannot be made while translating (graph_pure.go)
 	// until has functions to call at the start of each attempt; see variables.Output.
 	until []func(tx variables.Translator)
 }
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }
 
+// anew returns a log for another attempt that may take other steps. It has the facts about the whole frame.
+func (l *SpeculationLog) anew() *SpeculationLog {
+	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
+		stateless: l.stateless, noSideExits: l.noSideExits, customs: l.customs, history: l.history, inline: l.inline}
+}
+
 // again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
 func (l *SpeculationLog) again() *SpeculationLog {
-	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
-		stateless: l.stateless, hooked: l.hooked, noSideExits: l.noSideExits, customs: l.customs,
-		impure: l.impure}
+	next := l.anew()
+	next.hooked, next.impure = l.hooked, l.impure
+	return next
+}
+
+// after returns the log for the attempt that err requests, or nil if err requests none. It changes opts to what the
+// last attempt has shown of the backend.
+func (l *SpeculationLog) after(err error, opts *Options) *SpeculationLog {
+	next := l.again()
+	switch err {
+	case errEffectsLost:
+		next.strict, next.stateless = true, false
+	case errNotProtected:
+		next.unprotected = true
+	case errNoSideExits:
+		next.noSideExits = true
+	case errStateless:
+		next.stateless = true
+	case errTakenApart:
+		opts.TakesApart = true
+	case errFixesSizes:
+		takes := opts.TakesApart || opts.TakesSymbols
+		opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
+		return l.anew()
+	case errNumbersRefused:
+		return l.anew()
+	case errHistory:
+		next = l.anew()
+		next.inline = true
+	default:
+		return nil
+	}
+	return next
 }
 
 func (l *SpeculationLog) failedAt(step int) (error, bool) {

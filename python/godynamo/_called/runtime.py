@@ -96,6 +96,10 @@ def translated(info: dict[str, Any]) -> None:
             _where(info["code"]),
             ", ".join(info["fixed"]),
         )
+    if entry.get("uncompiled"):
+        log.info(
+            "%s is not passed to the backend: it looks at the history of several tensors of one graph", _where(code)
+        )
     if info["status"] != "ok":
         log.debug("%s runs in CPython: %s", _where(info["code"]), info["reason"])
 

@@ -148,7 +148,7 @@ def cache_entries(fn: Any) -> list[Any]:
     ``function`` (the transformed ones), ``text``, ``parts`` and ``part_lines`` (its guards), ``hits``, ``valid``,
     ``check(*slots)``, ``failure(slots)`` and ``info``. ``info`` is a dict with ``ops``, ``graphs``, ``graph`` (text),
     ``guards``, ``breaks`` ((code, reason, hint, user stack), ...), ``inlined``, ``resumes``, ``python_ops``,
-    ``reused_layers``, ``nothing_to_capture`` and ``skipped``.
+    ``reused_layers``, ``nothing_to_capture``, ``skipped`` and ``uncompiled`` (the inline backend runs the graph).
 
     Raises TypeError if ``fn`` is not optimized.
     """
