@@ -43,6 +43,7 @@ const (
 	Watched
 	Uninitialized
 	LeftOut
+	ReplacedBuiltin
 	numCodes
 )
 
@@ -189,6 +190,10 @@ var catalog = [numCodes]Entry{
 	Uninitialized: {
 		"GD0713", "parameters or a state that this call creates",
 		"nothing to do: the next call is captured",
+	},
+	ReplacedBuiltin: {
+		"GD0714", "called while the program has replaced a builtin",
+		"call the function once before, or leave the builtin alone: the translator uses it as well",
 	},
 }
 

@@ -14,6 +14,7 @@
 #include "guards/failure.h"
 #include "guards/varied.h"
 #include "interrupt.h"
+#include "replaced_builtins.h"
 #include "runtime.h"
 #include "torch/leave_modes.h"
 #include "torch/torch_modes.h"
@@ -163,6 +164,9 @@ refusal(PyThreadState *tstate, const miss *m)
      * compiles in neither case. */
     if (gd_torch_mode_active()) {
         return GD_COUNT_torch_mode;
+    }
+    if (gd_builtins_replaced()) {
+        return GD_COUNT_replaced_builtins;
     }
     if (gd_py_depth_left(tstate) < 100 || gd_stack_headroom() < GD_STACK_TRANSLATE) {
         return GD_COUNT_no_headroom;

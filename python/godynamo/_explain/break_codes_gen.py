@@ -39,4 +39,5 @@ BREAK_CODES: dict[str, tuple[str, str]] = {
     "GD0711": ("call stack too deep to translate", "call the function once before the recursion"),
     "GD0712": ("called below code that inspects the interpreter", "nothing to do: CPython runs the first 32 calls, so that measurements see CPython; later calls are captured"),
     "GD0713": ("parameters or a state that this call creates", "nothing to do: the next call is captured"),
+    "GD0714": ("called while the program has replaced a builtin", "call the function once before, or leave the builtin alone: the translator uses it as well"),
 }

@@ -45,6 +45,7 @@ _LEFT = {
     "hook_traced": "GD0706",
     "limit_reached": "GD0703",
     "no_headroom": "GD0711",
+    "replaced_builtins": "GD0714",
     "run_only": "GD0709",
     "torch_mode": "GD0708",
     "traced": "GD0706",

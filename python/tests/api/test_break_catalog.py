@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -377,6 +378,16 @@ def through_a_lazy_module(x, module):
     return module(x[None])
 
 
+def without_len(x):
+    return from_outside(another_len, x)
+
+
+@godynamo.skip
+def another_len(x):
+    with mock.patch("builtins.len"):
+        return one_more(x)
+
+
 def counts_objects(x):
     return from_outside(counting, x)
 
@@ -420,6 +431,7 @@ FRAMES = {
     "GD0711": (deep_down, one_more),
     "GD0712": (counts_objects, one_more),
     "GD0713": (makes_parameters, through_a_lazy_module),
+    "GD0714": (without_len, one_more),
 }
 FRAME_SETTINGS = {"GD0703": {"cache_size_limit": 2}, "GD0502": {"max_translated_instructions": 100}}
 

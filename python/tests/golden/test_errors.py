@@ -38,6 +38,7 @@ NO_ERROR = {
     "GD0711": WHOLE,
     "GD0712": WHOLE,
     "GD0713": WHOLE,
+    "GD0714": WHOLE,
 }
 
 
