@@ -10,6 +10,8 @@ import typing
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from .evaluated import compiled
+
 _HARMLESS = (
     ast.Expression,
     ast.Name,
@@ -51,7 +53,7 @@ def _harmless(annotation: Any) -> bool:
     if not isinstance(annotation, str):
         return True
     try:
-        return all(isinstance(node, _HARMLESS) for node in ast.walk(ast.parse(annotation, mode="eval")))
+        return all(isinstance(node, _HARMLESS) for node in ast.walk(compiled(annotation, ast.PyCF_ONLY_AST)))
     except SyntaxError:
         return False
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import typing
+import warnings
 from typing import Any
 
 import pytest
@@ -112,3 +114,30 @@ def test_two_texts():
         return y, eval("z if 'z' in dir() else 4")
 
     check(f, X)
+
+
+def warned(f, *args):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = f(*args)
+    return result, [str(w.message) for w in found]
+
+
+def of_a_text_that_warns(x):
+    return x + eval(r"len('\d')")
+
+
+def hint_that_warns(x):
+    def f(y: "typing.Literal['\\d']"):
+        return y
+
+    return typing.get_type_hints(f)["y"], x + 1
+
+
+@pytest.mark.parametrize("f", [of_a_text_that_warns, hint_that_warns])
+def test_a_text_warns_each_time_it_is_evaluated(f):
+    optimized = godynamo.optimize(f)
+    for _ in range(2):
+        (want, texts), (got, seen) = warned(f, X), warned(optimized, X)
+        assert texts and texts == seen
+        assert describe(want) == describe(got)
