@@ -3,6 +3,7 @@ package variables
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
@@ -165,10 +166,12 @@ func (f *FunctionVariable) madeField(tx Translator, name string) (VariableTracke
 		return v, nil
 	}
 	switch name {
-	case "__name__":
-		return StrConst(tx, f.Name), nil
-	case "__qualname__":
-		return StrConst(tx, f.QualName), nil
+	case "__name__", "__qualname__": // the objects that a new function has, not only equal ones
+		name, err := tx.Scope().GetAttr(f.ownCode(), "co"+strings.TrimSuffix(name[1:], "__"))
+		if err != nil {
+			return nil, err
+		}
+		return NewConstant(name, nil), nil
 	case "__code__":
 		return immutableResult(tx, f.Code)
 	case "__doc__":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+from unittest import mock
 
 import pytest
 import torch
@@ -529,3 +530,39 @@ def test_a_decorated_function_that_outlives_the_frame():
         value, enabled = made(y)
         assert not enabled and not value.requires_grad
         assert (made.__name__, made.__code__.co_name) == (made.__wrapped__.__name__, "no_grad")
+
+
+def test_a_new_functions_names_are_the_objects_of_its_code():
+    def made(x):
+        def f():
+            """doc"""
+
+        @functools.wraps(f)
+        def wrapper():
+            return x
+
+        return wrapper, f, x + 1
+
+    wrapper, f, _ = godynamo.optimize(made)(torch.ones(2))
+    for name in ("__name__", "__qualname__", "__doc__", "__module__"):
+        assert getattr(wrapper, name) is getattr(f, name)
+    assert f.__qualname__ is f.__code__.co_qualname
+
+
+def test_a_replaced_builtin_sees_no_call_of_the_translators():
+    seen = []
+
+    def noted(value):
+        seen.append(value)
+        return real(value)
+
+    def size(x, text):
+        return x + len(text)
+
+    real, optimized = len, godynamo.optimize(size)
+    with mock.patch("builtins.len", noted):
+        for text in ("a", "bc", "bc"):
+            assert optimized(torch.zeros(1), text).item() == real(text)
+    assert seen == ["a", "bc", "bc"]
+    assert optimized(torch.zeros(1), "abc").item() == 3
+    assert seen == ["a", "bc", "bc"]
