@@ -191,8 +191,7 @@ def test_a_generator_inside_is_captured_and_one_from_outside_is_not(x):
     assert e.torch_calls.outside >= 2
     of_generator = [r for r in e.functions if r.function.endswith("numbers")]
     assert [(r.bytecodes.captured, r.bytecodes.outside) for r in of_generator] == [(0, instructions(numbers))]
-    # In 3.12 a comprehension is a loop of its function, whose breaks count the generator.
-    assert ("GD0203" if PY312 else "GD0302") in {r.code for r in e.kept_out if r.torch_calls or r.bytecodes > 1}
+    assert "GD0302" in {r.code for r in e.kept_out if r.torch_calls or r.bytecodes > 1}
 
 
 def test_a_frame_left_to_cpython_counts_as_a_whole(x):
