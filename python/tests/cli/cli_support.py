@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from pathlib import Path
+
+from harness import forked
 
 ROOT = Path(__file__).resolve().parents[3]
 TOOL = ROOT / "build" / "bin" / "godynamo"
@@ -15,7 +16,7 @@ def environment(**more: str) -> dict[str, str]:
     """Return this process's environment with the checkout's package and this Python."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_") or k == "GODYNAMO_GOLIB"}
     path = os.pathsep.join(filter(None, [str(ROOT / "python"), kept.get("PYTHONPATH", "")]))
-    ours = {"PYTHONPATH": path, "GODYNAMO_PYTHON": sys.executable, "GODYNAMO_CACHE_DIR": "0", "OMP_NUM_THREADS": "1"}
+    ours = {"PYTHONPATH": path, "GODYNAMO_PYTHON": forked.python(), "GODYNAMO_CACHE_DIR": "0", "OMP_NUM_THREADS": "1"}
     return {**kept, **ours, **more}
 
 

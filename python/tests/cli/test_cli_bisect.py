@@ -1,11 +1,11 @@
 """godynamo bisect: from a program that fails under godynamo to the function whose translation causes it."""
 
 import json
-import sys
 
 import pytest
 
 from cli_support import TOOL, tool
+from harness import forked
 
 # The fault is in the backend: it adds one to the result of a graph with a sine. The graph of the piece that contains
 # `third` has a sine.
@@ -52,7 +52,7 @@ def program(tmp_path):
 
 def test_the_function_whose_translation_is_wrong_is_found(program, tmp_path):
     path, out = program, tmp_path / "found.json"
-    done = tool("bisect", "--json", out, "--", sys.executable, path)
+    done = tool("bisect", "--json", out, "--", forked.python(), path)
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith(f"third ({path}:17)\n")
     assert f"godynamo dis {path}:third" in done.stdout

@@ -11,6 +11,7 @@ import torch
 import godynamo
 from cli_support import ROOT, environment, tool
 from godynamo._tools import doctor
+from harness import forked
 
 PROGRAM = """\
 import sys
@@ -146,7 +147,7 @@ def test_a_program_that_raises_first_keeps_its_traceback(tmp_path):
     path = tmp_path / "fails.py"
     path.write_text("import torch\ndef f(x):\n    return x\n1 / 0\n")
     done = tool("dis", f"{path}:f")
-    plain = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=environment())
+    plain = subprocess.run([forked.python(), str(path)], capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stderr) == (1, plain.stderr)
 
 

@@ -7,12 +7,12 @@ import html
 import json
 import re
 import subprocess
-import sys
 
 import pytest
 
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import environment, tool
+from harness import forked
 
 PROGRAM = """
 import os, threading, torch, godynamo
@@ -52,7 +52,7 @@ def traced(tmp_path_factory):
     directory = tmp_path_factory.mktemp("report")
     (directory / "program.py").write_text(PROGRAM)
     subprocess.run(
-        [sys.executable, "program.py"], cwd=directory, env=environment(GODYNAMO_TRACE="trace"), timeout=240, check=True
+        [forked.python(), "program.py"], cwd=directory, env=environment(GODYNAMO_TRACE="trace"), timeout=240, check=True
     )
     return directory
 

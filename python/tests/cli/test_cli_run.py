@@ -13,6 +13,7 @@ import pytest
 
 import cli_support
 from cli_support import tool
+from harness import forked
 
 
 @pytest.fixture
@@ -52,7 +53,7 @@ PROGRAM = """
 
 def plain(path, *arguments, **more):
     return subprocess.run(
-        [sys.executable, str(path), *arguments],
+        [forked.python(), str(path), *arguments],
         env=cli_support.environment(**more),
         capture_output=True,
         text=True,
@@ -156,7 +157,7 @@ def test_modules_run_as_with_python_m(script, tmp_path):
     for name in ("pkg", "pkg.tool"):
         done = tool("run", "-q", "-m", name, "a", cwd=tmp_path)
         want = subprocess.run(
-            [sys.executable, "-m", name, "a"],
+            [forked.python(), "-m", name, "a"],
             cwd=tmp_path,
             env=cli_support.environment(),
             capture_output=True,

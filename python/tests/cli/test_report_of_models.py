@@ -6,12 +6,12 @@ import html
 import json
 import re
 import subprocess
-import sys
 
 import pytest
 
 from browser import SCREENSHOTS, dom, open_page
 from cli_support import environment, tool
+from harness import forked
 
 PROGRAM = """
 import torch, godynamo
@@ -64,7 +64,7 @@ document.title = JSON.stringify(wide);
 def page(tmp_path_factory):
     directory = tmp_path_factory.mktemp("models")
     (directory / "program.py").write_text(PROGRAM)
-    run = [sys.executable, "program.py"]
+    run = [forked.python(), "program.py"]
     done = subprocess.run(
         run, cwd=directory, env=environment(GODYNAMO_TRACE="trace"), timeout=240, check=True, capture_output=True
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -43,7 +42,7 @@ def run(program, directory, **environment):
     script.write_text(textwrap.dedent(program))
     trace = directory / "trace"
     done = subprocess.run(
-        [sys.executable, str(script)],
+        [forked.python(), str(script)],
         capture_output=True, text=True, timeout=240,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "GODYNAMO_TRACE": str(trace), **environment},
     )  # fmt: skip
@@ -215,7 +214,7 @@ def test_another_directory_is_another_trace(tmp_path, caplog):
 
 def test_nothing_is_made_where_nothing_is_traced():
     done = subprocess.run(
-        [sys.executable, "-c", "import torch, godynamo, sys; f = godynamo.optimize(lambda x: x + 1); f(torch.ones(1));"
+        [forked.python(), "-c", "import torch, godynamo, sys; f = godynamo.optimize(lambda x: x + 1); f(torch.ones(1));"
          "print([m for m in sys.modules if 'godynamo._observe.trace' in m and 'rules' not in m])"],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE), "GODYNAMO_TRACE": ""},
     )  # fmt: skip

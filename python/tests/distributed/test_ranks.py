@@ -8,10 +8,12 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+
+from harness import forked
 
 HERE = Path(__file__).parent
 
@@ -155,7 +157,7 @@ def start(program, *arguments, second=(), **variables):
     env = {**os.environ, **variables, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     children = [
         subprocess.Popen(
-            [sys.executable, str(HERE / program), *arguments],
+            [forked.python(), str(HERE / program), *arguments],
             env={**env, "OMP_NUM_THREADS": "1", "RANK": str(rank), **dict(second if rank else ())},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -167,34 +169,49 @@ def start(program, *arguments, second=(), **variables):
     return [child.returncode for child in children], out
 
 
-@functools.cache
-def ran(backend, program="rank_cases.py"):
-    """Return the records of all cases by rank."""
-    codes, out = start(program, backend)
-    assert codes == [0, 0], out
-    lines = [[json.loads(line) for line in stdout.splitlines() if line.startswith("{")] for stdout, _ in out]
-    return [{record["case"]: record for record in rank} for rank in lines]
+@pytest.fixture(scope="session")
+def ran(tmp_path_factory):
+    """Return a function that gives the records of all cases of a program by rank.
+
+    Each program runs once with each backend. Workers of pytest-xdist share the records in files.
+    """
+    folder = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+
+    @functools.cache
+    def records(backend, program="rank_cases.py"):
+        file = folder / f"{program}-{backend}.json"
+        with FileLock(f"{file}.lock"):
+            if not file.exists():
+                codes, out = start(program, backend)
+                assert codes == [0, 0], out
+                lines = [[json.loads(line) for line in text.splitlines() if line.startswith("{")] for text, _ in out]
+                file.write_text(json.dumps([{record["case"]: record for record in rank} for rank in lines]))
+        return json.loads(file.read_text())
+
+    return records
 
 
-def test_every_case_is_listed():
+def test_every_case_is_listed(ran):
     assert sorted(ran("inline")[0]) == sorted([*CAPTURED, *OTHERS])
 
 
 @pytest.mark.parametrize("name", [*CAPTURED, *OTHERS])
 @pytest.mark.parametrize("backend", ["inline", "aot_eager"])
-def test_outcomes_are_eagers(backend, name):
+def test_outcomes_are_eagers(ran, backend, name):
     for rank in ran(backend):
         assert rank[name]["differs"] == []
 
 
 @pytest.mark.parametrize("name", CAPTURED)
-def test_first_call(name):
+def test_first_call(ran, name):
     record = ran("inline")[0][name]
     assert (record["graphs"], record["breaks"]) == CAPTURED[name]
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_every_case_of_a_program_is_listed(program):
+def test_every_case_of_a_program_is_listed(ran, program):
     assert sorted(ran("inline", program)[0]) == sorted(PROGRAMS[program])
 
 
@@ -203,13 +220,13 @@ PROGRAM_CASES = [(program, name) for program, cases in PROGRAMS.items() for name
 
 @pytest.mark.parametrize(("program", "name"), PROGRAM_CASES)
 @pytest.mark.parametrize("backend", ["inline", "aot_eager"])
-def test_a_programs_outcomes_are_eagers(backend, program, name):
+def test_a_programs_outcomes_are_eagers(ran, backend, program, name):
     for rank in ran(backend, program):
         assert rank[name]["differs"] == []
 
 
 @pytest.mark.parametrize(("program", "name"), PROGRAM_CASES)
-def test_what_a_program_captures(program, name):
+def test_what_a_program_captures(ran, program, name):
     record = ran("inline", program)[0][name]
     assert (record["graphs"], record["breaks"]) == PROGRAMS[program][name]
 
@@ -225,13 +242,13 @@ def test_signals_at_side_exits():
         assert found["left"] < 100
 
 
-def test_every_training_case_is_listed():
+def test_every_training_case_is_listed(ran):
     assert sorted(ran("inline", "training_cases.py")[0]) == sorted([*TRAINED, *TRAINED_OTHERS])
 
 
 @pytest.mark.parametrize("name", [*TRAINED, *TRAINED_OTHERS])
 @pytest.mark.parametrize("backend", ["inline", "aot_eager"])
-def test_training_is_eagers(backend, name):
+def test_training_is_eagers(ran, backend, name):
     for rank in ran(backend, "training_cases.py"):
         differs = rank[name]["differs"]
         if (backend, name) == ("aot_eager", "fsdp_view"):  # AOTAutograd's results are no views, of which torch warns
@@ -240,7 +257,7 @@ def test_training_is_eagers(backend, name):
 
 
 @pytest.mark.parametrize("name", TRAINED)
-def test_captured_training(name):
+def test_captured_training(ran, name):
     record = ran("inline", "training_cases.py")[0][name]
     assert (record["graphs"], record["breaks"]) == TRAINED[name]
 

@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 import project_support
+from harness import forked
 from harness.versions import as_printed
 
 ROOT = Path(project_support.ROOT)
@@ -81,14 +82,13 @@ def place(tmp_path):
     programs = tmp_path / ".bin"
     programs.mkdir()
     (programs / "godynamo").symlink_to(ROOT / "build" / "bin" / "godynamo")
-    (programs / "python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (programs / "python").chmod(0o755)
+    (programs / "python").symlink_to(forked.python())
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_")},
         "PATH": f"{programs}{os.pathsep}{os.environ['PATH']}",
         "PYTHONPATH": str(ROOT / "python"),
         "GODYNAMO_CACHE_DIR": "0",
-        "GODYNAMO_PYTHON": sys.executable,
+        "GODYNAMO_PYTHON": forked.python(),
         "OMP_NUM_THREADS": "1",
         "COLUMNS": "100",
     }
@@ -127,7 +127,7 @@ def test_python_blocks_run_and_print_what_the_page_says(page, place):
         "    sys.stdout.flush()\n"
     )
     done = subprocess.run(
-        [sys.executable, str(program)], cwd=folder, env=environment, capture_output=True, text=True, timeout=250
+        [forked.python(), str(program)], cwd=folder, env=environment, capture_output=True, text=True, timeout=250
     )
     printed = re.split(r"^" + re.escape(MARK).replace(r"\{\}", r"\d+") + r"\n", done.stdout, flags=re.MULTILINE)[1:]
     assert done.returncode == 0, f"{page.name}:{found[max(len(printed) - 1, 0)].line}:\n{done.stderr}"
@@ -180,7 +180,7 @@ ARGUMENTS = {"train.py": ["--steps", "12", "--compare"]}
 def test_examples_run_by_python_and_by_the_tool(example, place):
     folder, environment = place
     arguments = [f"examples/{example.name}", *ARGUMENTS.get(example.name, [])]
-    for start in ([sys.executable], ["godynamo", "run"]):
+    for start in ([forked.python()], ["godynamo", "run"]):
         done = subprocess.run(
             [*start, *arguments], cwd=folder, env=environment, capture_output=True, text=True, timeout=250
         )

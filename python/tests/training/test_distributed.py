@@ -6,10 +6,11 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from harness import forked
 
 PROGRAM = Path(__file__).with_name("distributed_program.py")
 
@@ -31,7 +32,7 @@ def run(what, how):
     }
     children = [
         subprocess.Popen(
-            [sys.executable, str(PROGRAM), what, how],
+            [forked.python(), str(PROGRAM), what, how],
             env={**env, "RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
