@@ -7,6 +7,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode"
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
+	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
 )
 
@@ -128,6 +129,9 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 	fn, err = o.backend.Compile(o.scope, o.graph, o.pool, Inputs{Examples: inputs, Sizes: sizes,
 		Changed: o.changedMemory(), OfModules: o.moduleInputs(), Whole: o.apartMatters && !o.opts.TakesApart})
 	o.opts.Clock.End()
+	if e, refused := err.(*py.Error); refused && py.TypeName(e.Type) == "NotForFakes" {
+		return fn, nil, o.breakAtNode(e)
+	}
 	if o.refusesNumbers(err) {
 		o.opts.BreakAtNumbers = true
 		return fn, nil, errNumbersRefused
@@ -147,6 +151,22 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 		err = o.afterCompile()
 	}
 	return fn, loads, err
+}
+
+// breakAtNode requests another attempt in which the graph breaks at the operation that a backend cannot trace: e names
+// its node (exc.NotForFakes). It returns e if the operation is in no frame.
+func (o *OutputGraph) breakAtNode(e *py.Error) error {
+	name, err := o.scope.GetAttr(e.Value, "node")
+	if err != nil {
+		return err
+	}
+	for _, ev := range o.events {
+		if ev.node != nil && ev.node.Name == py.GoString(name) && ev.chain != nil {
+			return o.breakAt(ev.chain.step, exc.Break(exc.TensorMetadata,
+				"%s cannot run on FakeTensors (torch.library.register_fake)", ev.node.Target.Text))
+		}
+	}
+	return e
 }
 
 // markGraph marks the instructions that follow as the call of the graph. They get the user's position at the graph's

@@ -301,6 +301,8 @@ def _by_backend(
             log.info("an operation of the graph raises; it runs as captured, not with backend %r", backend_name)
             utils.counters["stats"]["graphs_that_raise"] += 1
             return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
+        if isinstance(error, exc.BackendCompilerFailed) and (node := _not_for_fakes(rows, example_inputs)):
+            raise exc.NotForFakes(backend_name, error.inner_exception, node) from error.__cause__
         noise.tell()
         if config.trace_dir:
             from .._observe import trace as _trace
@@ -383,6 +385,11 @@ def _depends_on_data(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+def _not_for_fakes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> str | None:
+    """Return the name of the first node that cannot run on fake tensors, or None."""
+    return graph_outputs.not_for_fakes(build_graph_module(rows, example_inputs), graph_outputs.like(example_inputs))
 
 
 def _no_compiler(error: BaseException | None) -> BaseException | None:

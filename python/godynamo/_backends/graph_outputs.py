@@ -138,6 +138,22 @@ def fake_values(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]
     return values
 
 
+def not_for_fakes(gm: torch.fx.GraphModule, inputs: Callable[[Any], Sequence[Any]]) -> str | None:
+    """Return the name of the first node that raises on fake tensors, or None; ``inputs`` as for fake_values.
+
+    Nodes whose values depend on data, or are only guesses, do not count.
+    """
+    if any(of_python(node.target) for node in gm.graph.nodes):
+        return None
+    from torch._subclasses.fake_tensor import DataDependentOutputException, DynamicOutputShapeException
+
+    values: dict[str, Any] = {}
+    raised = _run_fakes(gm, inputs, None, values)
+    if raised in (None, vague.VagueMetadata, DataDependentOutputException, DynamicOutputShapeException):
+        return None
+    return next((node.name for node in gm.graph.nodes if node.name not in values and node.op != "output"), None)
+
+
 def _run_fakes(
     gm: torch.fx.GraphModule,
     inputs: Callable[[Any], Sequence[Any]],
