@@ -12,6 +12,7 @@
 #include "calls/miss.h"
 #include "calls/rerun.h"
 #include "calls/tail_call.h"
+#include "replaced_builtins.h"
 #include "runtime.h"
 
 /* Runs the frame as if our hook were not installed. Returns a new reference, or NULL with an exception set. A
@@ -125,6 +126,9 @@ early_exit(PyThreadState *tstate, _PyInterpreterFrame *frame, int throwflag, gd_
         return GD_COUNT_watched; /* the code could notice a new FrameCache, or the modules that skip_code imports */
     }
     if (*extra == NULL || !((*extra)->flags & (GD_CODE_ASKED | GD_CODE_SKIP | GD_CODE_FOREIGN | GD_CODE_OURS))) {
+        if (gd_builtins_replaced()) {
+            return GD_COUNT_replaced_builtins;
+        }
         *extra = ask_trace_rules(code);
         if (*extra == NULL) {
             return GD_COUNT_hook_skip;
