@@ -2,6 +2,7 @@ package translate
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
@@ -9,6 +10,7 @@ import (
 	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/fxgraph"
 	"github.com/godynamo/godynamo/internal/exc"
+	"github.com/godynamo/godynamo/pyhook/py"
 	"github.com/godynamo/godynamo/variables"
 )
 
@@ -67,19 +69,20 @@ func (o *OutputGraph) iterates(v variables.VariableTracker) bool {
 	return false
 }
 
-// losesHistory reports whether the rest of the frame would see that several results of a whole graph have one history.
+// losesHistory reports whether the rest of the frame would see that the results of a whole graph have one history.
 func (o *OutputGraph) losesHistory(results []*fxgraph.Node) (bool, error) {
-	if o.opts.NoPython || len(o.breaks) == 0 || len(results) < 2 {
+	if o.opts.NoPython || len(o.breaks) == 0 || len(results) == 0 {
 		return false, nil
 	}
 	tx := o.current
 	for tx.parent != nil {
 		tx = tx.parent
 	}
-	if o.log.history != historyRead && !tx.readsHistory() && !tx.passesTwice(results) {
-		return false, nil
+	allowed := o.allowedResults(tx.d, tx.inst)
+	if o.log.history == historyRead || tx.passesTwice(results) {
+		allowed = min(allowed, 1)
 	}
-	if !o.TakesApart() {
+	if len(results) <= allowed || !o.TakesApart() {
 		return false, nil
 	}
 	differentiable := 0
@@ -96,23 +99,40 @@ func (o *OutputGraph) losesHistory(results []*fxgraph.Node) (bool, error) {
 			differentiable++
 		}
 	}
-	return differentiable > 1, nil
+	return differentiable > allowed, nil
 }
 
-// readsHistory reports whether the rest of the frame may call torch.autograd.grad, retain_grad() or register_hook().
-func (tx *InstructionTranslator) readsHistory() bool {
-	code := tx.d.code
-	for in := range bytecode.ReachableFrom(code, tx.inst) {
-		switch name := nameOf(code, in); name {
+// allowedResults returns how many differentiable results a graph may have before the code that first leads to, with the
+// functions and comprehensions made there: none before create_graph=True, one before torch.autograd.grad, retain_grad()
+// or register_hook(), any number before other code.
+func (o *OutputGraph) allowedResults(d *decoded, first *bytecode.Instruction) int {
+	allowed := math.MaxInt
+	for in := range bytecode.ReachableFrom(d.code, first) {
+		switch nameOf(d.code, in) {
 		case "retain_grad", "register_hook":
-			return true
+			allowed = min(allowed, 1)
 		case "grad":
-			if in.Op == opcode.LOAD_GLOBAL || nameOf(code, code.Instructions[tx.d.index[in]-1]) == "autograd" {
-				return true
+			if in.Op == opcode.LOAD_GLOBAL || nameOf(d.code, d.code.Instructions[d.index[in]-1]) == "autograd" {
+				allowed = min(allowed, 1)
+			}
+		}
+		if in.Op != opcode.LOAD_CONST && in.Op != opcode.KW_NAMES {
+			continue
+		}
+		switch c := d.consts[in.Arg]; {
+		case c.Kind() == py.Tuple && slices.ContainsFunc(o.scope.Items(c), isCreateGraph):
+			return 0
+		case c.Kind() == py.Code:
+			if inner, err := o.decode(c); err == nil {
+				allowed = min(allowed, o.allowedResults(inner, inner.code.Instructions[0]))
 			}
 		}
 	}
-	return false
+	return allowed
+}
+
+func isCreateGraph(keyword py.Object) bool {
+	return keyword.Kind() == py.Str && py.GoString(keyword) == "create_graph"
 }
 
 // nameOf returns the name of the global or attribute that an instruction loads, or "".

@@ -154,9 +154,13 @@ def names_torch(function: FunctionType) -> bool:
     return False
 
 
-# Packages of torch.compile, which has its own hook, translator and generated code. The hook skips everything that their
-# code calls.
-_OTHER_COMPILERS = tuple(os.path.join("_" + name, "") for name in ("dynamo", "inductor"))
+# Code of torch below which the hook skips everything: torch.compile, which has its own hook, translator and generated
+# code, and functions that differentiate what their callbacks return twice, which no compiled graph allows (under
+# aot_eager, torch.autograd.functional.hessian returned zeros).
+_SKIPPED_TREES = (
+    *(os.path.join("_" + name, "") for name in ("dynamo", "inductor")),
+    os.path.join("autograd", "functional.py"),
+)
 
 
 def skip_code(code: CodeType) -> int:
@@ -172,4 +176,4 @@ def skip_code(code: CodeType) -> int:
     if reason != "torch's own file":
         return int(bool(reason))
     inside = os.path.realpath(code.co_filename)[len(_torch_folder()) :]
-    return 2 if inside.startswith(_OTHER_COMPILERS) else 1
+    return 2 if inside.startswith(_SKIPPED_TREES) else 1

@@ -129,6 +129,24 @@ def listed_losses_after_a_break(x):
     return x.grad
 
 
+def gradients_in_a_comprehension(x):
+    losses = [x.sin().sum(), x.cos().sum()]
+    sum(losses).backward(retain_graph=True)
+    return x.grad, *[torch.autograd.grad(loss, x, create_graph=True)[0] for loss in losses]
+
+
+def gradient_penalty_after_a_break(x):
+    z = x.exp().sin().sum()
+    godynamo.graph_break()
+    (g,) = torch.autograd.grad(z, x, create_graph=True)
+    g.pow(2).sum().backward()
+    return x.grad
+
+
+def hessian(x):
+    return torch.autograd.functional.hessian(lambda t: t.sin().pow(3).sum(), x)
+
+
 def second_loss_of_two_terms(x):
     z, w = x.sin().sum(), x.cos().sum()
     z.backward()
