@@ -2,8 +2,8 @@
 
 :func:`python` returns the command. Tests pass it where they would pass ``sys.executable``. What the program and its
 caller see is the same, with these exceptions: modules that ``import torch`` imports are in ``sys.modules`` from the
-start, one more frame is below the program's first one, and the program is not a child of the process that started it.
-Where they matter, a test uses ``sys.executable``.
+start, one more frame is below the program's first one, the program is not a child of the process that started it, and
+the interpreter is not finalized at its end. Where they matter, a test uses ``sys.executable``.
 
 server.py is the process that is forked, one for each process of pytest, and client.py the command.
 """
