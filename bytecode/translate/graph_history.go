@@ -120,7 +120,7 @@ func (o *OutputGraph) allowedResults(d *decoded, first *bytecode.Instruction) in
 			continue
 		}
 		switch c := d.consts[in.Arg]; {
-		case c.Kind() == py.Tuple && slices.ContainsFunc(o.scope.Items(c), isCreateGraph):
+		case c.Kind() == py.Tuple && slices.ContainsFunc(o.scope.Items(c), isCreateGraph) && d.loadsTrue(d.index[in]):
 			return 0
 		case c.Kind() == py.Code:
 			if inner, err := o.decode(c); err == nil {
@@ -133,6 +133,14 @@ func (o *OutputGraph) allowedResults(d *decoded, first *bytecode.Instruction) in
 
 func isCreateGraph(keyword py.Object) bool {
 	return keyword.Kind() == py.Str && py.GoString(keyword) == "create_graph"
+}
+
+// loadsTrue reports whether the statement that contains an instruction loads True.
+func (d *decoded) loadsTrue(at int) bool {
+	first, last := statement(d.code, at)
+	return slices.ContainsFunc(d.code.Instructions[first:last+1], func(in *bytecode.Instruction) bool {
+		return in.Op == opcode.LOAD_CONST && d.consts[in.Arg] == py.True()
+	})
 }
 
 // nameOf returns the name of the global or attribute that an instruction loads, or "".

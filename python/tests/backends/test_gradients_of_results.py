@@ -201,12 +201,25 @@ def loop_of_steps(x):
     return x.grad
 
 
+def loop_that_may_differentiate_twice(x, twice=False):
+    for _ in range(2):
+        loss = x.sin().sum()
+        x.grad = None
+        loss.backward(create_graph=twice)
+        print(end=str(loss.item())[:0])
+    return x.grad
+
+
 def gradient_of_a_leaf(x):
     (g,) = torch.autograd.grad(x.exp().sin().sum(), x)
     return g
 
 
-@pytest.mark.parametrize("program", [plain_step, loop_of_steps, gradient_of_a_leaf], ids=lambda p: p.__name__)
+@pytest.mark.parametrize(
+    "program",
+    [plain_step, loop_of_steps, loop_that_may_differentiate_twice, gradient_of_a_leaf],
+    ids=lambda p: p.__name__,
+)
 def test_one_pass_is_compiled(program):
     from functorch.compile import aot_module_simplified, nop
 
