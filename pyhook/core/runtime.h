@@ -8,7 +8,7 @@
 #include "pycompat.h"
 
 /* Counters, by the names that _C.counters() shows. Those from hook_no_extent on are the reasons why the
- * eval-frame hook left a frame to CPython; so are `watched` and `cold`. */
+ * eval-frame hook left a frame to CPython; so are `watched`, `cold` and `replaced_builtins`. */
 /* clang-format off */
 #define GD_COUNTERS(X) \
     X(misses) X(translations) X(translated) X(skipped) X(passed) X(given_up) X(raised) X(internal_errors) \
