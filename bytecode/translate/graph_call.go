@@ -154,7 +154,7 @@ func (c *Codegen) compileGraph() (fn py.Object, loads []func() error, err error)
 }
 
 // breakAtNode requests another attempt in which the graph breaks at the operation that a backend cannot trace: e names
-// its node (exc.NotForFakes). It returns e if the operation is in no frame.
+// its node (godynamo._backends.compiling.NotForFakes). It returns e if the operation is in no frame.
 func (o *OutputGraph) breakAtNode(e *py.Error) error {
 	name, err := o.scope.GetAttr(e.Value, "node")
 	if err != nil {

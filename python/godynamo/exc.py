@@ -74,14 +74,6 @@ class BackendCompilerFailed(TorchDynamoException):
         return type(self), (self.backend_name, self.inner_exception)
 
 
-class NotForFakes(BackendCompilerFailed):
-    """An operation of the graph cannot run on FakeTensors. The graph breaks there; this exception reaches no user."""
-
-    def __init__(self, backend_name: str, inner_exception: BaseException, node: str) -> None:
-        super().__init__(backend_name, inner_exception)
-        self.node = node  # the name of its node
-
-
 class InternalTorchDynamoError(TorchDynamoException):
     """A bug in godynamo. It is never raised to users: the call runs in CPython, and the error is logged."""
 

@@ -302,7 +302,7 @@ def _by_backend(
             utils.counters["stats"]["graphs_that_raise"] += 1
             return build_graph_module(rows, example_inputs).forward  # type: ignore[no-any-return]
         if isinstance(error, exc.BackendCompilerFailed) and (node := _not_for_fakes(rows, example_inputs)):
-            raise exc.NotForFakes(backend_name, error.inner_exception, node) from error.__cause__
+            raise NotForFakes(backend_name, error.inner_exception, node) from error.__cause__
         noise.tell()
         if config.trace_dir:
             from .._observe import trace as _trace
@@ -385,6 +385,17 @@ def _depends_on_data(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+class NotForFakes(exc.BackendCompilerFailed):
+    """A backend has failed on an operation that cannot run on FakeTensors; ``node`` is the name of its node.
+
+    The graph breaks there (bytecode/translate/graph_call.go).
+    """
+
+    def __init__(self, backend_name: str, inner_exception: BaseException, node: str) -> None:
+        super().__init__(backend_name, inner_exception)
+        self.node = node
 
 
 def _not_for_fakes(rows: Sequence[Any], example_inputs: Sequence[Any]) -> str | None:
