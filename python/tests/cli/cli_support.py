@@ -12,6 +12,10 @@ ROOT = Path(__file__).resolve().parents[3]
 TOOL = ROOT / "build" / "bin" / "godynamo"
 
 
+#: makes the tool start a new Python: where the test looks at the process itself (signals, its path)
+NEW_PYTHON = {"GODYNAMO_PYTHON": sys.executable}
+
+
 def environment(**more: str) -> dict[str, str]:
     """Return this process's environment with the checkout's package and this Python."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith("GODYNAMO_") or k == "GODYNAMO_GOLIB"}

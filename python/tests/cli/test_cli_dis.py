@@ -9,9 +9,8 @@ import pytest
 import torch
 
 import godynamo
-from cli_support import ROOT, environment, tool
+from cli_support import NEW_PYTHON, ROOT, environment, tool
 from godynamo._tools import doctor
-from harness import forked
 
 PROGRAM = """\
 import sys
@@ -147,13 +146,13 @@ def test_a_program_that_raises_first_keeps_its_traceback(tmp_path):
     path = tmp_path / "fails.py"
     path.write_text("import torch\ndef f(x):\n    return x\n1 / 0\n")
     done = tool("dis", f"{path}:f")
-    plain = subprocess.run([forked.python(), str(path)], capture_output=True, text=True, env=environment())
+    plain = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, env=environment())
     assert (done.returncode, done.stderr) == (1, plain.stderr)
 
 
 def test_doctor_finds_this_build_well(tmp_path):
     out = tmp_path / "doctor.json"
-    done = tool("doctor", "--json", out)
+    done = tool("doctor", "--json", out, **NEW_PYTHON)
     told = json.loads(out.read_text())
     states = {f["name"]: f["state"] for f in told["findings"]}
     assert [n for n, s in states.items() if s == "wrong"] == [], done.stdout

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import textwrap
 import xml.etree.ElementTree
 
@@ -12,7 +13,6 @@ import pytest
 import cli_support
 from browser import SCREENSHOTS, open_page
 from cli_support import tool
-from harness import forked
 
 PROGRAM = """
     import sys
@@ -157,7 +157,7 @@ def test_as_with_a_backend_that_is_given_whole_graphs(program, tmp_path):
 def test_what_the_program_raises_is_its_own(program, tmp_path):
     done = explain("program.py:raising", "--", "raise", cwd=tmp_path)
     plain = subprocess.run(
-        [forked.python(), "program.py", "raise"],
+        [sys.executable, "program.py", "raise"],
         cwd=tmp_path,
         env=cli_support.environment(),
         capture_output=True,

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from cli_support import ROOT, environment, tool
+from cli_support import NEW_PYTHON, ROOT, environment, tool
 
 COMPILES = """\
 import pickle, sys, torch, godynamo
@@ -117,7 +117,8 @@ def test_torch_warns_of_a_missing_numpy_only_in_the_users_program(tmp_path, comm
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError(\"No module named 'numpy'\", name='numpy')\n")
     script = tmp_path / "script.py"
     script.write_text("import torch\ndef f(x):\n    return x + 1\nf(torch.ones(2))\n")
-    done = tool(command, script if command == "run" else f"{script}:f", PYTHONPATH=f"{ROOT / 'python'}:{tmp_path}")
+    path = {"PYTHONPATH": f"{ROOT / 'python'}:{tmp_path}"}
+    done = tool(command, script if command == "run" else f"{script}:f", **NEW_PYTHON, **path)
     assert done.returncode == 0, done.stderr
     assert ("NumPy" in done.stderr) is shown
 

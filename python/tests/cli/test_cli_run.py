@@ -13,7 +13,6 @@ import pytest
 
 import cli_support
 from cli_support import tool
-from harness import forked
 
 
 @pytest.fixture
@@ -53,7 +52,7 @@ PROGRAM = """
 
 def plain(path, *arguments, **more):
     return subprocess.run(
-        [forked.python(), str(path), *arguments],
+        [sys.executable, str(path), *arguments],
         env=cli_support.environment(**more),
         capture_output=True,
         text=True,
@@ -157,7 +156,7 @@ def test_modules_run_as_with_python_m(script, tmp_path):
     for name in ("pkg", "pkg.tool"):
         done = tool("run", "-q", "-m", name, "a", cwd=tmp_path)
         want = subprocess.run(
-            [forked.python(), "-m", name, "a"],
+            [sys.executable, "-m", name, "a"],
             cwd=tmp_path,
             env=cli_support.environment(),
             capture_output=True,
@@ -210,7 +209,7 @@ def test_an_interrupted_program_ends_by_the_signal(script):
     program = script("import time, torch\nprint('begun', flush=True)\ntime.sleep(60)\n")
     child = subprocess.Popen(
         [str(cli_support.TOOL), "run", str(program)],
-        env=cli_support.environment(),
+        env=cli_support.environment(**cli_support.NEW_PYTHON),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -245,7 +244,7 @@ def test_an_interrupted_program_ends_in_order(script, tmp_path, options):
         step()
         """
     )
-    run = tool("run", "--quiet", *options, program, cwd=tmp_path)
+    run = tool("run", "--quiet", *options, program, cwd=tmp_path, **cli_support.NEW_PYTHON)
     assert run.returncode == -signal.SIGINT
     assert (run.stdout, (tmp_path / "kept.txt").read_text()) == ("atexit\n", "data")
     assert run.stderr.count("Traceback") == 1 and "in step" in run.stderr and "_run" not in run.stderr

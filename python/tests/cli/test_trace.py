@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -42,7 +43,7 @@ def run(program, directory, **environment):
     script.write_text(textwrap.dedent(program))
     trace = directory / "trace"
     done = subprocess.run(
-        [forked.python(), str(script)],
+        [sys.executable, str(script)],
         capture_output=True, text=True, timeout=240,
         env={**os.environ, "PYTHONPATH": str(PACKAGE), "GODYNAMO_TRACE": str(trace), **environment},
     )  # fmt: skip
