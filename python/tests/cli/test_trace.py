@@ -215,7 +215,7 @@ def test_another_directory_is_another_trace(tmp_path, caplog):
 
 def test_nothing_is_made_where_nothing_is_traced():
     done = subprocess.run(
-        [forked.python(), "-c", "import torch, godynamo, sys; f = godynamo.optimize(lambda x: x + 1); f(torch.ones(1));"
+        [sys.executable, "-c", "import torch, godynamo, sys; f = godynamo.optimize(lambda x: x + 1); f(torch.ones(1));"
          "print([m for m in sys.modules if 'godynamo._observe.trace' in m and 'rules' not in m])"],
         capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(PACKAGE), "GODYNAMO_TRACE": ""},
     )  # fmt: skip
