@@ -1,4 +1,4 @@
-"""A command like python that starts programs in a fork of a process with torch, since each import of torch takes 2 s.
+"""A command like python that starts programs in a fork of a process with torch, which saves its import.
 
 :func:`python` returns the command. Tests pass it where they would pass ``sys.executable``. What the program and its
 caller see is the same, with these exceptions: modules that ``import torch`` imports are in ``sys.modules`` from the
