@@ -116,8 +116,8 @@ func (o *OutputGraph) shared() []variables.VariableTracker {
 	return out
 }
 
-// enteredIn returns the shared modes that a snapshot of torch's modes contains. Without a snapshot it returns all of
-// them.
+// enteredIn returns the shared modes that are in a snapshot of torch's modes. If there is no snapshot, it returns all
+// shared modes.
 // At a side exit, some frames have no handler but leave modes. They have left them when the exit runs, so these modes
 // cannot be handed over.
 func (o *OutputGraph) enteredIn(snapshot py.Object, shared []variables.VariableTracker) []variables.VariableTracker {

@@ -83,7 +83,7 @@ func ConvertFrameAssert(compilerFn Backend, oneGraph bool, opts *Options, inst I
 			}
 			f.Varied, f.hasVaried, opts.Dynamic = Varied{}, false, false
 			f.hasPassed, f.fixesPassed = false, true
-			log = log.anew()
+			log = log.withoutSteps()
 		}
 		return nil, &exc.SkipFrame{Reason: "too many restarts"}
 	}

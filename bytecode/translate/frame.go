@@ -233,7 +233,7 @@ type Result struct {
 	Exported    *Exported // set with Options.Exporting
 	Nothing     bool      // there is nothing to capture
 	Skipped     string    // reason why the whole frame is left to CPython
-	Uncompiled  bool      // the inline backend runs the graph in place of the frame's; see graph_history.go
+	Uncompiled  bool      // the graph was not passed to the frame's backend; see graph_history.go
 	Account     *Account  // set with Options.Explain, unless nothing was captured
 	// OnlyHere says what the translation relies on that may differ in other processes, apart from what guards check.
 	OnlyHere variables.OnlyHere

@@ -121,13 +121,18 @@ func getsFrame(c *bytecode.Code, in *bytecode.Instruction) bool { return loadsOn
 
 // loadsOne reports whether the instruction loads an attribute or a global variable with one of the names.
 func loadsOne(c *bytecode.Code, in *bytecode.Instruction, names map[string]bool) bool {
+	return names[nameOf(c, in)]
+}
+
+// nameOf returns the name of the global or attribute that an instruction loads, or "".
+func nameOf(code *bytecode.Code, in *bytecode.Instruction) string {
 	switch in.Op {
-	case opcode.LOAD_ATTR, opcode.LOAD_METHOD:
-		return names[c.Names[in.Arg]]
 	case opcode.LOAD_GLOBAL:
-		return names[c.Names[in.Arg>>1]]
+		return code.Names[in.Arg>>1]
+	case opcode.LOAD_ATTR, opcode.LOAD_METHOD:
+		return code.Names[in.Arg]
 	}
-	return false
+	return ""
 }
 
 // frameStores lists the instructions that store a value where it outlives the call. frameLoads lists those that may be

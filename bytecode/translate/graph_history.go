@@ -143,17 +143,6 @@ func (d *decoded) loadsTrue(at int) bool {
 	})
 }
 
-// nameOf returns the name of the global or attribute that an instruction loads, or "".
-func nameOf(code *bytecode.Code, in *bytecode.Instruction) string {
-	switch in.Op {
-	case opcode.LOAD_GLOBAL:
-		return code.Names[in.Arg>>1]
-	case opcode.LOAD_ATTR, opcode.LOAD_METHOD:
-		return code.Names[in.Arg]
-	}
-	return ""
-}
-
 // passesTwice reports whether the rest of the frame may call backward() on more than one of the results. At a graph
 // break at backward() one more call is enough.
 func (tx *InstructionTranslator) passesTwice(results []*fxgraph.Node) bool {

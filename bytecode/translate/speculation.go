@@ -52,15 +52,15 @@ type SpeculationLog struct {
 
 func newSpeculationLog() *SpeculationLog { return &SpeculationLog{entries: map[int]error{}} }
 
-// anew returns a log for another attempt that may take other steps. It has the facts about the whole frame.
-func (l *SpeculationLog) anew() *SpeculationLog {
+// withoutSteps returns a log for another attempt, whose steps may be others. It has the facts about the whole frame.
+func (l *SpeculationLog) withoutSteps() *SpeculationLog {
 	return &SpeculationLog{entries: map[int]error{}, strict: l.strict, unprotected: l.unprotected,
 		stateless: l.stateless, noSideExits: l.noSideExits, customs: l.customs, history: l.history, inline: l.inline}
 }
 
 // again returns a log for another attempt from the start, with the facts about the whole frame but no failed steps.
 func (l *SpeculationLog) again() *SpeculationLog {
-	next := l.anew()
+	next := l.withoutSteps()
 	next.hooked, next.impure = l.hooked, l.impure
 	return next
 }
@@ -83,11 +83,11 @@ func (l *SpeculationLog) after(err error, opts *Options) *SpeculationLog {
 	case errFixesSizes:
 		takes := opts.TakesApart || opts.TakesSymbols
 		opts.SymbolicSizes, opts.FixesSizes = !takes && !opts.FixesSizes, true
-		return l.anew()
+		return l.withoutSteps()
 	case errNumbersRefused:
-		return l.anew()
+		return l.withoutSteps()
 	case errHistory:
-		next = l.anew()
+		next = l.withoutSteps()
 		next.inline = true
 	default:
 		return nil

@@ -1,7 +1,7 @@
 /* While the program has replaced a builtin, nothing is translated.
  *
- * The translator is written in Python, too, and so is what it imports. Their calls of len() would call a len() of the
- * program's, which may print, count, or refuse the argument.
+ * Parts of the translator, and the modules that they import, are written in Python. If they call len(), they call the
+ * program's replacement, which may print something or raise.
  */
 #ifndef GD_REPLACED_BUILTINS_H
 #define GD_REPLACED_BUILTINS_H

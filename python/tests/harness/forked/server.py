@@ -106,7 +106,7 @@ def source(program: Program, main: types.ModuleType) -> types.CodeType:
 def end(status: object) -> None:
     """End the process as sys.exit(status) would, but without finalizing the interpreter.
 
-    That would write to most of the memory that the process shares with the server, and so copy it: 0.5 s.
+    That would write to most of the memory that the process shares with the server, and so copy it.
     """
     if status is not None and not isinstance(status, int):
         print(status, file=sys.stderr)
