@@ -29,6 +29,16 @@ const (
 var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "attention", "lstm", "gru", "rnn",
 	"empty", "resize", "inverse", "svd", "eig"}
 
+// asked holds what the translation has learned so far from tensors' data and from the backend.
+type asked struct {
+	foreseen   map[string]py.Object // foreseen values by sliceKey (graph_foresee.go)
+	foreseenBy map[*fxgraph.Node]bool
+	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
+	apartMatters bool
+	// unchanged is set if the graph is correct only if the backend runs it as it is captured.
+	unchanged bool
+}
+
 // Foresee implements variables.Output.
 func (o *OutputGraph) Foresee(tx variables.Translator, t *variables.TensorVariable,
 	ask string) (py.Object, bool, error) {

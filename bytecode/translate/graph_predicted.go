@@ -19,7 +19,7 @@ import (
 // branch, and the next call is translated again.
 //
 // In any code, a branch of which one side only raises (`assert torch.isfinite(x).all()`) is predicted to go the other
-// way.
+// way, and so are other branches in inlined frames (graph_predicted_inlined.go).
 
 // predictedBranch returns which way a branch on v goes in the graph. why is the graph break without a prediction; it is
 // returned where none can be made.
@@ -96,6 +96,9 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 	if !ok || !u.DataDependent {
 		return false, why
 	}
+	if truth, ok := o.known(tx, v); ok {
+		return truth, nil
+	}
 	if !o.backend.Inline() {
 		question, valid := tx.question(inst)
 		if !valid {
@@ -103,15 +106,25 @@ func (tx *InstructionTranslator) predicted(inst *bytecode.Instruction, v variabl
 		}
 		return tx.asserted(v, question, true, why)
 	}
-	if !tx.leavesForValues(variables.MayPredict) && !tx.leavesForValues(variables.IsDistributions) || !tx.checkable(v) {
+	ofTorch := variables.MayPredict(o.scope, tx.globals) || variables.IsDistributions(o.scope, tx.globals)
+	if !tx.mayLeave() || !ofTorch && !tx.predictsInlined() || !tx.checkable(v) {
 		return false, why
 	}
-	question, first := tx.question(inst)
+	question, first := "", false
+	if ofTorch {
+		question, first = tx.question(inst)
+	} else {
+		question = tx.inlinedQuestion(inst)
+	}
 	truth, err := o.expected(question, first, why)
 	if err != nil {
 		return false, err
 	}
-	return truth, tx.check(v, why, question, truth, top(truth))
+	if err := tx.check(v, why, question, truth, top(truth)); err != nil {
+		return false, err
+	}
+	o.nowKnown(tx, v, truth)
+	return truth, nil
 }
 
 // expected returns predictions.expected: the answer to a question, or why if the answers change too often.
@@ -169,7 +182,11 @@ func (tx *InstructionTranslator) question(inst *bytecode.Instruction) (question 
 
 // placesText names an instruction of the frame, and those of its callers that are running.
 func (tx *InstructionTranslator) placesText(inst *bytecode.Instruction) string {
-	text := tx.placeText(inst)
+	return tx.placeText(inst) + tx.callersText()
+}
+
+// callersText names the running instructions of the frame's callers.
+func (tx *InstructionTranslator) callersText() (text string) {
 	for up := tx.parent; up != nil; up = up.parent {
 		text += " in " + up.placeText(up.inst)
 	}
@@ -189,7 +206,12 @@ func (o *OutputGraph) notRefuted(m py.Object, question string, answer bool) erro
 
 // placeText names an instruction of the frame.
 func (tx *InstructionTranslator) placeText(inst *bytecode.Instruction) string {
-	return fmt.Sprintf("%s %s:%d at %d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine, tx.d.index[inst])
+	return fmt.Sprintf("%s at %d", tx.codeText(), tx.d.index[inst])
+}
+
+// codeText names the frame's code.
+func (tx *InstructionTranslator) codeText() string {
+	return fmt.Sprintf("%s %s:%d", tx.d.code.Filename, tx.d.code.QualName, tx.d.code.FirstLine)
 }
 
 // settle makes floats of those operands of the instruction, the n topmost values of the stack, that are powers of

@@ -620,14 +620,17 @@ func (tx *InstructionTranslator) popJumpIf(inst *bytecode.Instruction) error {
 //	jumps: value -- value
 //	breaks: GD0101, GD0207
 func (tx *InstructionTranslator) jumpIfOrPop(inst *bytecode.Instruction) error {
-	t, err := variables.Truth(tx, tx.top(1))
+	v := tx.pop()
+	t, err := variables.Truth(tx, v)
 	if err != nil {
-		return tx.breakAtFlag(tx.top(1), err)
+		t, err = tx.predicted(inst, v, err, func(bool) variables.VariableTracker { return v })
+	}
+	if err != nil {
+		return tx.breakAtFlag(v, err)
 	}
 	if t == (inst.Op == opcode.JUMP_IF_TRUE_OR_POP) {
+		tx.push(v)
 		tx.jump(inst.Target)
-	} else {
-		tx.pop()
 	}
 	return nil
 }

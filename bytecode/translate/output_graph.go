@@ -75,6 +75,7 @@ type OutputGraph struct {
 	accounting
 	subgraphs
 	asked
+	inlinedBranches
 
 	python   pythonNodes
 	foreign  foreignNodes
@@ -175,16 +176,6 @@ type subgraphs struct {
 	inside    []*body // captured functions
 	numBodies int     // number of functions captured so far
 	tentative int     // number of running translations that may be undone; see Tentative
-}
-
-// asked holds what the translation has learned so far from tensors' data and from the backend.
-type asked struct {
-	foreseen   map[string]py.Object // foreseen values by sliceKey (graph_foresee.go)
-	foreseenBy map[*fxgraph.Node]bool
-	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
-	apartMatters bool
-	// unchanged is set if the graph is correct only if the backend runs it as it is captured.
-	unchanged bool
 }
 
 func newOutputGraph(s *py.Scope, w *variables.World, f *Frame, o *Options, b Backend, i Installer) *OutputGraph {

@@ -1,7 +1,11 @@
-"""Predicts which way torch's optimizers and distributions branch on values of tensors.
+"""Predicts which way code branches on values of tensors: torch's optimizers and distributions, and inlined functions.
 
 A graph cannot branch. It predicts which way a branch goes and checks this in each call. If it is wrong, the frames go
 on in CPython, and a guard on ``refuted`` has the next call translated again, with the other prediction.
+
+A question names a branch. If it has several lines, the first one names the outermost function: the wrong answers to all
+its questions count together. If it has three, the second one names the instruction, whatever called its function: what
+one call has shown is the first answer for the others, such as for the next layers of a model.
 """
 
 from __future__ import annotations
@@ -12,17 +16,25 @@ import torch.fx.node
 #: how often the answer to one question may turn out to be wrong; then the graph breaks at the branch
 _MAX_CHANGES = 8
 
+#: how often the answers to all questions about one function may turn out to be wrong. Each combination of answers is a
+#: translation, and a function has at most eight of them (``config.cache_size_limit``).
+_MAX_CHANGES_TOGETHER = 4
+
 #: answers that were wrong the last time. Guards look up the answers on which their graphs rely.
 refuted: dict[str, None] = {}
 
-#: question (the place of a branch) -> how often its answer was wrong
+#: question (the place of a branch), or the first line of questions that count together -> how often it was wrong
 _changes: dict[str, int] = {}
+
+#: instruction (the second line of a question) -> the truth that it saw when an answer was wrong
+_seen: dict[str, bool] = {}
 
 
 def forget() -> None:
     """Drop all answers. Called when all entries have been dropped."""
     refuted.clear()
     _changes.clear()
+    _seen.clear()
 
 
 def answer(question: str, truth: bool) -> str:
@@ -30,14 +42,26 @@ def answer(question: str, truth: bool) -> str:
     return f"{question} is {truth}"
 
 
+def _unsettled(question: str) -> bool:
+    """Return whether the answers to a question have been wrong too often."""
+    function, together, _ = question.partition("\n")
+    return _changes.get(function, 0) >= (_MAX_CHANGES_TOGETHER if together else _MAX_CHANGES)
+
+
 def expected(question: str, first: bool) -> bool | None:
     """Return the answer that a graph may rely on, or None if the answers change too often.
 
     ``first``: the answer as long as nothing is known. It is the answer to an empty question at all times.
     """
-    if _changes.get(question, 0) >= _MAX_CHANGES:
+    if _unsettled(question):
         return None
-    return first is not (answer(question, first) in refuted)
+    lines = question.split("\n")
+    if len(lines) == 3:
+        first = _seen.get(lines[1], first)
+    for truth in (True, False):
+        if answer(question, truth) in refuted:
+            return not truth
+    return first
 
 
 def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> bool | None:
@@ -47,10 +71,13 @@ def as_predicted(value: float | torch.Tensor, truth: bool, question: str) -> boo
     if not question:
         return None
     refute(question, answer(question, truth))
-    if _changes[question] < _MAX_CHANGES:
-        refuted.pop(answer(question, not truth), None)
-    else:
+    lines = question.split("\n")
+    if len(lines) == 3:
+        _seen[lines[1]] = not truth
+    if _unsettled(question):
         refuted[answer(question, not truth)] = None
+    else:
+        refuted.pop(answer(question, not truth), None)
     return None
 
 
@@ -81,7 +108,7 @@ def as_float(value: complex) -> bool | None:
 
 def declare(question: str, result: str) -> str | None:
     """Return the key in ``refuted`` of the answer that a call returns this, or None if its results change too often."""
-    if _changes.get(question, 0) >= _MAX_CHANGES:
+    if _unsettled(question):
         return None
     key = f"{question} is {result}"
     refuted.pop(key, None)
@@ -90,5 +117,6 @@ def declare(question: str, result: str) -> str | None:
 
 def refute(question: str, key: str) -> None:
     """Note that an answer was wrong, so that guards that rely on it do not hold."""
-    _changes[question] = _changes.get(question, 0) + 1
+    counted = question.partition("\n")[0]
+    _changes[counted] = _changes.get(counted, 0) + 1
     refuted[key] = None

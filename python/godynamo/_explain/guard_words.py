@@ -112,6 +112,20 @@ def called(node: ast.AST | None) -> str | None:
     return None
 
 
+#: key of an answer in _called/predictions.refuted, if its question names a branch
+_ANSWER = re.compile(r"(?:.*\n)?.+? (?P<name>\S+):\d+ at \d+(?s:.*) is (?P<truth>True|False)")
+
+
+def prediction(node: ast.AST | None) -> tuple[str, bool] | None:
+    """Return the function of the branch whose predicted truth a node checks, and that truth; None for other nodes."""
+    if isinstance(node, ast.Call) and called(node) == "___dict_contains" and len(node.args) == 2:
+        key = _constant(node.args[0])
+        if isinstance(key, str) and ast.unparse(node.args[1]).endswith("'___predictions').refuted"):
+            found = _ANSWER.fullmatch(key)
+            return (found["name"], found["truth"] == "True") if found else None
+    return None
+
+
 def parts(text: str) -> list[str]:
     """Split a guard text at its top-level ``and`` operators; an ``and`` inside a string does not count."""
     body = ast.parse(text, mode="eval").body
@@ -142,6 +156,9 @@ class _Speaker:
 
     def _check(self, node: ast.expr, wanted: bool) -> str:
         name = called(node)
+        predicted = prediction(node)
+        if predicted is not None:
+            return f"the branch on data in {predicted[0]} is predicted to be {predicted[1]}"
         if name is not None and isinstance(node, ast.Call):
             said = _CONDITIONS.get(name)
             if said is not None:

@@ -199,8 +199,12 @@ def reason(failure: Any, frame: Frame) -> Reason:
     if place is not None and field is not None:
         name = frame.rename(guard_words.place(place))
         return Reason(frame, _named(name), field, was, found, _FIELD_REMEDIES.get(field, "use one kind"), at)
-    subject, what, remedy = _subject(str(part) if part is not None else str(failure), found)
     tree = guard_words.parsed(str(part)) if part is not None else None
+    predicted = guard_words.prediction(tree.operand if isinstance(tree, ast.UnaryOp) else None)
+    if predicted is not None:
+        name, truth = predicted
+        return Reason(frame, f"the branch on data in {name}", "", str(truth), str(not truth), "use torch.where", at)
+    subject, what, remedy = _subject(str(part) if part is not None else str(failure), found)
     relation = isinstance(tree, ast.Compare) and len(tree.ops) == 1 and what == "" and _is_relation(tree)
     return Reason(frame, _named(frame.rename(subject)), what, was, found, remedy, at, relation)
 

@@ -126,6 +126,11 @@ WORDS = {
     "not ___type_hasattr(___object(5, '___type_Net'), 'b')": "not hasattr(Net, 'b')",
     "___loads(___type_lookup(___object(5, '___type_Net'), 'call'))": "Net.call can be read",
     "not ___dict_contains('a', self._buffers)": "'a' not in self._buffers",
+    "not ___dict_contains('p.py f:1\\np.py g.<locals>.h:5 at 9\\n in p.py f:1 at 8 is True', "
+    "___object(5, '___predictions').refuted)": "the branch on data in g.<locals>.h is predicted to be True",
+    "not ___dict_contains('a b.py RAdam.step:5 at 9 is False', ___object(5, '___predictions').refuted)": (
+        "the branch on data in RAdam.step is predicted to be False"
+    ),
     "___dict_keys(d) == ('a',)": "the keys of d are ('a',)",
     "___param_names(m) == ('w',)": "the parameter names of m are ('w',)",
     "not ___is_grad_enabled()": "grad mode is off",

@@ -190,6 +190,20 @@ def test_modes_and_keywords_have_words_too(caplog):
     assert "named: keys expected ('a',), seen ('b',); use the same keys" in warned(caplog, lambda: served(X, b=1))
 
 
+def large(x):
+    return x * 2 if x.sum() > 9 else x
+
+
+def calling(x):
+    return large(x) + 1
+
+
+def test_a_wrong_prediction_names_the_function_with_the_branch(caplog):
+    served = godynamo.optimize(cache_size_limit=1)(calling)
+    said = "the branch on data in large: expected False, seen True; use torch.where"
+    assert said in warned(caplog, lambda: [served(X + 9), served(X + 9)])
+
+
 def test_values_longer_than_a_line_are_cut_and_the_name_stays(caplog):
     served = godynamo.optimize(cache_size_limit=1)(chosen)
     served(X, "a" * 300)
