@@ -64,12 +64,16 @@ def forked(connection: socket.socket) -> Program:
     for stream in streams:
         os.close(stream)
     connection.sendall(b"%d\n" % pid)
-    ended = os.pidfd_open(pid)
-    if connection in select.select([connection, ended], [], [])[0]:
-        os.killpg(0, signal.SIGKILL)  # the client has been killed
+    threading.Thread(target=end_with_client, args=(connection,), daemon=True).start()
     status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     connection.sendall(b"%d\n" % status)
     os._exit(0)
+
+
+def end_with_client(connection: socket.socket) -> None:
+    """Kill this process and the program's when the client is killed. (Not every Python has ``os.pidfd_open``.)"""
+    connection.recv(1)  # the client sends no more
+    os.killpg(0, signal.SIGKILL)
 
 
 def prepare(program: Program) -> types.ModuleType:
