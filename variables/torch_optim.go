@@ -19,6 +19,11 @@ func IsDistributions(s *py.Scope, globals py.Object) bool {
 	return isOf(s, globals, "torch.distributions.")
 }
 
+// IsModuleCall reports whether these are the globals of torch's code that calls a module's forward and its hooks.
+func IsModuleCall(s *py.Scope, globals py.Object) bool {
+	return isOf(s, globals, "torch.nn.modules.module")
+}
+
 // MayPredict reports whether these are the globals of a module of torch in whose code branches on tensors' values are
 // predicted: those of optimizers and their stand-ins, and of the functions that clip gradients.
 func MayPredict(s *py.Scope, globals py.Object) bool {

@@ -15,7 +15,7 @@ import (
 type inlinedBranches struct {
 	truths  map[*variables.ComputedVariable]bool // the truth of values that an operation of the graph checks
 	reached map[string]int                       // how often the translation has reached a branch
-	again   map[reachedBranch]bool
+	again   map[reachedBranch]bool               // branches that a frame would reach again
 }
 
 // reachedBranch is a branch that a frame has reached.
@@ -30,14 +30,17 @@ func (tx *InstructionTranslator) predictsInlined() bool {
 	return tx.parent != nil && !tx.out.opts.NoPython
 }
 
-// inlinedQuestion names a branch of an inlined frame. The first line names the outermost frame: all wrong answers to its
-// questions count together, since each combination of answers is a translation of that frame. The second line names the
-// branch: what a call has shown there is the first answer for other calls (godynamo._called.predictions). It is missing
-// where a frame reaches the branch again, since a loop that goes on does not go on for ever.
+// inlinedQuestion names a branch of an inlined frame. The first line names the outermost frame that is not torch's call
+// of a module: all wrong answers to its questions count together, since each combination of answers is a translation.
+// The second line names the branch: what a call has shown there is the first answer for other calls
+// (godynamo._called.predictions). It is missing where a frame reaches the branch again, since a loop that goes on does
+// not go on for ever.
 func (tx *InstructionTranslator) inlinedQuestion(inst *bytecode.Instruction) string {
 	b, root := &tx.out.inlinedBranches, tx
-	for root.parent != nil {
-		root = root.parent
+	for up := tx; up != nil; up = up.parent {
+		if !variables.IsModuleCall(tx.out.scope, up.globals) {
+			root = up
+		}
 	}
 	if b.reached == nil {
 		b.reached, b.again = map[string]int{}, map[reachedBranch]bool{}
