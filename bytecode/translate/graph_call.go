@@ -26,7 +26,8 @@ func (c *Codegen) graphCall() error {
 	if err != nil {
 		return err
 	}
-	o.closeGraph(outputs)
+	unused := o.unusedDraws(c.loaded)
+	o.closeGraph(outputs, unused)
 	held := o.runsOnce() || o.holdsSignals()
 	fn, loads, err := c.compileGraph()
 	if err != nil {
@@ -71,7 +72,7 @@ func (c *Codegen) graphCall() error {
 			return err
 		}
 		c.putBack(start, states)
-		if err := c.storeOutputs(outputs); err != nil {
+		if err := c.storeOutputs(outputs, len(unused)); err != nil {
 			return err
 		}
 		if o.rerunnable() || o.hasProtected {
@@ -98,11 +99,14 @@ func (c *Codegen) graphOutputs() []*fxgraph.Node {
 }
 
 // closeGraph adds the graph's output node. It removes operations that were captured only to compute values that a guard
-// computes as well (graph_foresee.go).
-func (o *OutputGraph) closeGraph(outputs []*fxgraph.Node) {
-	args := make([]fxgraph.Arg, len(outputs))
+// computes as well (graph_foresee.go). unused has the operations whose results the graph returns without their history.
+func (o *OutputGraph) closeGraph(outputs, unused []*fxgraph.Node) {
+	args := make([]fxgraph.Arg, len(outputs), len(outputs)+len(unused))
 	for i, n := range outputs {
 		args[i] = n
+	}
+	for _, n := range unused {
+		args = append(args, o.graph.CallMethod("detach", []fxgraph.Arg{n}, nil))
 	}
 	o.graph.Output(fxgraph.Tuple{Items: args})
 	if len(o.foreseenBy) > 0 {
@@ -182,15 +186,18 @@ func (c *Codegen) markGraph() {
 	}
 }
 
-// storeOutputs stores the graph's results, which are on the stack.
-func (c *Codegen) storeOutputs(outputs []*fxgraph.Node) error {
+// storeOutputs stores the graph's results, which are on the stack, and drops the last ones, as many as `unused`.
+func (c *Codegen) storeOutputs(outputs []*fxgraph.Node, unused int) error {
 	if c.putsBack.end = len(c.list); len(outputs) == 0 {
 		c.PopTop()
 		return nil
 	}
-	c.emit(opcode.UNPACK_SEQUENCE, len(outputs))
+	c.emit(opcode.UNPACK_SEQUENCE, len(outputs)+unused)
 	for _, n := range outputs {
 		c.emit(opcode.STORE_FAST, spaceTemp|c.tempOfNode(n))
+	}
+	for range unused {
+		c.PopTop()
 	}
 	return c.wrapOutputs(outputs)
 }
