@@ -185,10 +185,12 @@ func (tx *InstructionTranslator) placesText(inst *bytecode.Instruction) string {
 	return tx.placeText(inst) + tx.callersText()
 }
 
-// callersText names the running instructions of the frame's callers.
+// callersText names the running instructions of the frame's callers, except those of torch that call a module.
 func (tx *InstructionTranslator) callersText() (text string) {
 	for up := tx.parent; up != nil; up = up.parent {
-		text += " in " + up.placeText(up.inst)
+		if !variables.IsModuleCall(tx.out.scope, up.globals) {
+			text += " in " + up.placeText(up.inst)
+		}
 	}
 	return text
 }

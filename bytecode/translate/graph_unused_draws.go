@@ -2,6 +2,7 @@ package translate
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/godynamo/godynamo/fxgraph"
 )
@@ -20,8 +21,7 @@ func (o *OutputGraph) unusedDraws(results map[*fxgraph.Node]bool) []*fxgraph.Nod
 	var unused []*fxgraph.Node
 	needed := map[*fxgraph.Node]bool{}
 	for _, n := range slices.Backward(o.graph.Nodes()) {
-		draw := (n.Op == fxgraph.CallFunction || n.Op == fxgraph.CallMethod) && !n.Opaque && o.drawsBy(n) == draws &&
-			!severalResults[shortName(n)]
+		draw := drawsTensor(n) && o.drawsBy(n) == draws
 		is := results[n] || needed[n]
 		if changed, ok := changedBy(n); n.Inplace {
 			is = is || !ok || results[changed] || needed[changed] || !o.changesOwn(n)
@@ -37,4 +37,12 @@ func (o *OutputGraph) unusedDraws(results map[*fxgraph.Node]bool) []*fxgraph.Nod
 		}
 	}
 	return unused
+}
+
+// drawsTensor reports whether the result of a node is a tensor if the node draws random numbers. The results of custom
+// operators and of users' functions are not known.
+func drawsTensor(n *fxgraph.Node) bool {
+	custom := strings.HasPrefix(n.Target.Text, operators) && !strings.HasPrefix(n.Target.Text, operators+"aten.")
+	return (n.Op == fxgraph.CallFunction || n.Op == fxgraph.CallMethod) &&
+		!n.Opaque && !n.RunsOnce() && !custom && !severalResults[shortName(n)]
 }
