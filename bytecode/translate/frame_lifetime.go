@@ -3,6 +3,7 @@ package translate
 import (
 	"slices"
 
+	"github.com/godynamo/godynamo/bytecode/opcode"
 	"github.com/godynamo/godynamo/guards"
 	"github.com/godynamo/godynamo/internal/exc"
 	"github.com/godynamo/godynamo/pyhook/py"
@@ -31,7 +32,57 @@ const maxLifetimeSteps = 100_000
 // reads them.
 func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	for i, v := range tx.locals {
-		if v != nil && !live[i] && tx.out.heldHere(v) {
+		if v != nil && !live[i] && (tx.out.heldHere(v) || tx.out.passedTensor(v)) {
+			live[i] = true
+		}
+	}
+}
+
+// passedTensor reports whether v is a tensor that was passed to a resume function.
+func (o *OutputGraph) passedTensor(v variables.VariableTracker) bool {
+	t, ok := variables.Chosen(v).(*variables.TensorVariable)
+	if !ok {
+		return false
+	}
+	_, local := t.Source().(*guards.LocalSource)
+	return local && o.frame.Origin != nil
+}
+
+// givesTensors lists the instructions that may give a tensor to a function of the program. Reading an attribute of a
+// tensor, or branching on it, runs torch's code only.
+var givesTensors = map[opcode.Op]bool{opcode.CALL: true, opcode.CALL_FUNCTION_EX: true, opcode.STORE_ATTR: true,
+	opcode.STORE_SUBSCR: true, opcode.BINARY_OP: true, opcode.BINARY_SUBSCR: true, opcode.COMPARE_OP: true,
+	opcode.CONTAINS_OP: true}
+
+// keepGiven adds to `live` the variables that hold tensors which the native instruction of a graph break is given:
+// code that is not translated may make a weak reference to one. Other tensors of the piece are not passed on, since a
+// compiler would have to compute them as results.
+func (tx *InstructionTranslator) keepGiven(operands []variables.VariableTracker, live map[int]bool) {
+	if !givesTensors[tx.inst.Op] {
+		return
+	}
+	if (tx.inst.Op == opcode.CALL || tx.inst.Op == opcode.CALL_FUNCTION_EX) && len(operands) > 1 {
+		for _, v := range operands[:2] {
+			switch variables.Chosen(v).(type) {
+			case *variables.BuiltinVariable, *variables.TorchVariable, *variables.UnboundMethod:
+				return // runs no code of the program's
+			}
+		}
+		operands = operands[2:] // the arguments
+	}
+	given := map[variables.VariableTracker]bool{}
+	for _, v := range operands {
+		switch x := variables.Chosen(v).(type) {
+		case *variables.TensorVariable:
+			given[x] = true
+		case variables.Container: // the arguments of f(*args)
+			for _, item := range x.Children() {
+				given[variables.Chosen(item)] = true
+			}
+		}
+	}
+	for i, v := range tx.locals {
+		if t, ok := variables.Chosen(v).(*variables.TensorVariable); ok && given[t] {
 			live[i] = true
 		}
 	}

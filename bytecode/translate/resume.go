@@ -341,6 +341,7 @@ func (tx *InstructionTranslator) freezeLive(operands []variables.VariableTracker
 			}
 		}
 	}
+	tx.keepGiven(operands, live)
 	return tx.freezeLocals(live, freeze)
 }
 
