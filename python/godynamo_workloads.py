@@ -46,6 +46,10 @@ def _toy_example(a: Any, b: Any) -> Any:
     return x * b
 
 
+def _calls_toy_example(a: Any, b: Any) -> Any:
+    return _toy_example(a, b) + 1
+
+
 def _keyword(a: Any, *, b: Any, scale: float = 1.0) -> Any:
     return a * scale + b
 
@@ -210,6 +214,7 @@ WORKLOADS = [
     Workload("identity", "def f(a, b): return b", _two(_identity)),
     Workload("relu", "(a + b).relu() * 2", _two(_relu)),
     Workload("toy_example", "the seed's toy_example: a branch on data", _two(_toy_example)),
+    Workload("inlined_branch", "toy_example called by a function: one graph", _two(_calls_toy_example)),
     Workload("keyword", "f(a, b=b, scale=2.0)", _prepare_keyword),
     Workload("pure_python", "a loop of 100 additions, no tensor", _prepare_pure_python),
     Workload("skipped", "a call of an async function: never captured", _prepare_skipped),
