@@ -32,20 +32,10 @@ const maxLifetimeSteps = 100_000
 // reads them.
 func (tx *InstructionTranslator) keepAlive(live map[int]bool) {
 	for i, v := range tx.locals {
-		if v != nil && !live[i] && (tx.out.heldHere(v) || tx.out.passedTensor(v)) {
+		if v != nil && !live[i] && tx.out.heldHere(v) {
 			live[i] = true
 		}
 	}
-}
-
-// passedTensor reports whether v is a tensor that was passed to a resume function.
-func (o *OutputGraph) passedTensor(v variables.VariableTracker) bool {
-	t, ok := variables.Chosen(v).(*variables.TensorVariable)
-	if !ok {
-		return false
-	}
-	_, local := t.Source().(*guards.LocalSource)
-	return local && o.frame.Origin != nil
 }
 
 // givesTensors lists the instructions that may give a tensor to a function of the program. Reading an attribute of a

@@ -20,16 +20,6 @@ def referred_to(x):
     return r() is None, x + 1
 
 
-def used_later(x):
-    t = x * 2
-    r = weakref.ref(t)
-    y = t + 1
-    godynamo.graph_break()
-    y = y * 2
-    godynamo.graph_break()
-    return r() is None, y
-
-
 def finalized(x):
     t = x * 2
     weakref.finalize(t, LOG.append, "dead")
@@ -113,7 +103,6 @@ def replaced(x):
 
 FUNCTIONS = [
     referred_to,
-    used_later,
     finalized,
     in_a_weak_set,
     of_an_object,
