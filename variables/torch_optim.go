@@ -19,7 +19,7 @@ func IsDistributions(s *py.Scope, globals py.Object) bool {
 	return isOf(s, globals, "torch.distributions.")
 }
 
-// IsModuleCall reports whether these are the globals of torch's code that calls a module's forward and its hooks.
+// IsModuleCall reports whether these are the globals of torch.nn.modules.module, whose code calls forward and hooks.
 func IsModuleCall(s *py.Scope, globals py.Object) bool {
 	return isOf(s, globals, "torch.nn.modules.module")
 }

@@ -55,7 +55,7 @@ func (tx *InstructionTranslator) keepGiven(operands []variables.VariableTracker,
 		for _, v := range operands[:2] {
 			switch variables.Chosen(v).(type) {
 			case *variables.BuiltinVariable, *variables.TorchVariable, *variables.UnboundMethod:
-				return // runs no code of the program's
+				return // the call runs none of the program's code
 			}
 		}
 		operands = operands[2:] // the arguments

@@ -31,7 +31,7 @@ var costly = []string{"matmul", "mm", "conv", "linear", "einsum", "bilinear", "a
 
 // asked holds what the translation has learned so far from tensors' data and from the backend.
 type asked struct {
-	foreseen   map[string]py.Object // foreseen values by sliceKey (graph_foresee.go)
+	foreseen   map[string]py.Object // foreseen values by sliceKey
 	foreseenBy map[*fxgraph.Node]bool
 	// apartMatters is set if the translation depends on whether the backend traces operators with AOTAutograd.
 	apartMatters bool

@@ -185,7 +185,7 @@ func (tx *InstructionTranslator) placesText(inst *bytecode.Instruction) string {
 	return tx.placeText(inst) + tx.callersText()
 }
 
-// callersText names the running instructions of the frame's callers, except those of torch that call a module.
+// callersText names the running instruction of each caller. It leaves out torch's code that calls a module.
 func (tx *InstructionTranslator) callersText() (text string) {
 	for up := tx.parent; up != nil; up = up.parent {
 		if !variables.IsModuleCall(tx.out.scope, up.globals) {

@@ -1,4 +1,4 @@
-"""Weak references to tensors that a function's variables hold: they die when CPython's variables let go of them."""
+"""A tensor with a weak reference lives as long as in CPython: until its variable is rebound or the function ends."""
 
 from __future__ import annotations
 
