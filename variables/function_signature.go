@@ -142,6 +142,9 @@ func newMappingProxy(tx Translator, proxy py.Object) (VariableTracker, error) {
 	}
 	keys, values := tx.Scope().DictItems(copied)
 	d := NewDict(nil)
+	if t := copied.Type(); t == tx.World().OrderedDictType {
+		d.class = t // views have other types then
+	}
 	for i, k := range keys {
 		v, err := immutableResult(tx, values[i])
 		if err != nil {

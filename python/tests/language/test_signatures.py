@@ -154,3 +154,13 @@ def test_a_constructor_that_is_replaced():
     assert w(x, Changes)[1:] == ("(a=1)", ["a"])
     Changes.__init__ = lambda self, b, c: None
     assert w(x, Changes)[1:] == ("(b, c)", ["b", "c"])
+
+
+def test_views_of_parameters_have_the_types_of_cpython():
+    signature = inspect.signature(plain)
+
+    def views(x):
+        p = signature.parameters
+        return p.keys(), p.values(), p.items(), p.copy(), x + 1
+
+    assert [type(v) for v in godynamo.optimize(views)(torch.ones(2))] == [type(v) for v in views(torch.ones(2))]
