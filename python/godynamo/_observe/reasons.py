@@ -142,7 +142,8 @@ class Reason:
             if len(told) == 2 and self.relation:
                 said = f": seen {told[1]}, was {told[0]}"
             elif len(told) == 2:
-                said = f": {field}expected {told[0]}, seen {told[1]}"
+                another = "another " if self.expected == self.seen else ""  # two classes of one name, for instance
+                said = f": {field}expected {told[0]}, seen {another}{told[1]}"
             else:
                 said = f": {field}seen {told[0]}" if told else ""
             room = width - len(said)

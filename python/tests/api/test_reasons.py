@@ -134,6 +134,17 @@ def chosen(x, how):
     return x.relu() if how == "a" else x
 
 
+def weighted(x, settings):
+    return x * settings.scale
+
+
+def settings():
+    class Settings:
+        scale = 2
+
+    return Settings()
+
+
 def modes(x):
     return x * 2 if torch.is_grad_enabled() else x
 
@@ -148,6 +159,11 @@ X = torch.ones(3)
 FUNCTIONS: dict[str, tuple[Any, list[tuple[Any, ...]], str]] = {
     "a number": (number, [(X, 1), (X, 2), (X, 3)], "n: expected 2, seen 3; use a tensor instead of a number"),
     "a type": (number, [(X, 1), (X, 2.0), (X, X)], "n: type expected float, seen Tensor; use one type"),
+    "a class of the same name": (
+        weighted,
+        [(X, settings()) for _ in range(3)],
+        "settings: type expected Settings, seen another Settings; use one type",
+    ),
     "a text": (chosen, [(X, "a"), (X, "b"), (X, "c")], "how: expected 'b', seen 'c'; use fewer values"),
     "a length": (sequence, [(X, [1]), (X, [1, 2]), (X, [])], "rows: length expected 2, seen 0; use one length"),
     "a local behind a break": (
