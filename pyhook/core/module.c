@@ -34,18 +34,23 @@
 #include "torch/tensor_grad.h"
 #include "torch/tensor_layout.h"
 #include "torch/torch_modes.h"
+#include "torch/torch_observers.h"
 
 /* In the order of their dependencies. */
 static int (*const parts[])(PyObject *) = {
-    gd_extra_state_init,    gd_runtime_init,       gd_callbacks_init,     gd_guard_env_init,
-    gd_guard_memo_init,     gd_tensor_layout_init, gd_shared_memory_init, gd_frame_cache_init,
-    gd_callable_init,       gd_module_handle_init, gd_tail_call_init,     gd_outer_frames_init,
-    gd_eval_frame_init,     gd_code_init,          gd_set_layout_init,    gd_random_words_init,
-    gd_fork_init,           gd_golib_init,         gd_core_api_init,      gd_census_init,
-    gd_quiet_call_init,     gd_interrupt_init,     gd_patience_init,      gd_traceback_init,
-    gd_load_method_init,    gd_kept_codes_init,    gd_access_init,        gd_tensor_grad_init,
-    gd_gradient_hooks_init, gd_group_init,         gd_epilogue_init,      gd_iterators_init,
-    gd_ahead_call_init,     gd_kernels_init,       gd_torch_modes_init,   gd_replaced_builtins_init,
+    gd_extra_state_init,     gd_runtime_init,        gd_callbacks_init,
+    gd_guard_env_init,       gd_guard_memo_init,     gd_tensor_layout_init,
+    gd_shared_memory_init,   gd_frame_cache_init,    gd_callable_init,
+    gd_module_handle_init,   gd_tail_call_init,      gd_outer_frames_init,
+    gd_eval_frame_init,      gd_code_init,           gd_set_layout_init,
+    gd_random_words_init,    gd_fork_init,           gd_golib_init,
+    gd_core_api_init,        gd_census_init,         gd_quiet_call_init,
+    gd_interrupt_init,       gd_patience_init,       gd_traceback_init,
+    gd_load_method_init,     gd_kept_codes_init,     gd_access_init,
+    gd_tensor_grad_init,     gd_gradient_hooks_init, gd_group_init,
+    gd_epilogue_init,        gd_iterators_init,      gd_ahead_call_init,
+    gd_kernels_init,         gd_torch_modes_init,    gd_replaced_builtins_init,
+    gd_torch_observers_init,
 };
 
 static int

@@ -82,6 +82,7 @@ typedef struct {
     struct _PyInterpreterFrame *passing;
     struct gd_py_extent *extents; /* extents of this thread entered from Python, the last one first */
     int holds_collections; /* 1 while this thread translates and full garbage collections wait for it */
+    int hides_operators; /* depth of translations that hide this thread's operators; torch/torch_observers.h */
     PyObject *graph_error; /* strong or NULL: a compiled graph's exception, reported once the user's code has run */
     int holds; /* signals are held back on this thread; see interrupt.h */
     int no_memory; /* a translation ran out of memory */

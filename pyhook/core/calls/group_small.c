@@ -8,7 +8,7 @@
 #include "torch/kernels.h"
 #include "torch/tensor_grad.h"
 #include "torch/tensor_layout.h"
-#include "torch/torch_modes.h"
+#include "torch/torch_observers.h"
 #include "torch/torch_state.h"
 #include "torch/torch_symbols.h"
 

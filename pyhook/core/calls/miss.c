@@ -18,6 +18,7 @@
 #include "runtime.h"
 #include "torch/leave_modes.h"
 #include "torch/torch_modes.h"
+#include "torch/torch_observers.h"
 
 /* After this many attempts to translate that left the frame to CPython, a FrameCache gets no new entries. */
 #define GD_MAX_PASSES 16
@@ -358,7 +359,9 @@ translate_marked(PyThreadState *tstate, miss *m, gd_reply *reply)
     uint64_t begun = gd_heat_clock();
     gd_thread.holds_collections = 1;
     gd_hold_full_collections(tstate);
+    int hidden = gd_torch_hide();
     translate(m, reply);
+    gd_torch_show(hidden);
     gd_release_full_collections();
     gd_thread.holds_collections = 0;
     gd_heat_spent(begun);

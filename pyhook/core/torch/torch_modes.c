@@ -3,6 +3,7 @@
 
 #include "golib.h"
 #include "torch/torch_fx.h"
+#include "torch/torch_observers.h"
 #include "torch/torch_state.h"
 #include "torch/torch_symbols.h"
 
@@ -157,19 +158,6 @@ gd_torch_unseen(void)
     return gd_torch_thread_keys() != NULL && !key_included() && !gd_tracing_symbolically()
            && gd_torch_modes_entered(GD_TORCH_FUNCTION_MODES) == 0
            && gd_torch_modes_entered(GD_TORCH_DISPATCH_MODES) == 0;
-}
-
-int
-gd_torch_observed(void)
-{
-    static int looked_for;
-    static _Bool (*observed)(void);
-    if (GD_UNLIKELY(!looked_for)) {
-        void *found = gd_torch_symbol("_ZN2at12hasCallbacksEv");
-        memcpy(&observed, &found, sizeof observed);
-        looked_for = 1;
-    }
-    return observed == NULL || observed();
 }
 
 void

@@ -9,9 +9,6 @@
  * (on any thread). Leaves no exception set. */
 int gd_torch_mode_active(void);
 
-/* Reports whether a profiler or another observer sees this thread's operators, or this torch does not tell. */
-int gd_torch_observed(void);
-
 /* Reports whether no mode is active, as gd_torch_mode_active does, but calls no function of Python: also false if some
  * function mode is active, or if this torch does not tell. */
 int gd_torch_unseen(void);

@@ -557,7 +557,7 @@ def _not_its_own(error: BaseException, before: BaseException | None) -> BaseExce
 def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Callable[..., Any]:
     modes, handled = torch_state.everything(), sys.exception()
     compiled = arrived = None
-    held = core.let_signals_through(_PATIENCE)
+    held, hidden = core.let_signals_through(_PATIENCE), not core.show_operators(True)
     try:
         if isinstance(backend, Named):
             backend.resolve()  # may import torch._dynamo; compile_lock() then returns torch.compile's lock
@@ -572,6 +572,7 @@ def _call(backend: Backend, name: str, gm: Any, example_inputs: list[Any]) -> Ca
                 raise exc.BackendCompilerFailed(name, missing) from missing.with_traceback(None)
             raise exc.BackendCompilerFailed(name, error) from error
     finally:
+        core.show_operators(not hidden)
         core.hold_signals_again(held)
         if compiled is None:
             torch_state.restore_everything(modes)
