@@ -220,13 +220,18 @@ def _named(code: Any, info: dict[str, Any]) -> str:
 # ---- warnings ----
 
 
+def _captured(entry: dict[str, Any]) -> bool:
+    """Return whether an entry has operations, or a break, behind which a resume function may have some."""
+    return not entry.get("nothing_to_capture") and bool(entry.get("ops") or entry.get("breaks"))
+
+
 def limit_reached(info: dict[str, Any]) -> None:
     """Warn that a code object has reached its limit of entries. The core calls this once per callable and code object.
 
     There is no warning if none of the entries captured anything, since nothing is lost if CPython runs further calls.
     """
     entries = info["cache"].entries()
-    if entries and all((entry.info or {}).get("nothing_to_capture") for entry in entries):
+    if entries and not any(_captured(entry.info or {}) for entry in entries):
         return
     failures = list(info["failures"] or ())
     code = _users_code(info["function"], info["code"])

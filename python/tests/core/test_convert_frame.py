@@ -275,6 +275,30 @@ def test_the_warning_names_function_place_and_reason(caplog: pytest.LogCaptureFi
     assert "GODYNAMO_LOGS" in text or "docs" in text
 
 
+@pytest.mark.row("S002-32")
+def test_entries_without_operations_reach_the_limit_silently(caplog: pytest.LogCaptureFixture) -> None:
+    def stores(box, n):
+        box.n = n
+
+    f, box = godynamo.optimize(stores), torch.nn.Identity()
+    with godynamo.config.patch(cache_size_limit=2), caplog.at_level(logging.WARNING, logger="godynamo"):
+        for n in ("a", 2.5, (1,), b"z"):
+            f(box, n)
+            assert box.n is n
+    assert len(entries(f)) == 2, "the limit is reached"
+    assert not caplog.records
+
+
+@pytest.mark.row("S002-32")
+def test_a_recurrent_layer_that_the_function_makes_causes_no_warning(caplog: pytest.LogCaptureFixture) -> None:
+    def makes(x):
+        return torch.nn.LSTM(2, 3, dropout=0.5, num_layers=2)(x)[0]
+
+    with caplog.at_level(logging.WARNING, logger="godynamo"):
+        assert godynamo.optimize(makes)(torch.ones(1, 1, 2)).shape == (1, 1, 3)
+    assert not caplog.records
+
+
 @pytest.mark.row("S002-34")
 @pytest.mark.parametrize("limit", [1, 2, 64])
 def test_the_limit_can_be_set_at_run_time(limit: int, caplog: pytest.LogCaptureFixture) -> None:
