@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 import torch
 import torch.distributed as dist
 
-from rank_support import compare, raised
+from rank_support import compare, leave, raised
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -458,4 +458,4 @@ def operations_after_it():
 if __name__ == "__main__":
     for name in sys.argv[2:] or CASES:
         compare(name, CASES[name], sys.argv[1], __file__)
-    dist.destroy_process_group()
+    leave()

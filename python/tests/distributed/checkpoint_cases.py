@@ -15,7 +15,7 @@ from torch.distributed.tensor import DTensor, Replicate, Shard, init_device_mesh
 from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 from torch.utils.checkpoint import checkpoint
 
-from rank_support import compare, raised
+from rank_support import compare, leave, raised
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -213,4 +213,4 @@ def without_gradients():
 if __name__ == "__main__":
     for name in sys.argv[2:] or CASES:
         compare(name, CASES[name], sys.argv[1], __file__)
-    dist.destroy_process_group()
+    leave()

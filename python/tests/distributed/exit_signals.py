@@ -90,4 +90,5 @@ def main(calls):
 
 
 main(int(sys.argv[1]))
+dist.barrier()  # see rank_support.leave
 dist.destroy_process_group()

@@ -89,4 +89,5 @@ for fn in (caught, passes, breaks, stays_open):
     told = godynamo.explain(fn)(torch.arange(3.0), GOOD)
     if dist.get_rank() == 0:
         print(json.dumps([fn.__name__, told.graph_count, told.graph_break_count]), flush=True)
+dist.barrier()  # see rank_support.leave
 dist.destroy_process_group()

@@ -23,7 +23,7 @@ from torch.distributed.tensor.parallel import (
 )
 from torch.utils.checkpoint import checkpoint
 
-from rank_support import compare
+from rank_support import compare, leave
 
 dist.init_process_group("gloo")
 torch.set_num_threads(1)
@@ -753,4 +753,4 @@ def caught():
 if __name__ == "__main__":
     for name in sys.argv[2:] or CASES:
         compare(name, CASES[name], sys.argv[1], __file__)
-    dist.destroy_process_group()
+    leave()
