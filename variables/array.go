@@ -112,7 +112,7 @@ func (a *ArrayVariable) CallMethod(tx Translator, name string, args []VariableTr
 // GetItem implements ItemGetter.
 func (a *ArrayVariable) GetItem(tx Translator, key VariableTracker) (VariableTracker, error) {
 	c := arrayCall{fn: tx.World().Operator("getitem"), name: "operator.getitem", args: []VariableTracker{a, key},
-		data: 2, key: true}
+		data: 2, key: true, varying: true}
 	return c.run(tx)
 }
 
@@ -122,7 +122,7 @@ func (a *ArrayVariable) SetItem(tx Translator, key, value VariableTracker) error
 		return unsupported(exc.StoreUnsupported, "item of the %s", a.describe())
 	}
 	c := arrayCall{fn: tx.World().Operator("setitem"), name: "operator.setitem",
-		args: []VariableTracker{a, key, value}, data: 3, inPlace: true}
+		args: []VariableTracker{a, key, value}, data: 3, inPlace: true, varying: true}
 	_, err := c.run(tx)
 	return err
 }

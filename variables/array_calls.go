@@ -23,6 +23,8 @@ type arrayCall struct {
 	inPlace bool // the call changes an argument
 	changes int  // the number of the positional argument that it changes, if any
 	key     bool // the second argument is a subscript that selects from the first
+	// varying is set if ints that vary between calls may be operands: the layout of the result does not depend on them.
+	varying bool
 
 	found   []*ArrayVariable // the arrays and scalars among the arguments, each once
 	samples []py.Object
@@ -146,8 +148,12 @@ func (c *arrayCall) operand(tx Translator, m py.Object, v VariableTracker, data 
 	if depth > maxNested {
 		return nil, py.Object{}, refused()
 	}
-	if x := asSymNode(tx, v); x != nil && data && depth == 0 {
-		if _, known := tx.World().Env().Hint(x.Size); !known {
+	if x := asSymNode(tx, v); x != nil && data {
+		hint, known := tx.World().Env().Hint(x.Size)
+		switch {
+		case known && c.varying:
+			return x, s.Int(hint), nil
+		case !known && depth == 0:
 			return x, s.Int(0), nil
 		}
 	}
@@ -376,6 +382,9 @@ func arrayOperator(tx Translator, name string, inPlace bool, operands ...Variabl
 		return nil, false, nil
 	}
 	for _, v := range operands {
+		if asSymNode(tx, v) != nil {
+			continue
+		}
 		if c, ok := AsConstant(tx, MustRealize(tx, v)); ok && (c.Kind() == py.Str || c.Kind() == py.Bytes) {
 			return nil, true, unsupported(exc.OperatorUnsupported, "%s of an array and a text", name)
 		}
@@ -386,7 +395,7 @@ func arrayOperator(tx Translator, name string, inPlace bool, operands ...Variabl
 		inPlace = a != nil && a.Sample.Type() == tx.World().arrayType
 	}
 	c := &arrayCall{fn: tx.World().Operator(name), name: "operator." + name, args: operands, data: len(operands),
-		inPlace: inPlace}
+		inPlace: inPlace, varying: true}
 	r, err := c.run(tx)
 	return r, true, err
 }

@@ -660,13 +660,13 @@ func SetItem(tx Translator, obj, key, value VariableTracker) error {
 	return unsupported(exc.StoreUnsupported, "item of %s", Describe(tx, obj))
 }
 
-// itemKey realizes a key. A number that is a symbol stays what it is if it selects from a tensor. Before a whole graph,
-// that is a size; from an array, it is a number known only at run time.
+// itemKey realizes a key. A number that is a symbol stays what it is if it selects from a tensor or from an array of
+// numpy. Before a whole graph, a number known only at run time does not.
 func itemKey(tx Translator, obj, key VariableTracker) (VariableTracker, error) {
 	if x := asSymNode(tx, key); x != nil {
 		_, hinted := tx.World().Env().Hint(x.Size)
 		if IsTensor(obj) && (hinted || !tx.Output().WholeGraph()) ||
-			asArray(tx, obj) != nil && !hinted && !tx.Output().WholeGraph() {
+			asArray(tx, obj) != nil && !tx.Output().WholeGraph() {
 			return key, nil
 		}
 	}

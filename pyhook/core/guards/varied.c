@@ -36,6 +36,14 @@ checks_numpy_number(const gd_guard_node *node, PyObject *v)
            && strncmp(Py_TYPE(v)->tp_name, "numpy.", 6) == 0 && strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") != 0;
 }
 
+/* Reports whether the node may be taken to hold although it has not run: it checks the layout of an array of numpy. If
+ * it does not hold, the numbers that were compared before have still varied. */
+static int
+checks_array(PyObject *v)
+{
+    return strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") == 0;
+}
+
 /* Returns the mask of the compared dimensions whose sizes differ. */
 static unsigned
 differing_sizes(const gd_tensor_check *c, PyObject *v)
@@ -148,7 +156,8 @@ run(description *d, int failed)
         }
         if (v == NULL
             || (node->op == GD_OP_PY_CHECK
-                && (i < failed || (i > failed && (reads_constant(e, i) || checks_numpy_number(node, v)))))) {
+                && (i < failed
+                    || (i > failed && (checks_array(v) || reads_constant(e, i) || checks_numpy_number(node, v)))))) {
             continue;
         }
         if (node->op == GD_OP_PY_CHECK || !gd_guard_node_runs(e, node, d->regs)) {
