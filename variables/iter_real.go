@@ -14,9 +14,10 @@ type RealIterator struct {
 	Base
 	obj      py.Object
 	kind     iteratorKind
-	left     int // the number of items at the frame's start, or of iterators (zip, map); -1 if it had ended
+	left     int // what C's gd_iterator_left returned at the frame's start
 	taken    int // how many items the program has taken
 	ended    bool
+	strict   bool              // zip(strict=True)
 	over     py.Object         // the container, if its items are read
 	recorded bool              // whether World.iterated has it
 	fn       VariableTracker   // the function of a map or filter
@@ -26,6 +27,9 @@ type RealIterator struct {
 // maxTaken is the number of items after which the graph breaks. A long loop that breaks only in its first turn would
 // otherwise be unrolled to its end, into a piece that is too large to translate.
 const maxTaken = 64
+
+// strictZip is C's GD_STRICT, which gd_iterator_left adds to the number of iterators of a zip(strict=True).
+const strictZip = 1 << 16
 
 // iteratorKind says how an iterator's items are found (_translator/facts.py).
 type iteratorKind string
@@ -73,6 +77,9 @@ func wrapRealIterator(w *wrapping) (VariableTracker, []guards.Guard, error) {
 	subs := 1
 	if it.kind == iteratesZip || it.kind == iteratesMap {
 		subs = it.left
+	}
+	if it.kind == iteratesZip && subs >= strictZip {
+		it.strict, subs = true, subs-strictZip
 	}
 	for i := range max(subs, 0) {
 		sub, err := it.part(tx, first+i)
@@ -128,21 +135,23 @@ func (r *RealIterator) Next(tx Translator) (VariableTracker, bool, error) {
 		return v, ok, r.advance(tx)
 	case r.kind == iteratesCounted:
 		return nil, false, unsupported(exc.IterUnsupported, "enumerate of an iterator that runs code")
+	case r.strict:
+		return nil, false, unsupported(exc.IterUnsupported, "a strict zip of an iterator that runs code")
 	}
 	tx.Output().AddGuards(r.parts()...)
 	switch r.kind {
 	case iteratesFilter:
 		return r.filtered(tx)
 	case iteratesMap:
-		items, ok, err := r.each(tx, next)
-		if err != nil || !ok {
+		items, _, err := r.each(tx, next)
+		if err != nil || len(items) == 0 {
 			return nil, false, err
 		}
 		v, err := Call(tx, r.fn, items, nil)
 		return v, err == nil, err
 	}
-	items, ok, err := r.each(tx, next)
-	if err != nil || !ok {
+	items, _, err := r.each(tx, next)
+	if err != nil || len(items) == 0 {
 		return nil, false, err
 	}
 	return NewTuple(items, nil), true, nil
@@ -215,8 +224,11 @@ func (r *RealIterator) peek(tx Translator) (VariableTracker, bool, error) {
 	r.mutated = true
 	switch r.kind {
 	case iteratesZip:
-		items, ok, err := r.each(tx, peekInto)
-		if err != nil || !ok {
+		items, ended, err := r.each(tx, peekInto)
+		switch {
+		case err == nil && ended >= 0 && r.strict:
+			return nil, false, r.strictEnd(tx, ended)
+		case err != nil || len(items) == 0:
 			return nil, false, err
 		}
 		return NewTuple(items, nil), true, nil
@@ -267,18 +279,35 @@ func (r *RealIterator) read(tx Translator, what guards.IteratorRead, fn py.Objec
 	return tx.Build(obj, guards.NewIteratorSource(r.Src, what, r.taken-1)), nil
 }
 
-// each takes one item from each iterator, in order. It returns false once one of them has ended.
+// each takes one item from each iterator, in order. If one of them has ended, it returns no items and its number, else
+// -1.
 func (r *RealIterator) each(tx Translator, take func(Translator, VariableTracker) (VariableTracker, bool, error)) (
-	[]VariableTracker, bool, error) {
-	items := make([]VariableTracker, len(r.subs))
+	items []VariableTracker, ended int, err error) {
+	items = make([]VariableTracker, len(r.subs))
 	for i, sub := range r.subs {
 		v, ok, err := take(tx, sub)
 		if err != nil || !ok {
-			return nil, false, err
+			return nil, i, err
 		}
 		items[i] = v
 	}
-	return items, len(items) > 0, nil
+	return items, -1, nil
+}
+
+// strictEnd breaks the graph at the end of a strict zip, unless all iterators end together. The i-th one has ended.
+func (r *RealIterator) strictEnd(tx Translator, i int) error {
+	uneven := i > 0
+	for _, sub := range r.subs[i+1:] {
+		_, more, err := peekInto(tx, sub)
+		if err != nil {
+			return err
+		}
+		uneven = uneven || more
+	}
+	if uneven {
+		return unsupported(exc.IterUnsupported, "a strict zip of iterators that do not end together")
+	}
+	return nil
 }
 
 func peekInto(tx Translator, sub VariableTracker) (VariableTracker, bool, error) {

@@ -76,12 +76,18 @@ is_strict_map(PyObject *v)
     return PyMap_Type.tp_basicsize >= (Py_ssize_t)sizeof(map_object) && ((map_object *)v)->strict;
 }
 
-/* Returns the iterators of a zip or map, borrowed. Returns NULL for other objects, and for one that is strict. */
+static int
+is_strict_zip(PyObject *v)
+{
+    return Py_IS_TYPE(v, &PyZip_Type) && ((zip_object *)v)->strict;
+}
+
+/* Returns the iterators of a zip or map, borrowed. Returns NULL for other objects, and for a strict map. */
 static PyObject *
 parallel(PyObject *v)
 {
     PyObject *all = NULL;
-    if (layouts_known && Py_IS_TYPE(v, &PyZip_Type) && !((zip_object *)v)->strict) {
+    if (layouts_known && Py_IS_TYPE(v, &PyZip_Type)) {
         all = ((zip_object *)v)->iterators;
     }
     else if (layouts_known && Py_IS_TYPE(v, &PyMap_Type) && !is_strict_map(v)) {
@@ -219,7 +225,7 @@ gd_iterator_left(PyObject *v)
     PyTypeObject *type = Py_TYPE(v);
     PyObject *all = parallel(v);
     if (all != NULL) {
-        return PyTuple_GET_SIZE(all);
+        return PyTuple_GET_SIZE(all) + (is_strict_zip(v) ? GD_STRICT : 0);
     }
     if (!layouts_known) {
         return -2;

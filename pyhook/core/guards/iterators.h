@@ -24,7 +24,8 @@ PyObject *gd_iterator_value(PyObject *v, uint32_t i);
 int gd_iterator_number(PyObject *v, uint32_t i, int64_t *number);
 
 /* Returns how many items are left, or -1 if the iterator has ended and dropped its container. zip and map: how many
- * iterators they have. Returns -2 if this is unknown. */
+ * iterators they have, plus GD_STRICT for zip(strict=True). Returns -2 if this is unknown. */
+enum { GD_STRICT = 1 << 16 };
 Py_ssize_t gd_iterator_left(PyObject *v);
 
 /* Compares the layouts that these functions rely on with CPython's and adds the functions for Python. Returns 0, or -1

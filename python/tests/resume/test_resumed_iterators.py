@@ -54,6 +54,14 @@ def in_enumerate_and_zip(n):
     return out
 
 
+def in_a_strict_zip(n):
+    out = []
+    for a, b, i in zip(tensors(n), tuple(tensors(n)), range(n), strict=True):
+        godynamo.graph_break()
+        out.append(a * b + i)
+    return out
+
+
 def in_ranges(n):
     out = []
     for i in range(3, 3 + 2 * n, 2):
@@ -153,8 +161,8 @@ def stored(n):
     return out[1:], list(out[0]), type(out[0]).__name__
 
 
-WHOLE = [in_a_list, in_enumerate_and_zip, in_ranges, backward, in_values, in_items, in_a_map, in_a_filter,
-         in_a_zip_with_a_map, one_iterator_twice, taken_in_the_body, stored]  # fmt: skip
+WHOLE = [in_a_list, in_enumerate_and_zip, in_a_strict_zip, in_ranges, backward, in_values, in_items, in_a_map,
+         in_a_filter, in_a_zip_with_a_map, one_iterator_twice, taken_in_the_body, stored]  # fmt: skip
 
 
 def growing(n):
@@ -249,6 +257,36 @@ def strict(n):
     return out
 
 
+def strict_and_shorter(n):
+    rest, out = iter(tensors(n + 1)), []
+    try:
+        for a, b, c in zip(range(n + 1), rest, range(n), strict=True):
+            godynamo.graph_break()
+            out.append(a * b + c)
+    except ValueError as error:
+        out.append(str(error))
+    return out, list(rest)
+
+
+def strict_and_longer(n):
+    rest, out = iter(tensors(n + 2)), []
+    try:
+        for a, b, c in zip(range(n), range(n), rest, strict=True):
+            godynamo.graph_break()
+            out.append(a + b * c)
+    except ValueError as error:
+        out.append(str(error))
+    return out, list(rest)
+
+
+def a_strict_zip_of_a_map(n):
+    out = []
+    for a, b in zip(map(torch.neg, tensors(n)), range(n + n % 2), strict=True):
+        godynamo.graph_break()
+        out.append(a * b)
+    return out
+
+
 class Dying:
     def __init__(self, n):
         self.n = n
@@ -294,7 +332,8 @@ def an_operation_that_raises(n):
 
 
 OTHERS = [growing, replaced, a_dict_that_grows, an_attribute_that_changes, a_list_that_grows_after_its_end,
-          a_list_that_grows_before_its_end_is_seen, a_function_that_raises, strict, dying, with_else,
+          a_list_that_grows_before_its_end_is_seen, a_function_that_raises, strict, strict_and_shorter,
+          strict_and_longer, a_strict_zip_of_a_map, dying, with_else,
           an_operation_that_raises]  # fmt: skip
 
 
@@ -318,7 +357,9 @@ def test_only_the_call_breaks_the_graph(fn):
     assert reasons and all("graph_break()" in str(reason) for reason in reasons)
 
 
-@pytest.mark.parametrize("fn", [in_a_list, in_enumerate_and_zip, backward, in_values, in_a_map, in_a_filter])
+@pytest.mark.parametrize(
+    "fn", [in_a_list, in_enumerate_and_zip, in_a_strict_zip, backward, in_values, in_a_map, in_a_filter]
+)
 def test_no_translation_for_each_turn(fn):
     w = godynamo.optimize(fn)
     w(4)
@@ -339,6 +380,20 @@ def test_an_iterator_of_the_caller():
         it = iter(items)
         y, same = w(torch.ones(1), it)
         assert y.item() == 2 and same is it and list(it) == [2, 3]
+
+
+def test_a_zip_that_is_strict_later():
+    def fn(x, it):
+        return x + sum(next(it)), next(it, 7)
+
+    w, x = godynamo.optimize(fn), torch.ones(1)
+    for _ in range(2):
+        for strict in (False, True):
+            y, end = w(x, zip([1], [2], strict=strict))
+            assert y.item() == 4 and end == 7
+        assert w(x, zip([1], [2, 3]))[1] == 7
+        with pytest.raises(ValueError, match=r"zip\(\) argument 2 is longer than argument 1"):
+            w(x, zip([1], [2, 3], strict=True))
 
 
 def test_two_iterators_that_are_one_later():
