@@ -94,15 +94,19 @@ def test_iterators_whose_next_step_is_unknown():
         next(over_replaced)
     del replaced["a"]
     replaced["f"] = 6
-    for it in (iter(Items([1])), over_changed, over_replaced, zip([1], [2], strict=True), iter({1}), iter("a"),
-               enumerate([1]), 3, None):  # fmt: skip
+    for it in (iter(Items([1])), over_changed, over_replaced, iter({1}), iter("a"), enumerate([1]), 3, None):
         assert _C.iterator_left(it) == -2, it
         with pytest.raises(IndexError):
             _C.iterator_item(it, 0)
     with pytest.raises(IndexError):
-        _C.iterator_part(zip([1], [2], strict=True), 0)
-    with pytest.raises(IndexError):
         _C.iterator_number(enumerate([1], 2**70), 0)
+
+
+def test_a_strict_zip_differs_from_others():
+    ones = iter([1])
+    assert _C.iterator_left(zip(ones, [2], strict=True)) == 2 + (1 << 16)  # GD_STRICT
+    assert _C.iterator_left(zip(ones, [2])) == 2
+    assert _C.iterator_part(zip(ones, [2], strict=True), 0) is ones
 
 
 def test_a_list_that_has_shrunk():
