@@ -12,14 +12,18 @@ int
 gd_builtins_replaced(void)
 {
     PyObject *name, *value;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(noted, &at, &name, &value)) {
-        if (PyDict_GetItemWithError(builtins, name) != value) {
-            PyErr_Clear();
+    Py_ssize_t at = 0, found = 0;
+    while (PyDict_Next(builtins, &at, &name, &value)) {
+        if (!PyUnicode_CheckExact(name)) {
+            return 1; /* a lookup would compare it, and run code of the program */
+        }
+        PyObject *before = PyDict_GetItemWithError(noted, name);
+        if (before != NULL && before != value) {
             return 1;
         }
+        found += before != NULL;
     }
-    return 0;
+    return found < PyDict_GET_SIZE(noted);
 }
 
 int
@@ -36,7 +40,7 @@ gd_replaced_builtins_init(PyObject *Py_UNUSED(module))
     Py_ssize_t at = 0;
     while (noted != NULL && PyDict_Next(builtins, &at, &name, &value)) {
         /* Everything callable; `_` and the like are not builtins. */
-        if (PyCallable_Check(value) && PyDict_SetItem(noted, name, value) < 0) {
+        if (PyUnicode_CheckExact(name) && PyCallable_Check(value) && PyDict_SetItem(noted, name, value) < 0) {
             return -1;
         }
     }

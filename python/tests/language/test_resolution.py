@@ -236,3 +236,39 @@ def test_value_snapshot_is_guarded() -> None:
         math.pi = original  # type: ignore[misc]
     assert torch.equal(f(x3()), x3() * original + module_pi)
     assert len(backend) == 2
+
+
+def test_a_builtin_whose_key_runs_code() -> None:
+    """CPython's test_iter: no lookup in the builtins may call ``__eq__`` but those of the program."""
+
+    class Name:
+        def __init__(self, name: str) -> None:
+            self.name, self.asked = name, 0
+
+        def __hash__(self) -> int:
+            return hash(self.name)
+
+        def __eq__(self, other: object) -> bool:
+            self.asked += 1
+            return other == self.name
+
+    def replaced(x: Any, name: Name) -> Any:
+        before = builtins.__dict__.pop(name.name)
+        try:
+            builtins.__dict__[name] = before  # type: ignore[index]
+            return x + 1, tuple(reversed([1, 2])), called(x)
+        finally:
+            del builtins.__dict__[name]  # type: ignore[arg-type]
+            builtins.__dict__[name.name] = before
+
+    def called(x: Any) -> Any:
+        return x * 2
+
+    kept, asked = dict(vars(builtins)), []
+    for fn in (replaced, godynamo.optimize(replaced)):
+        name = Name("reversed")
+        y, items, z = fn(torch.ones(1), name)
+        assert y.item() == 2 and items == (2, 1) and z.item() == 2
+        asked.append(name.asked)
+    assert asked[0] == asked[1] > 0
+    assert dict(vars(builtins)) == kept
