@@ -27,21 +27,19 @@ compares_number(const gd_GuardedCode *e, const gd_guard_node *node, PyObject *v)
     return (type == &PyLong_Type || type == &PyFloat_Type) && Py_TYPE(v) == type;
 }
 
+static int
+is_array(PyObject *v)
+{
+    return strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") == 0;
+}
+
 /* Reports whether the node checks a number of numpy in Python: one of its scalars, which is guarded by its value. */
 static int
 checks_numpy_number(const gd_guard_node *node, PyObject *v)
 {
     const PyNumberMethods *number = v != NULL ? Py_TYPE(v)->tp_as_number : NULL;
     return node->op == GD_OP_PY_CHECK && number != NULL && number->nb_float != NULL
-           && strncmp(Py_TYPE(v)->tp_name, "numpy.", 6) == 0 && strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") != 0;
-}
-
-/* Reports whether the node may be taken to hold although it has not run: it checks the layout of an array of numpy. If
- * it does not hold, the numbers that were compared before have still varied. */
-static int
-checks_array(PyObject *v)
-{
-    return strcmp(Py_TYPE(v)->tp_name, "numpy.ndarray") == 0;
+           && strncmp(Py_TYPE(v)->tp_name, "numpy.", 6) == 0 && !is_array(v);
 }
 
 /* Returns the mask of the compared dimensions whose sizes differ. */
@@ -142,7 +140,9 @@ reads_constant(const gd_GuardedCode *e, int i)
     return 0;
 }
 
-/* Runs the nodes from the second one to those that read sizes, and continues after a failed comparison of values.
+/* Runs the nodes from the second one to those that read sizes, and continues after a failed comparison of values. It
+ * does not run later checks of the layouts of numpy arrays, and assumes that they hold: even if one fails, the numbers
+ * have varied.
  * Returns what tensors() returns. `failed` is the first node that failed. */
 static int
 run(description *d, int failed)
@@ -157,7 +157,7 @@ run(description *d, int failed)
         if (v == NULL
             || (node->op == GD_OP_PY_CHECK
                 && (i < failed
-                    || (i > failed && (checks_array(v) || reads_constant(e, i) || checks_numpy_number(node, v)))))) {
+                    || (i > failed && (is_array(v) || reads_constant(e, i) || checks_numpy_number(node, v)))))) {
             continue;
         }
         if (node->op == GD_OP_PY_CHECK || !gd_guard_node_runs(e, node, d->regs)) {
