@@ -221,7 +221,7 @@ def _named(code: Any, info: dict[str, Any]) -> str:
 
 
 def _captured(entry: dict[str, Any]) -> bool:
-    """Return whether an entry has operations, or a break, behind which a resume function may have some."""
+    """Return whether an entry has operations or a graph break. The code after a break may have operations."""
     return not entry.get("nothing_to_capture") and bool(entry.get("ops") or entry.get("breaks"))
 
 
